@@ -1,0 +1,75 @@
+// Blocks of the kernel matrix from prepared samples, stored or summed against coefficients, on all threads.
+//
+// Samples come prepared for the recipe's ending (endings.hpp): centred, scaled, each with its norm. Dense ones are packed into
+// panels of columns once; rows are packed per call. Sparse ones stay as they are; rows are laid out dense, a strip at a time.
+// Outputs are split over threads, sums never, so that a result does not depend on their number.
+#pragma once
+
+#include <cstdint>
+
+#include "interrupt.hpp"
+#include "level.hpp"
+
+namespace mercer {
+
+template <class T>
+struct DenseSamples {
+    const T* rows;  // n x d
+    std::int64_t n, d;
+    const T* norms;
+};
+
+template <class T>
+struct SparseSamples {
+    const T* values;
+    const std::int32_t* indices;
+    const std::int64_t* starts;
+    std::int64_t n, d;
+    const T* norms;
+};
+
+template <class T>
+struct Panels {
+    const T* data;   // [panel][feature][column], padded with zeros to whole panels
+    const T* norms;  // padded likewise
+    std::int64_t n, d;
+};
+
+struct Threads {
+    int count;
+    const Level& level;
+    Poll& poll;
+};
+
+// (x - centre) * scale in T; a norm is half the squared length of what was stored, so that rounding cancels in x.z - norms.
+template <class T, class S>
+void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
+                   const Threads& threads);
+
+std::int64_t panel_columns(const Level& level, bool wide);
+
+// The samples `which` (or all where null), as panels.
+template <class T>
+void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
+          const Threads& threads);
+
+// total[j] += sum over i of coefficients[i] k(rows[i], j) for the panels' columns j.
+template <class T>
+void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
+
+// out[i][j] = k(rows[i], j); out has `stride` elements per row and room for whole tiles.
+template <class T>
+void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+
+// The same for sparse samples: total[j] over the samples columns[j]; and out[j][i] = k(rows[i], columns[j]).
+template <class T>
+void sum_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
+               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
+               const Threads& threads);
+template <class T>
+void store_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
+                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+
+}  // namespace mercer

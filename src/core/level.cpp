@@ -1,0 +1,21 @@
+// Every loop that profits from wide registers, compiled once per instruction set; MERCER_LEVEL is its name.
+// No standard-library templates in here, and nothing but the table has external linkage.
+#include "level.hpp"
+#include "smo_passes.hpp"
+#include "sparse_tiles.hpp"
+#include "tiles.hpp"
+
+#define MERCER_JOIN_(a, b) a##b
+#define MERCER_JOIN(a, b) MERCER_JOIN_(a, b)
+#define MERCER_TEXT_(a) #a
+#define MERCER_TEXT(a) MERCER_TEXT_(a)
+
+namespace mercer {
+
+// constinit: code that ran at load time would already be too much for an older processor.
+extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
+constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
+    MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(), smo_passes<double>(), tiles<float>(),
+    tiles<double>(),           strips<float>(),     strips<double>()};
+
+}  // namespace mercer

@@ -1,0 +1,95 @@
+// What one instruction set offers: a table of the loops that level.cpp compiles once per level.
+#pragma once
+
+#include <cstdint>
+
+namespace mercer {
+
+// Arrays the core owns are aligned to this and padded to a multiple of kPad elements, so that the loops need no edge.
+inline constexpr int kAlign = 64;
+inline constexpr int kPad = 16;
+
+template <class T>
+struct Extremes {
+    T max_up;           // largest h + up
+    T min_low;          // smallest h + low
+    std::int64_t i_up;  // lowest index of max_up, -1 where up excludes all
+};
+
+// h, up, low, diag and floor are the core's own padded arrays; rows of K are the user's, of exactly n elements.
+// up is 0 where beta may rise and -inf elsewhere, low is 0 where beta may fall and +inf elsewhere.
+template <class T>
+struct SmoPasses {
+    // h -= step (ki - kj), or step ki where kj is null, and the extremes of the result.
+    void (*update)(T* h, const T* ki, const T* kj, T step, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
+    void (*extremes)(const T* h, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
+    // Lowest index of the largest (h_i - h_j)^2 / eta_ij > 0, eta_ij = max(diag_i + diag_j - 2 k_ij, floor_i + floor_j).
+    std::int64_t (*partner)(const T* h, const T* ki, const T* low, const T* diag, const T* floor, T h_i, T diag_i,
+                            T floor_i, std::int64_t n);
+    // Lowest index of the largest v^2 / max(diag, floor) > 0, v = max(h + up, -(h + low)).
+    std::int64_t (*coordinate)(const T* h, const T* up, const T* low, const T* diag, const T* floor, std::int64_t n);
+    // acc -= factor row, in float64.
+    void (*subtract)(double* acc, const T* row, double factor, std::int64_t n);
+};
+
+// How inner values become kernel values; the order of the tables below.
+enum Ending { kIdentity, kGaussian, kPolynomial, kSigmoid, kLaplacian, kEndings };
+inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
+inline constexpr int kMaxPanel = 32;  // widest panel of any level
+
+// One panel of columns against `groups` groups of rows, all packed feature by feature.
+template <class T>
+struct TileRun {
+    const T* rows;
+    const T* panel;
+    const T* row_norms;
+    const T* column_norms;
+    std::int64_t d, groups;
+    T numbers[kNumbers];
+};
+
+template <class T>
+struct Tiles {
+    int rows, columns;  // of one tile: rows per group, columns per panel
+    void (*store[kEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
+    void (*sum[kEndings])(const TileRun<T>& run, const T* coefficients, double* total);
+};
+
+// A strip of rows laid out [feature][row] against n sparse samples.
+template <class T>
+struct StripRun {
+    const T* strip;
+    const T* strip_norms;
+    const T* values;
+    const std::int32_t* indices;
+    const std::int64_t* starts;
+    const T* norms;
+    const std::int64_t* samples;
+    std::int64_t n;
+    T numbers[kNumbers];
+};
+
+template <class T>
+struct Strips {
+    int width;
+    void (*store[kEndings])(const StripRun<T>& run, T* out, std::int64_t stride);
+    void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
+};
+
+struct Level {
+    const char* name;
+    SmoPasses<float> smo_float;
+    SmoPasses<double> smo_double;
+    Tiles<float> tiles_float;
+    Tiles<double> tiles_double;
+    Strips<float> strips_float;
+    Strips<double> strips_double;
+};
+
+extern const Level level_plain;
+#if defined(MERCER_X86)
+extern const Level level_avx2;
+extern const Level level_avx512;
+#endif
+
+}  // namespace mercer

@@ -1,0 +1,223 @@
+// The widest vectors this translation unit was compiled for, behind one spelling: a Vec<T> of lanes<T> elements.
+// Comparisons yield masks and `mask ? a : b` selects, for vectors as for scalars, so a compiler without vector extensions
+// gets the same loops on single elements. Everything here has internal linkage: objects compiled for AVX must define no
+// symbol that the linker could choose for code that runs on older processors.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace mercer {
+namespace {
+
+// An integer as wide as T: the type of its indices and masks.
+template <class T>
+using IndexOf = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+#if defined(__GNUC__)
+
+#define MERCER_INLINE inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+template <class T>
+struct VecOf {
+    typedef T type __attribute__((vector_size(kBytes)));
+};
+template <class T>
+using Vec = typename VecOf<T>::type;
+template <class T>
+constexpr int lanes = kBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+inline Vec<T> load(const T* from) {
+    Vec<T> v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+}
+
+template <class T>
+inline void store(T* to, Vec<T> v) {
+    __builtin_memcpy(to, &v, sizeof v);
+}
+
+template <class T>
+inline Vec<T> iota() {
+    Vec<T> v;
+    for (int i = 0; i < lanes<T>; ++i) v[i] = static_cast<T>(i);
+    return v;
+}
+
+template <class T>
+inline Vec<T> splat(T x) {
+    return x - Vec<T>{};  // not Vec<T>{} + x, which would turn -0.0 into 0.0
+}
+
+// op over all N lanes, by halves.
+template <class T, int N, class V, class Op>
+inline T fold(V v, Op op) {
+    if constexpr (N > 16 / static_cast<int>(sizeof(T))) {
+        typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+        Half a, b;
+        __builtin_memcpy(&a, &v, sizeof a);
+        __builtin_memcpy(&b, reinterpret_cast<const char*>(&v) + sizeof a, sizeof b);
+        return fold<T, N / 2>(static_cast<Half>(op(a, b)), op);
+    } else {
+        T all = v[0];
+        for (int i = 1; i < N; ++i) all = op(all, T{v[i]});
+        return all;
+    }
+}
+
+// Rows of K come from the second or third cache, and hardware prefetchers stop at page ends. Half a kilobyte ahead made a
+// step 10 % faster at q = 2048; beyond the end of the array it does nothing.
+template <class T>
+inline void prefetch(const T* row) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + 512));
+}
+
+// Enough precision to choose with, not to compute with.
+template <class T>
+inline Vec<T> roughly_divided(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == sizeof(float)) {
+        return a * (Vec<T>)_mm512_maskz_rcp14_ps(0xffff, (__m512)b);
+    } else {
+        return a * (Vec<T>)_mm512_maskz_rcp14_pd(0xff, (__m512d)b);
+    }
+#else
+    return a / b;
+#endif
+}
+
+// total += v in float64, lane by lane.
+template <class T>
+inline void add_to(double* total, Vec<T> v) {
+    typedef double Wide __attribute__((vector_size(sizeof(double) * static_cast<unsigned>(lanes<T>))));
+    Wide sum;
+    __builtin_memcpy(&sum, total, sizeof sum);
+    sum += __builtin_convertvector(v, Wide);
+    __builtin_memcpy(total, &sum, sizeof sum);
+}
+
+#else
+
+#define MERCER_INLINE inline
+
+template <class T>
+using Vec = T;
+template <class T>
+constexpr int lanes = 1;
+
+template <class T>
+inline Vec<T> load(const T* from) {
+    return *from;
+}
+
+template <class T>
+inline void store(T* to, Vec<T> v) {
+    *to = v;
+}
+
+template <class T>
+inline Vec<T> iota() {
+    return T{0};
+}
+
+template <class T>
+inline Vec<T> splat(T x) {
+    return x;
+}
+
+template <class T, int N, class V, class Op>
+inline T fold(V v, Op) {
+    return v;
+}
+
+template <class T>
+inline void prefetch(const T*) {}
+
+template <class T>
+inline Vec<T> roughly_divided(Vec<T> a, Vec<T> b) {
+    return a / b;
+}
+
+template <class T>
+inline void add_to(double* total, Vec<T> v) {
+    *total += static_cast<double>(v);
+}
+
+#endif
+
+// The same bits as integers, and back.
+template <class T>
+inline Vec<IndexOf<T>> bits(Vec<T> v) {
+    return __builtin_bit_cast(Vec<IndexOf<T>>, v);
+}
+
+template <class T>
+inline Vec<T> bits_as(Vec<IndexOf<T>> v) {
+    return __builtin_bit_cast(Vec<T>, v);
+}
+
+// The first n < lanes elements, zeros behind: for the ends of rows that nobody padded.
+template <class T>
+inline Vec<T> load_first(const T* from, int n) {
+    T padded[lanes<T>] = {};
+    for (int i = 0; i < n; ++i) padded[i] = from[i];
+    return load(padded);
+}
+
+template <class T>
+inline Vec<T> larger(Vec<T> a, Vec<T> b) {
+    return a > b ? a : b;  // b where a is not a number
+}
+
+// The largest value so far in each lane, with the lowest index at which it was seen.
+template <class T>
+struct Largest {
+    using Index = IndexOf<T>;
+    using Mask = Vec<Index>;  // compilers disagree whether a comparison of doubles is a vector of long or long long
+    Vec<T> value;
+    Vec<Index> block = splat<Index>(-1);  // offset of the vector it came from; the lane is implied
+
+    explicit Largest(T start) : value(splat<T>(start)) {}
+
+    void offer(Vec<T> x, std::int64_t offset) {
+        const auto better = (Mask)(x > value);
+        value = better ? x : value;
+        block = better ? splat<Index>(static_cast<Index>(offset)) : block;
+    }
+
+    // `later` saw only other vectors than this one. In one lane the lower block is the lower index.
+    void merge(const Largest& later) {
+        const auto equal = (Mask)(later.value == value) & (Mask)(later.block < block);
+        const auto better = (Mask)(later.value > value) | equal;
+        value = better ? later.value : value;
+        block = better ? later.block : block;
+    }
+
+    // Of two candidates with equal values the lower index wins, whichever lane they are in; -1 where nothing was better
+    // than the start.
+    void best(T* top, std::int64_t* where) const {
+        *top = fold<T, lanes<T>>(value, [](auto a, auto b) { return a > b ? a : b; });
+        constexpr auto none = static_cast<Index>(sizeof(Index) == 4 ? INT32_MAX : INT64_MAX);
+        const auto candidate = (Mask)(value == splat<T>(*top)) & (Mask)(block >= splat<Index>(0));
+        const Vec<Index> index = candidate ? block + iota<Index>() : splat<Index>(none);
+        const Index first = fold<Index, lanes<T>>(index, [](auto a, auto b) { return a < b ? a : b; });
+        *where = first == none ? -1 : static_cast<std::int64_t>(first);
+    }
+};
+
+}  // namespace
+}  // namespace mercer

@@ -1,0 +1,28 @@
+// The entries of a level's table for one element type.
+#pragma once
+
+#include <type_traits>
+
+#include "level.hpp"
+
+namespace mercer {
+
+template <class T>
+const Tiles<T>& tiles_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.tiles_float;
+    } else {
+        return level.tiles_double;
+    }
+}
+
+template <class T>
+const Strips<T>& strips_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.strips_float;
+    } else {
+        return level.strips_double;
+    }
+}
+
+}  // namespace mercer

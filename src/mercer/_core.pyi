@@ -1,0 +1,47 @@
+"""The compiled loops: arrays in, arrays out (src/core)."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+def levels() -> list[str]:
+    """Instruction sets usable here, fastest last."""
+
+def level() -> str:
+    """The instruction set in use; the environment variable MERCER_SIMD forces one."""
+
+def get_num_threads() -> int:
+    """Threads a call may use when the user named no number."""
+
+def set_num_threads(n: int) -> None:
+    """Limit the threads of calls for which the user named no number."""
+
+def hash_rows(X: NDArray[Any], n_threads: int) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row's non-zero (column, value) pairs; X is float32 or float64, of any strides."""
+
+def hash_rows_csr(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_threads: int
+) -> NDArray[np.uint64]:
+    """The same for a CSR matrix with sorted, unique column indices."""
+
+def smo(
+    K: NDArray[Any],
+    h: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    group: NDArray[np.int32],
+    tol: float,
+    max_steps: int,
+    max_seconds: float,
+) -> tuple[
+    int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]
+]:
+    """Maximise p'b − ½b'(K + diag d)b over the box, group sums kept; beta is changed in place.
+
+    h = p − Kb − d∘b is the gradient at beta on entry and is not modified. K is float32 or float64 with
+    contiguous rows; group −1 has no equality. Returns the steps made, the violation reached (NaN if
+    "nonfinite", when beta is left as it was) and why it ended.
+    """

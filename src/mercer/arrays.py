@@ -1,0 +1,27 @@
+"""The array types that signatures speak of, and what is done alike with any of them: take rows, make read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+def take(X: Any, rows: Indices) -> Any:
+    """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
+    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+
+def freeze(array: Any) -> Any:
+    """Make an array, or the parts of a CSR matrix, read-only."""
+    parts = (array.data, array.indices, array.indptr) if sp.issparse(array) else (array,)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return array

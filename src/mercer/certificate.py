@@ -1,0 +1,201 @@
+"""The proof that comes with every fit, computed from β alone by a function that is not the solver.
+
+With f = u[row] + b_group, r = p − f:
+
+    loss_i = max over t in [lower_i, upper_i] of  r_i t − d_i t²/2
+    primal = ½β'Kβ + Σ loss_i + Σ_g b_g·total_g
+    dual   = p'β − ½β'(K + diag d)β
+    gap    = primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)],  every term ≥ 0
+
+For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β is from
+the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+
+# What a float32 pass errs by, per unit of ‖β‖₂ (measured on ten data sets: benchmarks/compare_svc.py), and how many rows of
+# it are checked in float64, those that decide the violation among them.
+_FLOAT32_ERROR = 1e-7
+_SPOT_CHECKS = 512
+
+Proves = Literal["optimality", "optimality if K is positive semi-definite", "stationarity"]
+_STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was reached, in numbers anyone can recompute.
+
+    Attributes
+    ----------
+    primal, dual, gap : float
+        Both objective values (we maximise the dual) and their difference.
+    violation : float
+        The largest difference of gradients that a pair of variables could still exploit; what `tol` bounds.
+    kkt : dict
+        The largest residual of each optimality condition, by name.
+    proves : str
+        "optimality", or what remains of it when the kernel is not known to be positive definite.
+    precision : str
+        The arithmetic of the pass over all rows.
+    worst : int
+        The variable with the largest share of the gap.
+    parts : tuple of Certificate
+        One per sub-problem; for several, the values above are sums and the residuals maxima.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    kkt: dict[str, float]
+    proves: Proves
+    precision: str = "float64"
+    worst: int = 0
+    parts: tuple[Certificate, ...] = field(default=(), repr=False)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the dual value."""
+        return self.gap / max(abs(self.dual), np.finfo(float).tiny)
+
+    @classmethod
+    def total(cls, parts: list[Certificate]) -> Certificate:
+        """One certificate for several sub-problems: sums of values, maxima of residuals, the weakest proof."""
+        if len(parts) == 1:
+            return parts[0]
+        largest = max(range(len(parts)), key=lambda k: parts[k].gap)
+        return cls(
+            primal=sum(part.primal for part in parts),
+            dual=sum(part.dual for part in parts),
+            gap=sum(part.gap for part in parts),
+            violation=max(part.violation for part in parts),
+            kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
+            proves=min((part.proves for part in parts), key=_STRENGTH.index),
+            precision=parts[0].precision,
+            worst=parts[largest].worst,
+            parts=tuple(parts),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for files and machine-readable reports."""
+        plain: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "parts"}
+        plain["kkt"] = dict(self.kkt)
+        plain["parts"] = [part.to_dict() for part in self.parts]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Certificate:
+        """The inverse of `to_dict`."""
+        parts = tuple(cls.from_dict(part) for part in plain["parts"])
+        return cls(**{**plain, "parts": parts})
+
+    def __str__(self) -> str:
+        lines = [
+            f"primal     {self.primal:.10g}",
+            f"dual       {self.dual:.10g}",
+            f"gap        {self.gap:.3g}  ({self.relative_gap:.1e} of the dual value)",
+            f"violation  {self.violation:.3g}",
+            *(f"{residual:<10.3g} {name}" for name, residual in self.kkt.items()),
+            f"proves {self.proves}, in {self.precision}",
+        ]
+        return "\n".join(lines)
+
+
+def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
+    """The certificate of β, and the freshly computed u = Kβ that it rests on.
+
+    Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters most.
+    """
+    coefficients = problem.row_coefficients(beta, gram.n)
+    u, precision = _fresh(problem, gram, beta, coefficients, tol)
+    h = problem.gradient(beta, u)
+    b = problem.offsets(beta, h)
+    residual = h - (b[problem.group] if len(b) else 0.0)
+    losses, terms = gap_terms(problem, beta, residual)
+    energy = float(coefficients @ u)
+    certificate = Certificate(
+        primal=0.5 * energy + float(losses.sum() + b @ problem.totals),
+        dual=float(problem.p @ beta - 0.5 * energy - 0.5 * (problem.d @ beta**2)),
+        gap=float(terms.sum()),
+        violation=problem.violation(beta, h),
+        kkt=_kkt(problem, beta, residual),
+        proves=_PROOF[gram.positive_definite],
+        precision=precision,
+        worst=int(np.argmax(terms)),
+    )
+    return certificate, u
+
+
+def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Each variable's loss and its share of the gap, from residual = h − b (so r = residual + dβ)."""
+    d, r = problem.d, residual + problem.d * beta
+    curved = d > 0
+    best = np.where(r > 0, problem.upper, problem.lower)
+    best[curved] = np.clip(r[curved] / d[curved], problem.lower[curved], problem.upper[curved])
+    best[r == 0] = 0.0  # any t is best; this one does not multiply an infinite bound by zero
+    losses = r * best - 0.5 * d * best**2
+    return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
+
+
+def _fresh(
+    problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float
+) -> tuple[Floats, str]:
+    """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
+    noise = _FLOAT32_ERROR * float(np.linalg.norm(coefficients))
+    if gram.n <= _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
+        return gram.product(coefficients), "float64"
+    u = gram.product(coefficients, dtype=np.float32)
+    h = problem.gradient(beta, u)
+    up, low = problem.movable(beta)
+    half = _SPOT_CHECKS // 2
+    worst = np.concatenate([_largest(np.where(up, h, -np.inf), half), _largest(np.where(low, -h, -np.inf), half)])
+    rows = np.unique(problem.row[worst])
+    exact = gram.product(coefficients, rows)
+    if np.abs(exact - u[rows]).max() > tol / 10:
+        return gram.product(coefficients), "float64"
+    u[rows] = exact
+    return u, f"float32 with float64 sums, {len(rows)} rows in float64"
+
+
+def _largest(score: Floats, count: int) -> Indices:
+    return np.argpartition(score, -count)[-count:] if len(score) > count else np.arange(len(score))
+
+
+_PROOF: dict[str, Proves] = {
+    "yes": "optimality",
+    "no": "stationarity",
+    "depends": "optimality if K is positive semi-definite",
+    "unknown": "optimality if K is positive semi-definite",
+}
+
+
+def _kkt(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, float]:
+    """Each optimality condition by name with its largest residual.
+
+    `residual` = h − b wants β to grow where positive, to shrink where negative. A wish that moves β away from zero is
+    an unpaid error of the sample (primal feasibility with the slack its multiplier allows); one that moves it towards zero is
+    a multiplier without a tight constraint (complementary slackness).
+    """
+    up, low = problem.movable(beta)
+    grow = np.where(up, np.maximum(residual, 0.0), 0.0)
+    shrink = np.where(low, np.maximum(-residual, 0.0), 0.0)
+    outward = np.where(beta > 0, grow, np.where(beta < 0, shrink, np.maximum(grow, shrink)))
+    inward = np.where(beta > 0, shrink, np.where(beta < 0, grow, 0.0))
+    box = np.maximum(problem.lower - beta, beta - problem.upper)
+    sums = np.array([beta[problem.group == g].sum() for g in range(len(problem.totals))])
+    return {
+        "dual feasibility: box": max(0.0, float(box.max(initial=0.0))),
+        "dual feasibility: equality": float(np.abs(sums - problem.totals).max(initial=0.0)),
+        "primal feasibility": float(outward.max(initial=0.0)),
+        "complementary slackness": float(inward.max(initial=0.0)),
+    }

@@ -1,0 +1,62 @@
+"""The entry point of ``mercer``: picks the subcommand, and turns errors into one line and an exit code.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import mercer
+from mercer.cli import train
+
+_COMMANDS = (train,)
+# What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
+# its traceback is what a bug report needs.
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``mercer`` with the arguments ``argv`` (those of the process if None) and return its exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            args.run(args)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("mercer: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, less) has left; Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except _EXPECTED as error:
+        print(f"mercer {args.command}: error: {_one_line(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mercer", description="Kernel machines that are exact, fast and certified."
+    )
+    parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.register(commands)
+    return parser
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text or type(error).__name__
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    print(f"mercer: warning: {' '.join(str(message).split())}", file=sys.stderr)

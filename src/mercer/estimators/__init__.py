@@ -1,0 +1,5 @@
+"""Estimators with scikit-learn's interface."""
+
+from mercer.estimators.svc import SVC
+
+__all__ = ["SVC"]

@@ -1,0 +1,269 @@
+"""The one fit and predict pipeline of every kernel machine: samples in, dual problems solved and certified, expansion out.
+
+`fit` works on a copy of the estimator and hands over everything it learnt at its end, so a fit that fails or is interrupted
+leaves the estimator as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.arrays import Floats, Indices, freeze
+from mercer.certificate import Certificate
+from mercer.estimators import samples
+from mercer.estimators.merging import Merged, merge
+from mercer.estimators.parameters import iterations, positive
+from mercer.estimators.progress import CallbackSupport, Progress, with_callbacks
+from mercer.expansion import Expansion
+from mercer.gram.gram import Gram
+from mercer.kernels import Kernel, as_kernel
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution, Stop
+from mercer.solvers.certified import solve_certified
+from mercer.threads import effective_n_threads
+
+# The finite limit behind max_iter=-1: steps of the inner solver, each a microsecond or so.
+_MAX_STEPS = 100_000_000
+
+# Sub-problems that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
+_STORE_ROWS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One dual problem on some of the merged samples."""
+
+    name: str
+    rows: Indices
+    problem: DualProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Its solution and proof."""
+
+    task: Task
+    solution: Solution
+    certificate: Certificate
+
+    @property
+    def b(self) -> Floats:
+        problem, beta = self.task.problem, self.solution.beta
+        return problem.offsets(beta, problem.gradient(beta, self.solution.u))
+
+
+class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """What all kernel machines share; a machine adds its parameters, its problems and its attributes."""
+
+    # --- what a machine provides -----------------------------------------------------------------------------------
+
+    def _target(self, y: Any) -> tuple[Indices, Any]:
+        """One code per sample, equal where two samples may be merged, and what else was learnt from y."""
+        raise NotImplementedError
+
+    def _weigh(self, target: Any, codes: Indices, weight: Floats) -> Any:
+        """The target with what the sample weights add to it."""
+        raise NotImplementedError
+
+    def _tasks(self, merged: Merged, target: Any) -> list[Task]:
+        """The dual problems to solve."""
+        raise NotImplementedError
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: Any, X: Any) -> None:
+        """Fitted attributes beyond those every machine has."""
+        raise NotImplementedError
+
+    # --- the pipeline ----------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on samples X with targets y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+
+        Returns
+        -------
+        self
+        """
+        trained = copy.copy(self)
+        for name in _fitted(trained):
+            delattr(trained, name)
+        trained._train(X, y, sample_weight, watched_by=self)
+        for name in _fitted(self):
+            delattr(self, name)
+        vars(self).update(vars(trained))
+        return self
+
+    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+        stop, budget, n_threads = self._limits()
+        kernel = self._kernel()
+        X = self._samples(X, kernel, reset=True)
+        codes, target = self._target(y)
+        check_consistent_length(X, codes)
+        weight = samples.weights(sample_weight, len(codes))
+        target = self._weigh(target, codes, weight)
+        merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=n_threads)
+        if kernel.accepts == "gram":
+            gram = Gram(kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads)
+        else:
+            kernel = kernel.bind(merged.X, merged.weight)
+            gram = Gram(kernel, merged.X, budget, n_threads)
+        tasks = self._tasks(merged, target)
+        if len(tasks) > 1 and gram.n <= _STORE_ROWS and 16 * gram.n**2 <= budget:
+            gram.store()
+
+        progress = Progress(watched_by, bool(self.verbose), len(tasks), X, y)
+        solved = []
+        for task in tasks:
+            progress.begin(task.name)
+            part = gram if len(task.rows) == gram.n else gram.view(task.rows)
+            pair = solve_certified(task.problem, part, stop, None, progress, self.shrinking)
+            solved.append(Solved(task, *pair))
+            progress.end()
+
+        self.kernel_ = kernel
+        self.certificate_ = Certificate.total([s.certificate for s in solved])
+        reasons = [s.solution.stop_reason for s in solved]
+        self.stop_reason_ = next((reason for reason in reasons if reason != "converged"), "converged")
+        self.converged_ = self.stop_reason_ == "converged"
+        self.n_iter_ = freeze(np.array([s.solution.steps for s in solved], dtype=np.int64))
+        self._conclude(merged, solved, target, X)
+        if not self.converged_:
+            warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
+        progress.close(X, y)
+
+    def _decision(self, X: Any) -> Floats:
+        """The expansion's outputs at X, one column each."""
+        check_is_fitted(self)
+        expansion: Expansion = self._expansion_
+        X = self._samples(X, expansion.kernel, reset=False)
+        if expansion.columns is not None and X.shape[1] != expansion.n_columns:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples and all "
+                f"{expansion.n_columns} training samples"
+            )
+        return expansion(X)
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything a file must hold: plain values and kernels, and the arrays beside them."""
+        check_is_fitted(self)
+        fitted: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
+        for name in _fitted(self):
+            value = getattr(self, name)
+            if isinstance(value, Expansion):
+                for part in ("vectors", "coefficients", "b", "columns"):
+                    _file_away(f"expansion.{part}", getattr(value, part), fitted, arrays)
+                fitted["expansion.n_columns"] = value.n_columns
+            else:
+                _file_away(name, value.to_dict() if isinstance(value, Certificate) else value, fitted, arrays)
+        return {"params": self.get_params(deep=False), "fitted": fitted}, arrays
+
+    @classmethod
+    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        """The inverse of `_state`."""
+        model = cls(**header["params"])
+        values = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
+        expansion = {name.partition(".")[2]: values.pop(name) for name in list(values) if name.startswith("expansion.")}
+        for name, value in values.items():
+            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
+        model._expansion_ = Expansion(kernel=model.kernel_, **expansion)
+        return model
+
+    # --- parameters and samples ------------------------------------------------------------------------------------
+
+    def _kernel(self) -> Kernel:
+        return as_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+
+    def _limits(self) -> tuple[Stop, int, int]:
+        """When to stop, how many bytes to use, on how many threads."""
+        check_random_state(self.random_state)
+        seconds = math.inf if self.max_time is None else positive("max_time", self.max_time, "None means no limit")
+        gap_tol = math.inf if self.gap_tol is None else positive("gap_tol", self.gap_tol, "None asks for no gap")
+        stop = Stop(
+            tol=positive("tol", self.tol),
+            gap_tol=gap_tol,
+            max_iter=iterations("max_iter", self.max_iter, _MAX_STEPS),
+            deadline=time.monotonic() + seconds,
+        )
+        megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
+        budget = int(min(megabytes * 1e6, _physical_memory() / 2))
+        return stop, budget, effective_n_threads(self.n_jobs)
+
+    def _samples(self, X: Any, kernel: Kernel, *, reset: bool) -> Any:
+        """X checked and in the form the kernel takes."""
+        if kernel.accepts == "sequences":
+            return samples.sequences(X)
+        X = samples.vectors(self, X, reset=reset)
+        if kernel.accepts == "gram":
+            if sp.issparse(X):
+                raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
+            return samples.gram_matrix(X) if reset else X
+        return X
+
+    def _unfinished(self, X: Any) -> str:
+        """What a fit that stopped early reached, and what to do about it."""
+        certificate = self.certificate_
+        text = (
+            f"{type(self).__name__} stopped before tol={self.tol:g} ({self.stop_reason_}): violation "
+            f"{certificate.violation:.3g}, gap {certificate.gap:.3g}, {certificate.relative_gap:.1e} of the dual value. "
+        )
+        if self.stop_reason_ == "rounding floor":
+            return text + "float64 cannot resolve less here; raise tol, lower C or scale the features"
+        if self.stop_reason_ in ("max_iter", "max_time"):
+            text += f"Raise {self.stop_reason_}, or help convergence: "
+        ratio = _scale_ratio(X)
+        if ratio > 100:
+            return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
+        return text + "lower C, raise tol or scale the features"
+
+
+def _fitted(estimator: Any) -> list[str]:
+    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+def _file_away(name: str, value: Any, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Numeric arrays and CSR matrices go with the arrays, everything else is a plain value."""
+    numeric = sp.issparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    (arrays if numeric else plain)[name] = value
+
+
+def _scale_ratio(X: Any) -> float:
+    """The largest standard deviation of a feature over the smallest that is not zero."""
+    if not hasattr(X, "shape"):
+        return 1.0
+    if sp.issparse(X):
+        square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+        spread = np.sqrt(np.maximum(square, 0.0))
+    else:
+        spread = X.std(axis=0, dtype=np.float64)
+    spread = spread[spread > 0]
+    return float(spread.max() / spread.min()) if len(spread) else 1.0
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return math.inf

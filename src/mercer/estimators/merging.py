@@ -1,0 +1,97 @@
+"""Identical samples are one sample with a larger weight; what is left is put into an order that only the data decide.
+
+That makes an integer weight the same as a repetition and a zero weight the same as a removal, to the last bit, and fits
+independent of the order of the rows. It also saves work: real data have duplicates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer.arrays import Flags, Floats, Indices, take
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Distinct samples in canonical order, and which of the caller's rows each one stands for."""
+
+    X: Any
+    y: Indices
+    weight: Floats
+    rows: Indices  # the caller's rows that have positive weight, in their order
+    member: Indices  # for each of them, the merged sample it belongs to
+    own_weight: Floats  # and its own weight
+
+    @property
+    def share(self) -> Floats:
+        """Each kept row's part of its merged sample's weight."""
+        return self.own_weight / self.weight[self.member]
+
+
+def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int) -> Merged:
+    """Drop rows of weight zero and, where `identical` rows may be joined, join equal (x, y)."""
+    rows = np.flatnonzero(weight > 0)
+    if not identical:
+        return Merged(_part(X, rows), y[rows], weight[rows], rows, np.arange(len(rows)), weight[rows])
+    order, fresh = _canonical(X, y, rows, n_threads)
+    group = np.cumsum(fresh) - 1
+    first = rows[order[fresh]]
+    member = np.empty(len(rows), dtype=np.intp)
+    member[order] = group
+    total = np.bincount(member, weights=weight[rows], minlength=len(first))
+    return Merged(_part(X, first), y[first], total, rows, member, weight[rows])
+
+
+def _part(X: Any, rows: Indices) -> Any:
+    """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return X if len(rows) == n and (np.diff(rows) == 1).all() else take(X, rows)
+
+
+def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags]:
+    """Positions into `rows` sorted by sample and label, and a mark at the first of each run of equals."""
+    if not hasattr(X, "shape"):
+        order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
+        same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
+        return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
+    if sp.issparse(X):
+        keys = _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)[rows]
+    else:
+        keys = _core.hash_rows(X, n_threads)[rows]
+    order = np.lexsort((y[rows], keys))
+    near = np.flatnonzero(keys[order[:-1]] == keys[order[1:]])
+    left, right = rows[order[near]], rows[order[near + 1]]
+    equal = _equal(X, left, right)
+    if not equal.all():
+        order = _break_ties(X, y, rows, keys, order)
+        left, right = rows[order[near]], rows[order[near + 1]]
+        equal = _equal(X, left, right)
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[near + 1] = ~(equal & (y[left] == y[right]))
+    return order, fresh
+
+
+def _equal(X: Any, left: Indices, right: Indices) -> Flags:
+    if sp.issparse(X):
+        return np.asarray((X[left] != X[right]).sum(axis=1)).ravel() == 0
+    return np.asarray((X[left] == X[right]).all(axis=1))
+
+
+def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) -> Indices:
+    """Sort runs of equal hash by value: two different samples share a hash about once in 2^64 pairs."""
+    starts = np.flatnonzero(np.r_[True, np.diff(keys[order]) != 0, True])
+    for begin, end in pairwise(starts):
+        if end - begin > 1:
+            run = order[begin:end]
+            order[begin:end] = sorted(run, key=lambda k: (tuple(_dense_row(X, rows[k])), y[rows[k]]))
+    return order
+
+
+def _dense_row(X: Any, row: int) -> Floats:
+    return np.asarray(X[[row]].toarray() if sp.issparse(X) else X[row], dtype=np.float64).ravel() + 0.0

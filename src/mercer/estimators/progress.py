@@ -1,0 +1,82 @@
+"""What a running fit tells: a line a second for people, scikit-learn's callbacks for programs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from mercer.certificate import gap_terms
+from mercer.gram.field import Field
+
+try:  # scikit-learn has callbacks from 1.9 on
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:
+
+    class CallbackSupport:  # type: ignore[no-redef]  # stands in for the mixin of newer versions
+        """No callbacks in this scikit-learn."""
+
+    def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
+        return method
+
+
+class Progress:
+    """The reports of one fit, which has `n_tasks` sub-problems."""
+
+    def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Any, y: Any) -> None:
+        self._estimator = estimator
+        self._verbose = verbose
+        self._n_tasks = n_tasks
+        self._begun = self._printed = time.monotonic()
+        self._task = self._step = None
+        self._root = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._root = estimator._init_callback_context(max_subtasks=n_tasks)
+            self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+
+    def begin(self, name: str) -> None:
+        """A sub-problem starts."""
+        self._name = name
+        if self._root is not None:
+            self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
+            self._task.call_on_fit_task_begin(estimator=self._estimator)
+
+    def __call__(self, field: Field, steps: int, violation: float) -> None:
+        """An outer step of it is about to be taken."""
+        if self._task is not None:
+            self._end_step()
+            self._step = self._task.subcontext(task_name="step")
+            self._step.call_on_fit_task_begin(estimator=self._estimator)
+        now = time.monotonic()
+        if self._verbose and (now - self._printed >= 1.0 or self._printed == self._begun):
+            self._printed = now
+            print(self._line(field, steps, violation, now - self._begun), flush=True)
+
+    def end(self) -> None:
+        """The sub-problem is solved."""
+        if self._task is not None:
+            self._end_step()
+            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._task = None
+
+    def close(self, X: Any, y: Any) -> None:
+        """The fit is over."""
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
+
+    def _end_step(self) -> None:
+        if self._step is not None:
+            self._step.call_on_fit_task_end(estimator=self._estimator)
+            self._step = None
+
+    def _line(self, field: Field, steps: int, violation: float, seconds: float) -> str:
+        problem, beta = field.problem, field.beta
+        h = problem.gradient(beta, field.u)
+        b = problem.offsets(beta, h)
+        _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
+        gap = f"{'~' if field.shrunk else ' '}{terms.sum():.3e}"  # dropped rows lag behind while the problem is shrunk
+        task = f"{self._name}: " if self._n_tasks > 1 else ""
+        return (
+            f"[mercer] {task}{seconds:7.1f} s  {steps:>10,} steps  {int((beta != 0).sum()):>7,} support vectors  "
+            f"violation {violation:.3e}  gap {gap}"
+        )

@@ -1,0 +1,153 @@
+"""Samples, labels and weights as users hand them over, checked once and never modified."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from mercer.arrays import Floats, Indices
+
+
+def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError("X is a masked array with masked entries, which mercer cannot use; fill or drop them first")
+    if sp.issparse(X):
+        _check_indices(X)
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.dtype.itemsize == 8 and X.size:
+        _warn_of_large_integers(X)
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_large_sparse=True,
+    )
+    return _canonical_csr(X) if sp.issparse(X) else X
+
+
+def sequences(X: Any) -> list[str]:
+    """A list of strings, for kernels on strings."""
+    if isinstance(X, str):
+        raise ValueError("X is one string; give a list of strings, one per sample")
+    samples = list(X)
+    for i, sample in enumerate(samples):
+        if not isinstance(sample, str):
+            raise ValueError(f"this kernel compares strings, but sample {i} is {type(sample).__name__}: {sample!r:.60}")
+    if not samples:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return samples
+
+
+def labels(y: Any) -> tuple[np.ndarray, Indices]:
+    """The classes in sorted order, and each sample's class as an index."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    kinds = {type(label) for label in y.tolist()} if y.dtype == object else set()
+    if str in kinds and kinds - {str}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}")
+    return classes, codes
+
+
+def weights(sample_weight: Any, n: int) -> Floats:
+    """One finite, non-negative weight per sample."""
+    if sample_weight is None:
+        return np.ones(n)
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n, sample_weight)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim != 1 or len(weight) != n:
+        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} samples: it must have shape ({n},)")
+    bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}]={weight[bad[0]]} must be finite and not negative; "
+            "a weight of 0 leaves a sample out"
+        )
+    return weight
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
+    """One positive factor per class; "balanced" gives every class the same total weight."""
+    mass = np.bincount(codes, weights=weight, minlength=len(classes))
+    if class_weight is None:
+        factor = np.ones(len(classes))
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        with np.errstate(divide="ignore"):
+            factor = mass.sum() / (len(classes) * mass)
+    elif isinstance(class_weight, dict):
+        known = {label: k for k, label in enumerate(classes.tolist())}
+        unknown = [label for label in class_weight if label not in known]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
+        factor = np.ones(len(classes))
+        for label, value in class_weight.items():
+            if not (np.isreal(value) and np.isfinite(value) and value >= 0):
+                raise ValueError(f"class_weight[{label!r}]={value!r} must be finite and not negative")
+            factor[known[label]] = value
+    else:
+        raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
+    for k, label in enumerate(classes.tolist()):
+        if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
+            raise ValueError(
+                f"class {label!r} has no sample with positive weight, and a classifier needs every class; "
+                "give it weight or leave its samples out"
+            )
+    return factor
+
+
+def gram_matrix(K: Any) -> Any:
+    """A precomputed training matrix: square, finite and symmetric to rounding."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel needs the square matrix between all training samples, but X has shape {K.shape}"
+        )
+    asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
+    size = float(np.abs(K).max())
+    if asymmetry > 1e-8 * size:
+        raise ValueError(
+            f"the precomputed kernel matrix is not symmetric: entries differ from their mirror by up to {asymmetry:.3g}. "
+            "If the difference is noise, give (K + K.T) / 2"
+        )
+    return K
+
+
+def _check_indices(X: Any) -> None:
+    if X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X is a damaged {X.format.upper()} matrix of shape {X.shape}: {error}") from None
+
+
+def _canonical_csr(X: Any) -> Any:
+    """Sorted, without duplicates or stored zeros; the caller's matrix is never touched."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if (X.data == 0).any():
+        X = X.copy()
+        X.eliminate_zeros()
+    return X
+
+
+def _warn_of_large_integers(X: Any) -> None:
+    largest = max(abs(int(np.max(X))), abs(int(np.min(X))))
+    if largest > 2**53:
+        warnings.warn(
+            f"X holds integers up to {largest}, beyond 2**53: they are rounded to float64", UserWarning, stacklevel=4
+        )

@@ -1,0 +1,222 @@
+"""Parameters, kernels and fitted values as plain JSON, and back: the closed vocabulary of a ``.mercer`` file.
+
+Numbers, strings, lists and dictionaries stand for themselves. Everything else is an object with the key "$":
+
+    {"$": "float", "value": "inf"}                  a number JSON cannot write
+    {"$": "scalar", "dtype": "<f4", "value": 0.5}   NumPy's, whose type decides how arrays are promoted
+    {"$": "tuple", "items": [...]}                  and "dict", of [key, value] pairs, for keys of other types
+    {"$": "array", "name": ...}                     an array of the container; "csr" has three
+    {"$": "strings", "object": ..., "items": ...}   an array of str
+    {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
+
+Nothing in a description names a module, a function or a path, so reading one cannot run code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import kernels
+from mercer.errors import ModelFormatError
+from mercer.files.container import DTYPES, Array
+from mercer.kernels import Kernel
+
+
+def describe(value: Any, arrays: MutableMapping[str, Array], where: str) -> Any:
+    """``value`` as JSON; arrays inside it go to ``arrays`` under names that begin with ``where``."""
+    if isinstance(value, np.generic) and (dtype := value.dtype.newbyteorder("<").str) in DTYPES:
+        return {"$": "scalar", "dtype": dtype, "value": describe(value.item(), arrays, where)}
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+    if isinstance(value, list):
+        return [describe(item, arrays, f"{where}.{i}") for i, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"$": "tuple", "items": describe(list(value), arrays, where)}
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and key != "$" for key in value):
+            return {key: describe(item, arrays, f"{where}.{key}") for key, item in value.items()}
+        return {"$": "dict", "items": [describe(list(pair), arrays, where) for pair in value.items()]}
+    if isinstance(value, np.ndarray):
+        return _describe_array(value, arrays, where)
+    if sp.issparse(value):
+        return _describe_csr(value, arrays, where)
+    if isinstance(value, Kernel) and _kernel_class(type(value).__name__) is type(value):
+        params = describe(value.get_params(deep=False), arrays, where)
+        return {"$": "kernel", "name": type(value).__name__, "params": params}
+    raise _cannot_hold(value, where)
+
+
+def _cannot_hold(value: object, where: str) -> TypeError:
+    kind = "a Python function" if callable(value) else f"an object of type {type(value).__name__}"
+    return TypeError(
+        f"{where} is {kind}, and a .mercer file holds numbers, strings and mercer's own kernels, never code; "
+        "use pickle or joblib for this model, and load such files only from people you trust"
+    )
+
+
+def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
+    if value.dtype.kind == "U" or (
+        value.dtype.kind == "O" and all(isinstance(item, str) for item in value.flat)
+    ):
+        if value.ndim != 1:
+            raise TypeError(
+                f"{where} is a {value.ndim}-dimensional array of strings; a .mercer file holds lists of them"
+            )
+        return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
+    if value.dtype.newbyteorder("<").str not in DTYPES:
+        raise TypeError(
+            f"{where} is an array of dtype {value.dtype}, which a .mercer file cannot hold; use pickle"
+        )
+    name = where
+    while name in arrays:
+        name += "'"
+    arrays[name] = value
+    return {"$": "array", "name": name}
+
+
+def _describe_csr(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
+    rows = value.tocsr()
+    parts = {
+        part: describe(getattr(rows, part), arrays, f"{where}.{part}")
+        for part in ("data", "indices", "indptr")
+    }
+    return {"$": "csr", "shape": list(rows.shape), "matrix": isinstance(value, sp.spmatrix), **parts}
+
+
+def _kernel_class(name: object) -> type[Kernel] | None:
+    if name not in kernels.__all__ or not isinstance(name, str):
+        return None
+    found = getattr(kernels, name)
+    return found if isinstance(found, type) and issubclass(found, Kernel) and found is not Kernel else None
+
+
+def rebuild(description: Any, arrays: Mapping[str, Array], where: str) -> Any:
+    """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary."""
+    if isinstance(description, list):
+        return [rebuild(item, arrays, f"{where}.{i}") for i, item in enumerate(description)]
+    if not isinstance(description, dict):
+        return description
+    if "$" not in description:
+        return {key: rebuild(item, arrays, f"{where}.{key}") for key, item in description.items()}
+    kind = description["$"]
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise ModelFormatError(f"{where}: {kind!r} is not a kind of value that this mercer knows")
+    fields, read = _READERS[kind]
+    if description.keys() != {"$", *fields}:
+        raise ModelFormatError(
+            f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(description)}"
+        )
+    return read(description, arrays, where)
+
+
+def _read_float(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> float:
+    if description["value"] not in ("inf", "-inf", "nan"):
+        raise ModelFormatError(f"{where}: {description['value']!r} is none of 'inf', '-inf', 'nan'")
+    return float(description["value"])
+
+
+def _read_scalar(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
+    dtype, value = description["dtype"], rebuild(description["value"], arrays, where)
+    if dtype not in DTYPES or not isinstance(value, (bool, int, float)):
+        raise ModelFormatError(f"{where}: {value!r} is not a number of dtype {dtype!r}")
+    try:
+        return np.dtype(dtype).type(value)
+    except OverflowError as error:
+        raise ModelFormatError(f"{where}: {error}") from None
+
+
+def _read_tuple(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> tuple[Any, ...]:
+    return tuple(_items(description, arrays, where))
+
+
+def _read_dict(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> dict[Any, Any]:
+    items = _items(description, arrays, where)
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in items):
+        raise ModelFormatError(f"{where}: a dictionary is written as a list of [key, value] pairs")
+    try:
+        return dict(items)
+    except TypeError as error:
+        raise ModelFormatError(f"{where}: {error}") from None
+
+
+def _read_array(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
+    name = description["name"]
+    if not isinstance(name, str) or name not in arrays:
+        raise ModelFormatError(f"{where}: the file has no array named {name!r}")
+    return arrays[name]
+
+
+def _read_csr(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
+    data, indices, indptr = (
+        rebuild(description[part], arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")
+    )
+    shape = description["shape"]
+    if (
+        not isinstance(shape, list)
+        or len(shape) != 2
+        or not all(type(n) is int and 0 <= n < 2**62 for n in shape)
+    ):
+        raise ModelFormatError(f"{where}: {shape!r} is not the shape of a matrix")
+    for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
+        wanted = "f" if part == "data" else "i"
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind != wanted:
+            raise ModelFormatError(
+                f"{where}.{part}: one-dimensional {'numbers' if wanted == 'f' else 'integers'} expected"
+            )
+    if (
+        len(indptr) != shape[0] + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(data)
+        or (indptr[1:] < indptr[:-1]).any()
+    ):
+        raise ModelFormatError(
+            f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row"
+        )
+    if len(indices) != len(data) or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
+        raise ModelFormatError(f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
+    build = sp.csr_matrix if description["matrix"] is True else sp.csr_array
+    return build((data, indices, indptr), shape=tuple(shape))
+
+
+def _read_strings(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
+    items = _items(description, arrays, where)
+    if not all(isinstance(item, str) for item in items):
+        raise ModelFormatError(f"{where}: every item must be a string")
+    strings = np.array(items, dtype=object if description["object"] is True else np.str_)
+    strings.flags.writeable = False
+    return strings
+
+
+def _read_kernel(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Kernel:
+    found = _kernel_class(description["name"])
+    if found is None:
+        raise ModelFormatError(f"{where}: {description['name']!r} is not a kernel of this mercer")
+    params = rebuild(description["params"], arrays, where)
+    if not isinstance(params, dict) or not set(params) <= set(found._get_param_names()):
+        raise ModelFormatError(f"{where}: {params!r} are not parameters of {found.__name__}")
+    return found(**params)
+
+
+def _items(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> list[Any]:
+    if not isinstance(description["items"], list):
+        raise ModelFormatError(f"{where}: its items must be a list")
+    return [rebuild(item, arrays, f"{where}.{i}") for i, item in enumerate(description["items"])]
+
+
+_READERS = {
+    "float": (["value"], _read_float),
+    "scalar": (["dtype", "value"], _read_scalar),
+    "tuple": (["items"], _read_tuple),
+    "dict": (["items"], _read_dict),
+    "array": (["name"], _read_array),
+    "csr": (["shape", "matrix", "data", "indices", "indptr"], _read_csr),
+    "strings": (["object", "items"], _read_strings),
+    "kernel": (["name", "params"], _read_kernel),
+}

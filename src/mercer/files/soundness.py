@@ -1,0 +1,87 @@
+"""Whether a state read from a file could have come from a fit: every count and shape prediction relies on.
+
+Checksums tell damage from health, not an honest writer from a dishonest one; these checks are for the second.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
+
+
+def check_machine(model: Any) -> None:
+    """Raise ModelFormatError if the parts of a fitted machine contradict each other."""
+    expansion: Expansion = model._expansion_
+    _check_expansion(expansion, getattr(model, "n_features_in_", None))
+    if hasattr(model, "classes_"):
+        _check_classes(model, len(expansion.b))
+
+
+def _check_expansion(expansion: Expansion, n_features: Any) -> None:
+    b, coefficients, vectors, columns = (
+        getattr(expansion, name) for name in ("b", "coefficients", "vectors", "columns")
+    )
+    _expect(_is_numbers(b, 1) and len(b) > 0, "b must be a list of finite numbers")
+    _expect(_is_numbers(coefficients, 2), "the coefficients must be a matrix of finite numbers")
+    n_vectors, n_outputs = coefficients.shape
+    _expect(n_outputs == len(b), f"there are {n_outputs} columns of coefficients, but {len(b)} values of b")
+    accepts = expansion.kernel.accepts
+    if accepts == "gram":
+        _expect(vectors is None, "a precomputed kernel has no support vectors")
+        _expect(_is_indices(columns, expansion.n_columns), "columns must be indices of training samples")
+        _expect(len(columns) == n_vectors, f"there are {len(columns)} columns for {n_vectors} coefficients")
+        return
+    _expect(columns is None, "only a precomputed kernel has columns")
+    if accepts == "sequences":
+        _expect(all(isinstance(text, str) for text in vectors), "the support vectors must be strings")
+        _expect(len(vectors) == n_vectors, f"there are {len(vectors)} vectors for {n_vectors} coefficients")
+    else:
+        _expect(_is_numbers(vectors, 2), "the support vectors must be a matrix of finite numbers")
+        _expect(
+            vectors.shape == (n_vectors, n_features),
+            f"the support vectors must be {n_vectors} × {n_features}",
+        )
+
+
+def _check_classes(model: Any, n_outputs: int) -> None:
+    classes = model.classes_
+    _expect(
+        isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1,
+        "there must be two classes",
+    )
+    k = len(classes)
+    _expect(n_outputs == k * (k - 1) // 2, f"{k} classes make {k * (k - 1) // 2} pairs, not {n_outputs}")
+    _expect(_is_indices(model.support_, model.shape_fit_[0]), "support_ must be indices of training samples")
+    n = len(model.support_)
+    _expect(_is_indices(model.n_support_, n + 1), "n_support_ must count support vectors")
+    _expect(model.n_support_.shape == (k,), f"n_support_ must have one count for each of {k} classes")
+    _expect(int(model.n_support_.sum()) == n, f"n_support_ must add up to the {n} entries of support_")
+    _expect(_is_numbers(model.dual_coef_, 2), "dual_coef_ must be a matrix of finite numbers")
+    _expect(model.dual_coef_.shape == (k - 1, n), f"dual_coef_ must be {k - 1} × {n}")
+    _expect(
+        _is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed"
+    )
+
+
+def _is_numbers(value: Any, ndim: int) -> bool:
+    data = value.data if sp.issparse(value) else value
+    whole = isinstance(data, np.ndarray) and data.dtype.kind == "f"
+    return whole and value.ndim == ndim and bool(np.isfinite(data).all())
+
+
+def _is_indices(value: Any, end: Any) -> bool:
+    if not (
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and isinstance(end, int)
+    ):
+        return False
+    return bool(((value >= 0) & (value < end)).all())
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ModelFormatError(f"this is no fitted machine: {otherwise}")

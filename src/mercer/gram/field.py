@@ -1,0 +1,137 @@
+"""The state of a solve: β, u = Kβ, the active set. In plain NumPy: the reference, and the path of generic kernels.
+
+The decomposition loop drives it: who violates most, K on the working set, move, shrink. The field never asks which machine
+it serves. u is kept for the rows of active variables only; what a dropped row missed is made up by `unshrink`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.gram.column_cache import ColumnCache
+from mercer.gram.working_set import violation, working_set
+
+if TYPE_CHECKING:
+    from mercer.gram.gram import Gram
+    from mercer.problems.dual_problem import DualProblem
+
+# Repacking pays when a shrink removes at least this share of the active variables (design/SPEED: 20 %).
+_SHRINK_SHARE = 0.2
+
+
+class Field:
+    """β over all variables and u over all rows, of which the active ones are current."""
+
+    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats, u: Floats | None) -> None:
+        self.gram = gram
+        self.problem = problem
+        self.beta = beta.copy()
+        self.u = gram.product(problem.row_coefficients(beta, gram.n)) if u is None else u.copy()
+        self.active: Indices = np.arange(problem.n_variables)
+        self.rows: Indices = np.arange(gram.n)
+        self._dropped: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
+        self._previous: Indices = np.empty(0, dtype=np.intp)
+        self._block: Floats = np.empty((0, 0))
+        self._block_rows: Indices = np.empty(0, dtype=np.intp)
+        self._cache = ColumnCache(gram.budget // 2)
+
+    @property
+    def shrunk(self) -> bool:
+        return bool(self._dropped)
+
+    def gradient(self, J: Indices) -> Floats:
+        """h on the variables J, which must be active."""
+        problem = self.problem
+        return problem.p[J] - self.u[problem.row[J]] - problem.d[J] * self.beta[J]
+
+    def violation(self) -> tuple[float, Floats, Floats]:
+        """Over the active variables: the largest violation, and each group's two ends."""
+        return violation(*self._view(self.active))
+
+    def violators(self, q: int, keep: float) -> Indices:
+        """At most q active variables: up to q·keep of the previous set, free ones first, then the worst violators."""
+        if q >= len(self.active):
+            return self.active
+        old = self._previous[np.isin(self._previous, self.active)]
+        _, up, low, _, _ = self._view(old)
+        kept = old[np.argsort(~(up & low), kind="stable")][: int(q * keep)]
+        others = np.setdiff1d(self.active, kept, assume_unique=True)
+        worst = others[working_set(*self._view(others), q - len(kept))]
+        self._previous = np.concatenate([worst, kept])
+        return self._previous
+
+    def block(self, J: Indices) -> Floats:
+        """K between the rows of the variables J."""
+        rows = self.problem.row[J]
+        if np.array_equal(rows, self._block_rows):
+            return self._block
+        self._block_rows = rows
+        if all(r in self._cache for r in rows.tolist()):
+            at = np.searchsorted(self.rows, rows)
+            self._block = np.stack([self._cache.get(r)[at] for r in rows.tolist()])
+        else:
+            self._block = self.gram.block(rows, rows)
+        return self._block
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
+        delta = beta - self.beta[J]
+        changed = np.flatnonzero(delta)
+        self.beta[J] = beta
+        rows = self.problem.row[J]
+        inside, first = np.unique(rows, return_index=True)
+        self.u[inside] += self._block[np.ix_(first, changed)] @ delta[changed]
+        outside = np.setdiff1d(self.rows, inside, assume_unique=True)
+        if len(outside) and len(changed):
+            sources, which = np.unique(rows[changed], return_inverse=True)
+            self._spread(sources, np.bincount(which, weights=delta[changed]), outside)
+
+    def shrink(self) -> bool:
+        """Drop bounded variables that no pair would choose, when enough of them can go; whether that was so."""
+        _, tops, bottoms = self.violation()
+        h, up, low, group, n_groups = self._view(self.active)
+        g = group if n_groups else np.zeros(len(group), dtype=np.intp)
+        stay = (up & low) | (up & (h >= bottoms[g])) | (low & (h <= tops[g]))
+        if stay.sum() > (1 - _SHRINK_SHARE) * len(stay):
+            return False
+        self.active = self.active[stay]
+        rows = np.unique(self.problem.row[self.active])
+        positions = np.searchsorted(self.rows, rows)
+        self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
+        self._cache.keep(positions)
+        self.rows = rows
+        return True
+
+    def unshrink(self) -> None:
+        """Make every variable active again: each dropped row catches up with what β did since."""
+        for rows, then in self._dropped:
+            change = self.problem.row_coefficients(self.beta - then, self.gram.n)
+            self.u[rows] += self.gram.product(change, rows)
+        self._dropped = []
+        self._cache.clear()
+        self.active = np.arange(self.problem.n_variables)
+        self.rows = np.arange(self.gram.n)
+
+    def _view(self, J: Indices) -> tuple[Floats, np.ndarray, np.ndarray, np.ndarray, int]:
+        """What the working-set rule asks of the variables J: h, may grow, may shrink, group, number of groups."""
+        problem, beta = self.problem, self.beta[J]
+        up, low = beta < problem.upper[J], beta > problem.lower[J]
+        return self.gradient(J), up, low, problem.group[J], len(problem.totals)
+
+    def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
+        """u[targets] += K[targets, sources] @ coefficients, through the cache where its budget holds the rows."""
+        if self.gram.stored or 16 * len(self.rows) * len(sources) > self.gram.budget:
+            full = np.zeros(self.gram.n)
+            full[sources] = coefficients
+            self.u[targets] += self.gram.product(full, targets)
+            return
+        missing = np.array([r for r in sources.tolist() if not self._cache.touch(r)], dtype=np.intp)
+        for r, column in zip(missing.tolist(), self.gram.block(missing, self.rows), strict=True):
+            self._cache.put(r, column)
+        total = np.zeros(len(self.rows))
+        for r, coefficient in zip(sources.tolist(), coefficients, strict=True):
+            total += coefficient * self._cache.get(r)
+        self.u[targets] += total[np.searchsorted(self.rows, targets)]

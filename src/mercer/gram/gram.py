@@ -1,0 +1,173 @@
+"""K for a kernel and data: its diagonal, blocks and products, never the whole matrix unless it was given or fits.
+
+A Gram is the seam between mathematics and machines: solvers see rows and numbers, kernels see blocks of samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, take
+from mercer.gram.field import Field
+from mercer.gram.lowered import Lowering, Vectors
+from mercer.gram.tiled_field import TiledField
+from mercer.kernels import Kernel
+
+if TYPE_CHECKING:
+    from mercer.problems.dual_problem import DualProblem
+
+# Blocks are cut so that one of them takes about this many bytes: large enough for BLAS, small enough that Ctrl-C, which
+# Python sees between two blocks, is answered within a tenth of a second.
+_BLOCK_BYTES = 16 << 20
+
+# Below this many rows float64 costs nothing that anyone could measure.
+_SMALL = 1000
+
+
+class Gram:
+    """The kernel matrix of `X` under a bound kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its data-dependent parameters resolved (`Kernel.bind`).
+    X : array, CSR matrix or sequence of samples
+        For a precomputed kernel, the matrix itself.
+    budget : int
+        Bytes that this Gram and its fields may use beyond the data.
+    n_threads : int
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1) -> None:
+        self.kernel = kernel
+        self.X = X
+        self.budget = budget
+        self.evaluations = 0
+        self._rows: Indices | None = None
+        self._matrix = X if kernel.accepts == "gram" else None
+        self.diagonal: Floats = _diagonal(kernel, X)
+        self._engine = _Engine(kernel, X, n_threads)
+
+    @property
+    def n(self) -> int:
+        return len(self.diagonal)
+
+    @property
+    def positive_definite(self) -> str:
+        """What the kernel states about itself: "yes", "no", "depends" or "unknown"."""
+        return self.kernel.positive_definite
+
+    @property
+    def stored(self) -> bool:
+        """Whether blocks are looked up rather than computed."""
+        return self._matrix is not None
+
+    def view(self, rows: Indices) -> Gram:
+        """The Gram matrix of a subset of rows, sharing data and storage."""
+        part = object.__new__(Gram)
+        part.kernel, part.X, part.budget, part._matrix = self.kernel, self.X, self.budget, self._matrix
+        part.evaluations, part._engine = 0, self._engine
+        part._rows = rows if self._rows is None else self._rows[rows]
+        part.diagonal = self.diagonal[rows]
+        return part
+
+    def store(self) -> None:
+        """Compute the whole matrix once, for views that overlap (the pairs of a multi-class problem)."""
+        if self._matrix is None:
+            everything = np.arange(self.n)
+            self._matrix = self.block(everything, everything)
+
+    def block(self, I: Indices, J: Indices) -> Floats:
+        """K[I, J] in float64."""
+        out = np.empty((len(I), len(J)))
+        step = max(1, _BLOCK_BYTES // (8 * max(1, len(J))))
+        for start in range(0, len(I), step):
+            out[start : start + step] = self._evaluate(I[start : start + step], J)
+        return out
+
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+        """K[rows] @ coefficients, summed in float64, from the columns whose coefficient is not zero.
+
+        Kernel values themselves are float64, or float32 where that is asked for and the kernel has a fused form.
+        """
+        rows = np.arange(self.n) if rows is None else rows
+        J = np.flatnonzero(coefficients)
+        out = np.zeros(len(rows))
+        if len(J) == 0:
+            return out
+        lowering = None if self.stored else self._engine.lowering
+        wide = max(1, _BLOCK_BYTES // (8 * min(len(rows), 2048))) if lowering is None else len(J)
+        for left in range(0, len(J), wide):
+            columns = J[left : left + wide]
+            weights = coefficients[columns]
+            vectors = None
+            if lowering is not None:
+                vectors = Vectors(lowering, take(self.X, self._global(columns)), dtype, self._engine.n_threads)
+            tall = max(1, _BLOCK_BYTES // (8 * (len(columns) if lowering is None else self.X.shape[1])))
+            for top in range(0, len(rows), tall):
+                some = slice(top, top + tall)
+                if vectors is None:
+                    out[some] += self._evaluate(rows[some], columns) @ weights
+                else:
+                    out[some] += vectors.values(take(self.X, self._global(rows[some])), weights[:, None])[:, 0]
+                    self.evaluations += len(rows[some]) * len(columns)
+        return out
+
+    @property
+    def precisions(self) -> tuple[Any, ...]:
+        """The precisions in which kernel values can be had for solving, fastest first."""
+        fused = self._engine.samples(np.float32) is not None and not self.stored and self.n > _SMALL
+        return (np.float32, np.float64) if fused else (np.float64,)
+
+    def field(self, problem: DualProblem, beta: Floats, u: Floats | None = None, dtype: Any = np.float64) -> Field:
+        """The state of a solve on this matrix, started at β (and at u = Kβ where it is known)."""
+        samples = None if self.stored else self._engine.samples(dtype)
+        if samples is None:
+            return Field(self, problem, beta, u)
+        return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
+
+    def _global(self, rows: Indices) -> Indices:
+        return rows if self._rows is None else self._rows[rows]
+
+    def _evaluate(self, I: Indices, J: Indices) -> Floats:
+        I, J = self._global(I), self._global(J)
+        if self._matrix is not None:
+            return np.asarray(self._matrix[np.ix_(I, J)], dtype=np.float64)
+        self.evaluations += len(I) * len(J)
+        return _finite(self.kernel(take(self.X, I), take(self.X, J)), self.kernel)
+
+
+class _Engine:
+    """What a Gram and its views share: the kernel's fused form on the data, prepared once per precision."""
+
+    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
+        self.X, self.n_threads = X, n_threads
+        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+        self.lowering = None if recipe is None else Lowering.of(recipe, X)
+        self._samples: dict[np.dtype[Any], Any] = {}
+
+    def samples(self, dtype: Any) -> Any:
+        """The prepared samples, or None where the kernel has no fused form or the numbers do not fit."""
+        if self.lowering is None:
+            return None
+        dtype = np.dtype(dtype)
+        if dtype not in self._samples:
+            self._samples[dtype] = self.lowering.prepare(self.X, dtype, self.n_threads)
+        return self._samples[dtype]
+
+
+def _diagonal(kernel: Kernel, X: Any) -> Floats:
+    if kernel.accepts == "gram":
+        return np.asarray(X.diagonal(), dtype=np.float64)
+    return _finite(kernel.diag(X), kernel)
+
+
+def _finite(values: Floats, kernel: Kernel) -> Floats:
+    if not np.isfinite(values).all():
+        raise FloatingPointError(
+            f"{kernel!r} produced a non-finite value; its largest finite one here is "
+            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the degree, gamma or coef0"
+        )
+    return values

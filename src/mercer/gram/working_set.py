@@ -1,0 +1,60 @@
+"""Who violates optimality, by how much, and which variables a block step should take.
+
+Inside a group, a feasible β is optimal exactly when no variable that may grow (`up`) has a larger gradient h than one that may
+shrink (`low`); the largest such difference is the violation (Igel, sec. 4.3.1). The working set deals the worst of both
+sides alternately (sec. 4.3.2, for blocks). Without groups there is no b: every variable is compared with zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.arrays import Flags, Floats, Indices
+
+
+def violation(
+    h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int
+) -> tuple[float, Floats, Floats]:
+    """The largest violation, and per group the largest h that may grow and the smallest that may shrink."""
+    if n_groups == 0:
+        top = max(0.0, float(h[up].max(initial=-np.inf)))
+        bottom = min(0.0, float(h[low].min(initial=np.inf)))
+        return max(top, -bottom), np.array([top]), np.array([bottom])
+    tops = np.full(n_groups, -np.inf)
+    bottoms = np.full(n_groups, np.inf)
+    for g in range(n_groups):
+        member = True if n_groups == 1 else group == g
+        tops[g] = h[up & member].max(initial=-np.inf)
+        bottoms[g] = h[low & member].min(initial=np.inf)
+    return max(0.0, float(np.max(tops - bottoms))), tops, bottoms
+
+
+def working_set(
+    h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int, size: int
+) -> Indices:
+    """Positions of at most `size` variables that could take part in an improving step, worst first."""
+    _, tops, bottoms = violation(h, up, low, group, n_groups)
+    if n_groups == 0:
+        gain = np.maximum(np.where(up, h, -np.inf), np.where(low, -h, -np.inf))
+        return _top(gain, gain > 0, size)
+    ranked = []
+    for g in range(n_groups):
+        member = group == g
+        ranked.append(_top(h, up & member & (h > bottoms[g]), size))
+        ranked.append(_top(-h, low & member & (h < tops[g]), size))
+    dealt = np.full((max(len(r) for r in ranked), len(ranked)), -1, dtype=np.intp)
+    for k, r in enumerate(ranked):
+        dealt[: len(r), k] = r
+    order = dealt[dealt >= 0]  # row by row: one from each list in turn
+    _, first = np.unique(order, return_index=True)
+    return order[np.sort(first)][:size]
+
+
+def _top(score: Floats, eligible: Flags, size: int) -> Indices:
+    """The `size` eligible positions of largest score, best first, ties by index."""
+    candidates = np.flatnonzero(eligible)
+    if len(candidates) > size:
+        part = np.argpartition(-score[candidates], size - 1)[:size]
+        candidates = np.sort(candidates[part])
+    return candidates[np.argsort(-score[candidates], kind="stable")]

@@ -1,0 +1,47 @@
+"""Kernels: the formulas, their algebra, their recipes and bandwidths, and the Mercer check."""
+
+from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
+from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from mercer.kernels.function import FromFeatureMap, FromFunction
+from mercer.kernels.histogram import Chi2, Tanimoto
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.laplacian import Laplacian
+from mercer.kernels.mercer_check import KernelCheck, check_kernel
+from mercer.kernels.names import as_kernel, kernel_named
+from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
+from mercer.kernels.recipe import Recipe
+from mercer.kernels.spectrum import Spectrum
+from mercer.kernels.transformed import Normalised, PulledBack, Weighted
+
+__all__ = [
+    "Chi2",
+    "Cosine",
+    "Exponential",
+    "FromFeatureMap",
+    "FromFunction",
+    "Gaussian",
+    "Kernel",
+    "KernelCheck",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Normalised",
+    "Polynomial",
+    "Power",
+    "Precomputed",
+    "Product",
+    "PulledBack",
+    "RationalQuadratic",
+    "Recipe",
+    "Scaled",
+    "Shifted",
+    "Sigmoid",
+    "Spectrum",
+    "Sum",
+    "Tanimoto",
+    "Weighted",
+    "as_kernel",
+    "check_kernel",
+    "kernel_named",
+]

@@ -1,0 +1,430 @@
+"""The closure rules: sums, products, positive multiples, constants, powers and exponentials of kernels are kernels.
+
+Composites work on blocks, bind their parts, lower themselves where they can, and state what follows from their parts'
+properties. What does not follow is "unknown", never a guess.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.kernels import lowering
+from mercer.kernels.dot import integer_power
+from mercer.kernels.kernel import Answer, Domain, Kernel
+from mercer.kernels.recipe import Recipe
+
+# How tightly an expression binds, to know where its text needs brackets.
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+
+
+class Composite(Kernel):
+    """A kernel made of kernels; those among its parameters are its parts."""
+
+    _binds = _ATOM
+
+    @property
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels it is made of, by parameter name."""
+        return {
+            name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)
+        }
+
+    def _check(self) -> None:
+        for name in self._part_names():
+            part = getattr(self, name)
+            if not isinstance(part, Kernel):
+                raise TypeError(
+                    f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()"
+                )
+            if part.accepts == "gram":
+                raise TypeError(
+                    f"{type(part).__name__} cannot be combined with an operator, because it stands for a matrix that is "
+                    "not known yet: combine the matrices before fitting"
+                )
+        domains = {part.accepts for part in self.parts.values()}
+        if len(domains) > 1:
+            described = ", ".join(f"{part!r} compares {part.accepts}" for part in self.parts.values())
+            raise TypeError(f"kernels on different kinds of samples cannot be combined: {described}")
+
+    def _part_names(self) -> tuple[str, ...]:
+        return ("kernel",)
+
+    @property
+    def accepts(self) -> Domain:
+        return next(iter(self.parts.values())).accepts
+
+    @property
+    def mergeable(self) -> bool:
+        return all(part.mergeable for part in self.parts.values())
+
+    def _samples(self, X: Any) -> Any:
+        return next(iter(self.parts.values()))._samples(X)
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        parts = self.parts
+        bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
+        if all(bound[name] is part for name, part in parts.items()):
+            return self
+        return type(self)(**{**self.get_params(deep=False), **bound})
+
+    def _holds(self, *statements: str) -> bool:
+        """Whether every part answers "yes" to each of these."""
+        return all(
+            getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements
+        )
+
+    def _follows(self, statement: str) -> Answer:
+        """ "yes" where every part says so; else nothing can be said, or it depends on what a part's depends on."""
+        answers = {getattr(part, statement) for part in self.parts.values()}
+        if answers == {"yes"}:
+            return "yes"
+        return "depends" if answers <= {"yes", "depends"} else "unknown"
+
+    @property
+    def positive_definite(self) -> Answer:
+        return self._follows("positive_definite")
+
+    @property
+    def differentiable(self) -> Answer:
+        return self._follows("differentiable")
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return self._text()
+
+
+class Sum(Composite):
+    """k1(x, z) + k2(x, z); its features are those of both."""
+
+    _binds = _SUM
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+        self._check()
+
+    def _part_names(self) -> tuple[str, ...]:
+        return ("left", "right")
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.left._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out += self.right._values(X, Z)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.left.diag(X) + self.right.diag(X)
+
+    def recipe(self) -> Recipe | None:
+        return lowering.added(self.left.recipe(), self.right.recipe())
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        strict = [part.strictly_positive_definite == "yes" for part in self.parts.values()]
+        return "yes" if self._holds("positive_definite") and any(strict) else "unknown"
+
+    @property
+    def universal(self) -> Answer:
+        # The space of the sum contains both spaces; the other kernel must be continuous for the sum to be.
+        parts = self.parts.values()
+        continuous = all("yes" in (part.universal, part.differentiable) for part in parts)
+        one = any(part.universal == "yes" for part in parts)
+        return "yes" if one and continuous and self._holds("positive_definite") else "unknown"
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "no" if self._holds("unit_diagonal") else "unknown"
+
+    @property
+    def lipschitz(self) -> float | None:
+        return _hypotenuse(self.left, self.right) if self._holds("positive_definite") else None
+
+    def _text(self) -> str:
+        return f"{inside(self.left, _SUM)} + {inside(self.right, _SUM)}"
+
+
+class Product(Composite):
+    """k1(x, z) · k2(x, z); its features are the products of one of each."""
+
+    _binds = _PRODUCT
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+        self._check()
+
+    def _part_names(self) -> tuple[str, ...]:
+        return ("left", "right")
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.left._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out *= self.right._values(X, Z)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.left.diag(X) * self.right.diag(X)
+
+    def recipe(self) -> Recipe | None:
+        return lowering.multiplied(self.left.recipe(), self.right.recipe())
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        # Schur: A ∘ B is positive definite if A is and B is positive semi-definite with a positive diagonal.
+        if not self._holds("positive_definite"):
+            return "unknown"
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            positive_diagonal = "yes" in (other.unit_diagonal, other.strictly_positive_definite)
+            if one.strictly_positive_definite == "yes" and positive_diagonal:
+                return "yes"
+        return "unknown"
+
+    @property
+    def universal(self) -> Answer:
+        return "yes" if self._holds("positive_definite", "universal") else "unknown"
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return self._follows("unit_diagonal")
+
+    @property
+    def lipschitz(self) -> float | None:
+        # 1 − ab ≤ (1 − a) + (1 − b) for |a|, |b| ≤ 1.
+        both = self._holds("positive_definite", "unit_diagonal")
+        return _hypotenuse(self.left, self.right) if both else None
+
+    def _text(self) -> str:
+        return f"{inside(self.left, _PRODUCT)} * {inside(self.right, _PRODUCT)}"
+
+
+class Scaled(Composite):
+    """a · k(x, z) with a > 0."""
+
+    _binds = _PRODUCT
+
+    def __init__(self, kernel: Kernel, factor: float) -> None:
+        self.kernel = kernel
+        self.factor = factor
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.factor, Real) or not 0 < self.factor < math.inf:
+            raise ValueError(
+                f"factor={self.factor!r}: a multiple a·k is a kernel only for a finite a > 0. A negative a turns positive "
+                "eigenvalues into negative ones, and a = 0 forgets the samples"
+            )
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.kernel._values(X, Z)
+        with np.errstate(over="ignore"):
+            out *= float(self.factor)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        with np.errstate(over="ignore"):
+            return self.kernel.diag(X) * float(self.factor)
+
+    def recipe(self) -> Recipe | None:
+        return lowering.scaled(self.kernel.recipe(), float(self.factor))
+
+    @property
+    def positive_definite(self) -> Answer:
+        return self.kernel.positive_definite
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self.kernel.strictly_positive_definite
+
+    @property
+    def universal(self) -> Answer:
+        return self.kernel.universal
+
+    @property
+    def differentiable(self) -> Answer:
+        return self.kernel.differentiable
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        if self.factor == 1:
+            return self.kernel.unit_diagonal
+        return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
+
+    @property
+    def lipschitz(self) -> float | None:
+        constant = self.kernel.lipschitz
+        return None if constant is None else math.sqrt(self.factor) * constant
+
+    def _text(self) -> str:
+        return f"{self.factor:g} * {inside(self.kernel, _PRODUCT)}"
+
+
+class Shifted(Composite):
+    """k(x, z) + c with c ≥ 0: one more feature, the constant √c."""
+
+    _binds = _SUM
+
+    def __init__(self, kernel: Kernel, constant: float) -> None:
+        self.kernel = kernel
+        self.constant = constant
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.constant, Real) or not 0 <= self.constant < math.inf:
+            raise ValueError(
+                f"constant={self.constant!r}: k + c is a kernel only for a finite c ≥ 0, because a constant function c is "
+                "positive definite only then"
+            )
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.kernel._values(X, Z)
+        out += float(self.constant)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        return self.kernel.diag(X) + float(self.constant)
+
+    def recipe(self) -> Recipe | None:
+        return lowering.shifted(self.kernel.recipe(), float(self.constant))
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "yes" if self.kernel.strictly_positive_definite == "yes" else "unknown"
+
+    @property
+    def universal(self) -> Answer:
+        return "yes" if self.kernel.universal == "yes" else "unknown"
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        if self.constant == 0:
+            return self.kernel.unit_diagonal
+        return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.kernel.lipschitz
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel, _SUM)} + {self.constant:g}"
+
+
+class Power(Composite):
+    """k(x, z)^n with an integer n ≥ 1."""
+
+    _binds = _POWER
+
+    def __init__(self, kernel: Kernel, exponent: int) -> None:
+        self.kernel = kernel
+        self.exponent = exponent
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.exponent, Integral) or isinstance(self.exponent, bool) or self.exponent < 1:
+            raise ValueError(
+                f"exponent={self.exponent!r}: a power of a kernel is a kernel only for an integer exponent ≥ 1 in general"
+            )
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return integer_power(self.kernel._values(X, Z), int(self.exponent))
+
+    def diag(self, X: Any) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return integer_power(self.kernel.diag(X), int(self.exponent))
+
+    def recipe(self) -> Recipe | None:
+        return lowering.raised(self.kernel.recipe(), int(self.exponent))
+
+    @property
+    def positive_definite(self) -> Answer:
+        return self.kernel.positive_definite if self.exponent == 1 else self._follows("positive_definite")
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return self._follows("unit_diagonal")
+
+    @property
+    def lipschitz(self) -> float | None:
+        constant = self.kernel.lipschitz
+        if constant is None or self.exponent == 1:
+            return constant
+        # 1 − a^n ≤ n(1 − a) for |a| ≤ 1.
+        return (
+            math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
+        )
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel, _ATOM)} ** {self.exponent}"
+
+
+class Exponential(Composite):
+    """exp(k(x, z)): the limit of sums of powers."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._check()
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.kernel._values(X, Z)
+        with np.errstate(over="ignore"):
+            return np.exp(out, out=out)
+
+    def diag(self, X: Any) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.exp(self.kernel.diag(X))
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
+
+    @property
+    def lipschitz(self) -> float | None:
+        # e − e^a ≤ e(1 − a).
+        constant = self.kernel.lipschitz
+        if constant is None or not self._holds("positive_definite", "unit_diagonal"):
+            return None
+        return math.sqrt(math.e) * constant
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel, _ATOM)}.exp()"
+
+
+def inside(kernel: Kernel, binds: int = _ATOM) -> str:
+    """A part's text, in brackets where it binds less tightly than its surroundings."""
+    own = kernel._binds if isinstance(kernel, Composite) else _ATOM
+    return f"({kernel!r})" if own < binds else repr(kernel)
+
+
+def _hypotenuse(left: Kernel, right: Kernel) -> float | None:
+    if left.lipschitz is None or right.lipschitz is None:
+        return None
+    return math.hypot(left.lipschitz, right.lipschitz)

@@ -1,0 +1,87 @@
+"""Recipes of composite kernels, where the composite is again a recipe exactly; None where it is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from mercer.kernels.recipe import Recipe
+
+_EXPONENTIAL = ("gaussian", "laplacian")
+
+
+def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
+    """a·k."""
+    return _with_scale(recipe, 1.0 if recipe is None else recipe.scale * factor)
+
+
+def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
+    """k + c: exact where k is affine in ⟨x, z⟩."""
+    if recipe is None or constant == 0:
+        return recipe
+    polynomial = _as_polynomial(recipe)
+    if polynomial is None or polynomial.numbers[2] != 1:
+        return None
+    gamma, coef0, _ = polynomial.numbers
+    return replace(
+        polynomial, numbers=(recipe.scale * gamma, recipe.scale * coef0 + constant, 1.0), scale=1.0
+    )
+
+
+def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
+    """k1 + k2: exact where they differ by a factor."""
+    if left is None or right is None or not left.same_up_to_scale(right):
+        return None
+    return _with_scale(left, left.scale + right.scale)
+
+
+def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
+    """k1·k2: exponents add, and so do the degrees of powers of one base."""
+    if left is None or right is None or not left.same_data(right):
+        return None
+    scale = left.scale * right.scale
+    if left.ending == right.ending and left.ending in _EXPONENTIAL:
+        return _with_numbers(left, (left.numbers[0] + right.numbers[0],), scale)
+    left, right = _as_polynomial(left), _as_polynomial(right)
+    if left is None or right is None or left.numbers[:2] != right.numbers[:2]:
+        return None
+    return _with_numbers(left, (*left.numbers[:2], left.numbers[2] + right.numbers[2]), scale)
+
+
+def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
+    """k^n."""
+    if recipe is None or exponent == 1:
+        return recipe
+    try:
+        scale = recipe.scale**exponent
+    except OverflowError:
+        return None
+    if recipe.ending in _EXPONENTIAL:
+        return _with_numbers(recipe, (recipe.numbers[0] * exponent,), scale)
+    polynomial = _as_polynomial(recipe)
+    if polynomial is None:
+        return None
+    return _with_numbers(polynomial, (*polynomial.numbers[:2], polynomial.numbers[2] * exponent), scale)
+
+
+def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
+    """k(x, z)/√(k(x, x) k(z, z)): exact where k(x, x) is a constant."""
+    return _with_scale(recipe, 1.0) if recipe is not None and recipe.ending in _EXPONENTIAL else None
+
+
+def _as_polynomial(recipe: Recipe) -> Recipe | None:
+    if recipe.ending == "polynomial":
+        return recipe
+    return (
+        replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None
+    )
+
+
+def _with_scale(recipe: Recipe | None, scale: float) -> Recipe | None:
+    return None if recipe is None else _with_numbers(recipe, recipe.numbers, scale)
+
+
+def _with_numbers(recipe: Recipe, numbers: tuple[float, ...], scale: float) -> Recipe | None:
+    """None where a number left the range of float64: the composite itself then says what overflowed."""
+    finite = all(math.isfinite(number) for number in numbers) and math.isfinite(scale) and scale > 0
+    return replace(recipe, numbers=numbers, scale=scale) if finite else None

@@ -1,0 +1,61 @@
+"""Kernels by name, as scikit-learn spells them, and whatever a user may give as a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from mercer.kernels.function import FromFunction
+from mercer.kernels.histogram import Chi2, Tanimoto
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.laplacian import Laplacian
+from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
+from mercer.kernels.spectrum import Spectrum
+
+_NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
+    "chi2": lambda degree, gamma, coef0: (
+        Chi2() if isinstance(gamma, str) and gamma == "scale" else Chi2(gamma)
+    ),
+    "cosine": lambda degree, gamma, coef0: Cosine(),
+    "gaussian": lambda degree, gamma, coef0: Gaussian(gamma),
+    "laplacian": lambda degree, gamma, coef0: Laplacian(gamma),
+    "linear": lambda degree, gamma, coef0: Linear(),
+    "matern": lambda degree, gamma, coef0: Matern(),
+    "poly": lambda degree, gamma, coef0: Polynomial(degree, gamma, coef0),
+    "polynomial": lambda degree, gamma, coef0: Polynomial(degree, gamma, coef0),
+    "precomputed": lambda degree, gamma, coef0: Precomputed(),
+    "rational_quadratic": lambda degree, gamma, coef0: RationalQuadratic(),
+    "rbf": lambda degree, gamma, coef0: Gaussian(gamma),
+    "sigmoid": lambda degree, gamma, coef0: Sigmoid(gamma, coef0),
+    "spectrum": lambda degree, gamma, coef0: Spectrum(),
+    "tanimoto": lambda degree, gamma, coef0: Tanimoto(),
+}
+
+
+def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
+    """The kernel of that name, with those of the parameters that it has."""
+    if name not in _NAMES:
+        raise ValueError(
+            f"kernel={name!r} is not the name of a kernel; the names are {', '.join(_NAMES)}. "
+            "A kernel object or a function (X, Z) -> matrix is taken too"
+        )
+    return _NAMES[name](degree, gamma, coef0)
+
+
+def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
+    """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names."""
+    if isinstance(kernel, str):
+        return kernel_named(kernel, degree=degree, gamma=gamma, coef0=coef0)
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(
+            f"kernel is the class {kernel.__name__}; give an instance of it, such as {kernel.__name__}()"
+        )
+    if callable(kernel):
+        return FromFunction(kernel)
+    raise TypeError(
+        f"kernel={kernel!r} must be a name, a kernel object or a function (X, Z) -> matrix, not {type(kernel).__name__}"
+    )

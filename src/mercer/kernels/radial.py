@@ -1,0 +1,271 @@
+"""Kernels of the Euclidean distance r = ‖x − z‖: Gaussian, Matérn, rational quadratic."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, kve
+
+from mercer.arrays import Floats
+from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.distances import squared_distances
+from mercer.kernels.kernel import Answer, Kernel
+from mercer.kernels.matrices import n_samples
+from mercer.kernels.recipe import Recipe
+
+
+class Gaussian(Kernel):
+    """exp(−γ‖x − z‖²), the radial basis function kernel.
+
+    Parameters
+    ----------
+    gamma : float ≥ 0, "scale", "auto" or "median"
+        The coefficient γ; the rules are explained in `mercer.kernels.bandwidth`.
+    sigma : float > 0, optional
+        Instead of gamma: γ = 1 / (2σ²).
+    M : symmetric positive definite matrix, optional
+        Instead of gamma: exp(−(x − z)ᵀM(x − z)).
+    """
+
+    positive_definite: Answer = "yes"
+    unit_diagonal: Answer = "yes"
+    differentiable: Answer = "yes"
+
+    def __init__(self, gamma: float | str = "scale", sigma: float | None = None, M: Any = None) -> None:
+        self.gamma = gamma
+        self.sigma = sigma
+        self.M = M
+        self._check()
+        if M is not None:
+            self._factor()
+
+    def _check(self) -> None:
+        given = ["gamma"] * (not isinstance(self.gamma, str) or self.gamma != "scale")
+        given += ["sigma"] * (self.sigma is not None) + ["M"] * (self.M is not None)
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given)} are given, but each alone sets the width of a Gaussian; give one of them"
+            )
+        check_gamma(self.gamma)
+        if self.sigma is not None:
+            check_positive("sigma", self.sigma)
+
+    def _factor(self) -> Floats | None:
+        """L with M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²."""
+        if self.M is None:
+            return None
+        M = np.asarray(self.M, dtype=np.float64)
+        if M.ndim != 2 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
+            raise ValueError(
+                f"M must be a square matrix of finite numbers, one row per feature, but its shape is {M.shape}"
+            )
+        if np.abs(M - M.T).max(initial=0.0) > 1e-10 * np.abs(M).max(initial=0.0):
+            raise ValueError("M must be symmetric; (M + M.T) / 2 gives the same kernel")
+        try:
+            return np.linalg.cholesky((M + M.T) / 2)
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(M)[0]
+            raise ValueError(
+                f"M must be positive definite, but its smallest eigenvalue is {smallest:.3g}; add a multiple of the identity"
+            ) from None
+
+    def _gamma(self) -> float:
+        self._check()
+        if self.M is not None:
+            return 1.0
+        if self.sigma is None:
+            return gamma_of(self)
+        return min(0.5 / float(self.sigma) / float(self.sigma), float(np.finfo(np.float64).max))
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        return with_bound_gamma(self, X, sample_weight) if self.sigma is None and self.M is None else self
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        gamma, factor = self._gamma(), self._factor()
+        if factor is not None and factor.shape[0] != X.shape[1]:
+            raise ValueError(f"M has shape {factor.shape}, but the samples have {X.shape[1]} features")
+        return exp_of_minus(gamma, squared_distances(X, Z, factor))
+
+    def diag(self, X: Any) -> Floats:
+        return np.ones(n_samples(X))
+
+    def recipe(self) -> Recipe:
+        return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "no" if not isinstance(self.gamma, str) and self.gamma == 0 else "yes"
+
+    @property
+    def universal(self) -> Answer:
+        return self.strictly_positive_definite
+
+    @property
+    def lipschitz(self) -> float | None:
+        if self.M is not None:
+            return math.sqrt(2 * float(np.linalg.eigvalsh(np.asarray(self.M, dtype=np.float64))[-1]))
+        if self.sigma is None and isinstance(self.gamma, str):
+            return None
+        return math.sqrt(2 * self._gamma())
+
+
+class Matern(Kernel):
+    """2^(1−ν)/Γ(ν) · t^ν K_ν(t) with t = √(2ν) ‖x − z‖ / length_scale.
+
+    Parameters
+    ----------
+    nu : float > 0, or inf
+        Smoothness: 0.5 is exp(−r), 1.5 and 2.5 have short forms, inf is the Gaussian of width length_scale.
+    length_scale : float > 0
+    """
+
+    positive_definite: Answer = "yes"
+    strictly_positive_definite: Answer = "yes"
+    universal: Answer = "yes"
+    unit_diagonal: Answer = "yes"
+
+    def __init__(self, nu: float = 1.5, length_scale: float = 1.0) -> None:
+        self.nu = nu
+        self.length_scale = length_scale
+        self._check()
+
+    def _check(self) -> None:
+        if not (isinstance(self.nu, Real) and self.nu > 0):
+            raise ValueError(f"nu={self.nu!r} must be a number > 0, or inf for the Gaussian")
+        check_positive("length_scale", self.length_scale)
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        self._check()
+        squares = squared_distances(X, Z)
+        if self.nu == math.inf:
+            return exp_of_minus(_half_inverse_square(self.length_scale), squares)
+        with np.errstate(over="ignore", invalid="ignore"):
+            r = np.sqrt(squares, out=squares)
+            r /= self.length_scale
+            return _matern(float(self.nu), r)
+
+    def diag(self, X: Any) -> Floats:
+        return np.ones(n_samples(X))
+
+    def recipe(self) -> Recipe | None:
+        self._check()
+        if self.nu == math.inf:
+            return Recipe("sqdist", "gaussian", (_half_inverse_square(self.length_scale),))
+        return None
+
+    @property
+    def differentiable(self) -> Answer:
+        return "yes" if self.nu > 0.5 else "no"  # 1 − k behaves like r^(2ν) near 0
+
+    @property
+    def lipschitz(self) -> float | None:
+        # 1 − k(r) ≤ −k''(0) r²/2 for every positive definite function of a difference.
+        if self.nu == math.inf:
+            return 1.0 / self.length_scale
+        return math.sqrt(self.nu / (self.nu - 1)) / self.length_scale if self.nu > 1 else None
+
+
+class RationalQuadratic(Kernel):
+    """(1 + ‖x − z‖² / (2α length_scale²))^(−α): a mixture of Gaussians of all widths.
+
+    Parameters
+    ----------
+    alpha : float > 0
+    length_scale : float > 0
+    """
+
+    positive_definite: Answer = "yes"
+    strictly_positive_definite: Answer = "yes"
+    universal: Answer = "yes"
+    unit_diagonal: Answer = "yes"
+    differentiable: Answer = "yes"
+
+    def __init__(self, alpha: float = 1.0, length_scale: float = 1.0) -> None:
+        self.alpha = alpha
+        self.length_scale = length_scale
+        self._check()
+
+    def _check(self) -> None:
+        check_positive("alpha", self.alpha)
+        check_positive("length_scale", self.length_scale)
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        self._check()
+        t = squared_distances(X, Z)
+        with np.errstate(over="ignore"):
+            t *= _half_inverse_square(self.length_scale) / self.alpha
+            np.log1p(t, out=t)
+            t *= -self.alpha
+            return np.exp(t, out=t)
+
+    def diag(self, X: Any) -> Floats:
+        return np.ones(n_samples(X))
+
+    @property
+    def lipschitz(self) -> float | None:
+        return 1.0 / self.length_scale
+
+
+def exp_of_minus(gamma: float, t: Floats) -> Floats:
+    """exp(−γt), in place; an overflow of γt is a value of 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        t *= -gamma
+        return np.exp(t, out=t)
+
+
+def check_positive(name: str, value: Any) -> None:
+    """A finite number > 0."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name}={value!r} must be a finite number > 0")
+
+
+def _half_inverse_square(length: float) -> float:
+    return min(0.5 / float(length) / float(length), float(np.finfo(np.float64).max))
+
+
+def _matern(nu: float, r: Floats) -> Floats:
+    """The Matérn function of r = distance / length_scale; overwrites r."""
+    r *= math.sqrt(2 * nu)
+    t = r
+    if nu == 0.5:
+        return exp_of_minus(1.0, t)
+    if nu == 1.5:
+        return (1.0 + t) * np.exp(-t)
+    if nu == 2.5:
+        return (1.0 + t + t**2 / 3.0) * np.exp(-t)
+    out = np.ones_like(t)
+    apart = t > 0
+    s = t[apart]
+    logarithm = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + _log_bessel(nu, s)
+    out[apart] = np.minimum(np.exp(logarithm), 1.0)
+    return out
+
+
+def _log_bessel(nu: float, t: Floats) -> Floats:
+    """log K_ν(t), also where K_ν(t) overflows."""
+    with np.errstate(divide="ignore"):
+        scaled = kve(nu, t)
+        out = np.asarray(np.log(scaled) - t)
+    huge = np.isinf(scaled)
+    if huge.any():
+        out[huge] = _log_bessel_by_recurrence(nu, t[huge])
+    return out
+
+
+def _log_bessel_by_recurrence(nu: float, t: Floats) -> Floats:
+    # K_{μ+1}/K_μ = 2μ/t + K_{μ−1}/K_μ is stable upwards (DLMF 10.29.1). Below 1e-100 the leading term is all there is.
+    leading = gammaln(nu) - math.log(2) + nu * (math.log(2) - np.log(t))
+    steps = int(math.floor(nu))
+    order = nu - steps
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        first, second = kve(order, t), kve(order + 1, t)
+        ratio = second / first
+        out = np.log(first) - t + np.log(ratio)
+        for step in range(1, steps):
+            ratio = 2 * (order + step) / t + 1.0 / ratio
+            out += np.log(ratio)
+    return np.where(t < 1e-100, leading, out)

@@ -1,0 +1,95 @@
+"""Recipe: a kernel as a plain value that the fused core, files and export can read.
+
+k(x, z) = scale · ending(inner(x, z)),  after the data were multiplied by ``factor`` or their rows scaled to length 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Floats
+
+Inner = Literal["dot", "sqdist", "l1"]
+Ending = Literal["identity", "gaussian", "polynomial", "sigmoid", "laplacian"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What to compute from two rows, and what to make of it.
+
+    Attributes
+    ----------
+    inner : ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
+    ending : identity t, gaussian and laplacian exp(−γt), polynomial (γt + coef0)^degree, sigmoid tanh(γt + coef0).
+    numbers : (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), in the ending's order.
+    scale : the factor on the value.
+    factor : a matrix of d rows that the data are multiplied by first, or None.
+    normalise : whether rows are scaled to length 1 first; zero rows stay zero.
+    """
+
+    inner: Inner
+    ending: Ending
+    numbers: tuple[float, ...] = ()
+    scale: float = 1.0
+    factor: Floats | None = None
+    normalise: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector in the space of the data."""
+        return (
+            self.inner == "dot" and self.ending == "identity" and self.factor is None and not self.normalise
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recipe) and self.scale == other.scale and self.same_up_to_scale(other)
+
+    def __hash__(self) -> int:
+        return hash((self.inner, self.ending, self.numbers, self.scale, self.normalise))
+
+    def same_up_to_scale(self, other: Recipe) -> bool:
+        """Whether the two differ by nothing but their factor on the value."""
+        return self.same_data(other) and (self.ending, self.numbers) == (other.ending, other.numbers)
+
+    def same_data(self, other: Recipe) -> bool:
+        """Whether the two start from the same number t = inner(x, z)."""
+        if (self.inner, self.normalise) != (other.inner, other.normalise):
+            return False
+        if self.factor is None or other.factor is None:
+            return self.factor is other.factor
+        return np.array_equal(self.factor, other.factor)
+
+    def evaluate(self, X: Any, Z: Any) -> Floats:
+        """The block k(x_i, z_j) in plain NumPy: what every faster reading of a recipe must give."""
+        x, z = (self._prepared(data) for data in (X, Z))
+        if self.inner == "dot":
+            t = x @ z.T
+        else:
+            difference = x[:, None, :] - z[None, :, :]
+            t = (difference**2 if self.inner == "sqdist" else np.abs(difference)).sum(axis=2)
+        return self.scale * self._ended(t)
+
+    def _prepared(self, X: Any) -> Floats:
+        x = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        if self.factor is not None:
+            x = x @ self.factor
+        if self.normalise:
+            length = np.linalg.norm(x, axis=1, keepdims=True)
+            x = x / np.where(length > 0, length, 1.0)
+        return x
+
+    def _ended(self, t: Floats) -> Floats:
+        if self.ending == "identity":
+            return t
+        if self.ending == "polynomial":
+            gamma, coef0, degree = self.numbers
+            return np.asarray((gamma * t + coef0) ** int(degree))
+        if self.ending == "sigmoid":
+            gamma, coef0 = self.numbers
+            return np.tanh(gamma * t + coef0)
+        (gamma,) = self.numbers
+        return np.exp(-gamma * t)

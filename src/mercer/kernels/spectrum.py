@@ -1,0 +1,96 @@
+"""The spectrum kernel of strings: the inner product of their counts of substrings of one length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Floats
+from mercer.kernels.kernel import Answer, Domain, Kernel
+
+
+class Spectrum(Kernel):
+    """Σ_s count(s in x) · count(s in z) over all substrings s of ``length`` characters (Leslie, Eskin and Noble 2002).
+
+    Parameters
+    ----------
+    length : int ≥ 1
+    normalise : bool
+        Divide by √(k(x, x) k(z, z)); a string too short to have a substring keeps the value 0.
+    """
+
+    accepts: Domain = "sequences"
+    positive_definite: Answer = "yes"
+    strictly_positive_definite: Answer = "no"
+    universal: Answer = "no"
+    differentiable: Answer = "no"
+
+    def __init__(self, length: int = 3, normalise: bool = False) -> None:
+        self.length = length
+        self.normalise = normalise
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
+            raise ValueError(
+                f"length={self.length!r} must be an integer ≥ 1: the number of characters of a substring"
+            )
+
+    def _samples(self, X: Any) -> Any:
+        if isinstance(X, (str, bytes)):
+            raise TypeError(
+                "a spectrum kernel compares the strings of a list, but one string was given; put it in a list"
+            )
+        for i, sample in enumerate(X):
+            if not isinstance(sample, str):
+                raise TypeError(
+                    f"a spectrum kernel compares strings, but sample {i} is {type(sample).__name__}: {sample!r:.60}"
+                )
+        return X
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        self._check()
+        columns: dict[str, int] = {}
+        of_x = self._counts(X, columns)
+        of_z = of_x if Z is X else self._counts(Z, columns)
+        of_x.resize(len(X), len(columns))
+        return np.ascontiguousarray((of_x @ of_z.T).toarray())
+
+    def diag(self, X: Any) -> Floats:
+        self._check()
+        X = self._samples(X)
+        totals = np.array(
+            [sum(count * count for count in self._spectrum(x).values()) for x in X], dtype=np.float64
+        )
+        return (totals > 0).astype(np.float64) if self.normalise else totals
+
+    def _spectrum(self, sample: str) -> Counter[str]:
+        return Counter(sample[i : i + self.length] for i in range(len(sample) - self.length + 1))
+
+    def _counts(self, X: Any, columns: dict[str, int]) -> Any:
+        """The counts as a sparse matrix; substrings not met before get new columns."""
+        indices: list[int] = []
+        values: list[float] = []
+        ends = [0]
+        for sample in X:
+            found = self._spectrum(sample)
+            length = (
+                np.sqrt(sum(count * count for count in found.values())) if self.normalise and found else 1.0
+            )
+            indices += [columns.setdefault(part, len(columns)) for part in found]
+            values += [count / length for count in found.values()]
+            ends.append(len(indices))
+        arrays = (
+            np.array(values, dtype=np.float64),
+            np.array(indices, dtype=np.intp),
+            np.array(ends, dtype=np.intp),
+        )
+        return sp.csr_array(arrays, shape=(len(X), len(columns)))
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "depends" if self.normalise else "no"  # on no string being too short

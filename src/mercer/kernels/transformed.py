@@ -1,0 +1,201 @@
+"""Kernels seen through a function of each sample: normalised, multiplied by f(x)f(z), or of φ(x) and φ(z)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.kernels import lowering
+from mercer.kernels.algebra import Composite, inside
+from mercer.kernels.kernel import Answer, Domain, Kernel
+from mercer.kernels.matrices import as_matrix, n_samples, read_only
+from mercer.kernels.recipe import Recipe
+
+
+class Normalised(Composite):
+    """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal."""
+
+    unit_diagonal: Answer = "yes"
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._check()
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.kernel._values(X, Z)
+        rows = self._lengths(X)
+        out /= rows[:, None]
+        out /= rows if Z is X else self._lengths(Z)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        return np.ones_like(self._lengths(X))
+
+    def _lengths(self, X: Any) -> Floats:
+        diagonal = self.kernel.diag(X)
+        bad = np.flatnonzero(~(diagonal > 0))
+        if len(bad):
+            raise ValueError(
+                f"{self.kernel!r} cannot be normalised: k(x, x) = {diagonal[bad[0]]:g} for sample {bad[0]}, and only numbers "
+                "> 0 can be divided by; leave such samples out, or add a constant to the kernel"
+            )
+        return np.sqrt(diagonal)
+
+    def recipe(self) -> Recipe | None:
+        return lowering.unit_diagonal(self.kernel.recipe())
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.kernel.lipschitz if self.kernel.unit_diagonal == "yes" else None
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.normalised()"
+
+
+class Weighted(Composite):
+    """f(x) k(x, z) f(z).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    function : callable
+        Maps n samples to n finite numbers, each from its own sample alone.
+    """
+
+    strictly_positive_definite: Answer = "depends"  # on f(x) ≠ 0
+    universal: Answer = "depends"
+    unit_diagonal: Answer = "depends"
+    differentiable: Answer = "depends"
+
+    def __init__(self, kernel: Kernel, function: Callable[[Any], Any]) -> None:
+        self.kernel = kernel
+        self.function = function
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        check_callable("function", self.function)
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        out = self.kernel._values(X, Z)
+        rows = self._factors(X)
+        out *= rows[:, None]
+        out *= rows if Z is X else self._factors(Z)
+        return out
+
+    def diag(self, X: Any) -> Floats:
+        X = self._samples(X)
+        return self.kernel.diag(X) * self._factors(X) ** 2
+
+    def _factors(self, X: Any) -> Floats:
+        factors = np.asarray(self.function(read_only(X)))
+        if (
+            factors.shape != (n_samples(X),)
+            or factors.dtype.kind not in "biuf"
+            or not np.isfinite(factors).all()
+        ):
+            raise ValueError(
+                f"the function of {self!r} must give one finite number per sample: an array of shape ({n_samples(X)},), not "
+                f"{factors.dtype} of shape {factors.shape}"
+            )
+        return factors.astype(np.float64)
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
+
+
+class PulledBack(Composite):
+    """k(φ(x), φ(z)).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    feature_map : callable
+        Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
+    accepts : "vectors" or "sequences"
+        What a sample is before φ.
+    """
+
+    accepts: Domain = "vectors"
+    strictly_positive_definite: Answer = "depends"  # on φ being injective
+    universal: Answer = "depends"
+
+    def __init__(
+        self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors"
+    ) -> None:
+        self.kernel = kernel
+        self.feature_map = feature_map
+        self.accepts = accepts
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        check_callable("feature_map", self.feature_map)
+        check_domain(self.accepts)
+
+    def _samples(self, X: Any) -> Any:
+        return as_matrix(X) if self.accepts == "vectors" else X
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        bound = self.kernel.bind(self._features(self._samples(X)), sample_weight)
+        return self if bound is self.kernel else type(self)(bound, self.feature_map, self.accepts)
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        features = self._features(X)
+        return self.kernel._values(features, features if Z is X else self._features(Z))
+
+    def diag(self, X: Any) -> Floats:
+        return self.kernel.diag(self._features(self._samples(X)))
+
+    def _features(self, X: Any) -> Any:
+        return features_of(self.feature_map, X, self.kernel._samples)
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
+
+    @property
+    def differentiable(self) -> Answer:
+        return "depends" if self.kernel.differentiable == "yes" else "unknown"
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"
+
+
+def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[Any], Any]) -> Any:
+    """φ(X) in the form the kernel takes, one row per sample."""
+    features = checked(feature_map(read_only(X)))
+    if n_samples(features) != n_samples(X):
+        raise ValueError(
+            f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; it must make "
+            "one row of each"
+        )
+    return features
+
+
+def check_callable(name: str, value: Any) -> None:
+    """A function."""
+    if not callable(value):
+        raise TypeError(f"{name}={value!r} must be a function of the samples, not {type(value).__name__}")
+
+
+def check_domain(accepts: Any) -> None:
+    """What a function of the samples may take."""
+    if accepts not in ("vectors", "sequences"):
+        raise ValueError(f"accepts={accepts!r} must be 'vectors' or 'sequences': what a sample is")
+
+
+def name_of(function: Any) -> str:
+    """A function's name, for messages."""
+    return str(getattr(function, "__qualname__", None) or repr(function))

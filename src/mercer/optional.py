@@ -1,0 +1,37 @@
+"""What mercer can use but does not need, and which extra brings it."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Final
+
+from mercer.errors import MissingExtraError
+
+EXTRAS: Final = {
+    "matplotlib": "plot",
+    "rich": "progress",
+    "torch": "torch",
+    "dask": "dask",
+    "onnx": "onnx",
+    "clarabel": "qp",
+}
+
+
+def require(module: str, purpose: str) -> ModuleType:
+    """Import an optional module, or say which extra of mercer brings it.
+
+    >>> require("math", "nothing at all").__name__
+    'math'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        wanted = f"mercer[{EXTRAS[package]}]" if package in EXTRAS else package
+        raise MissingExtraError(
+            f"{purpose} needs {package}, which is not installed: python -m pip install '{wanted}'",
+            name=package,
+        ) from None

@@ -1,0 +1,98 @@
+"""The one quadratic program behind every machine with one or two variables per sample.
+
+    maximise  p'β − ½ β'(K + diag d)β   subject to  lower ≤ β ≤ upper,  Σ over group g of β = totals_g
+
+Its gradient is h = p − u[row] − dβ with u = Kβ taken once per Gram row, so the two variables of a regression machine
+(twins) share a row and cost no second kernel pass. A feasible β is optimal exactly when, inside every group, no variable
+that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the largest such difference is the violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.arrays import Flags, Floats
+from mercer.gram.working_set import violation
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """Seven arrays. Without bias `totals` is empty and every entry of `group` is −1."""
+
+    p: Floats
+    lower: Floats
+    upper: Floats
+    d: Floats
+    row: NDArray[np.int64]
+    group: NDArray[np.int32]
+    totals: Floats
+
+    def __post_init__(self) -> None:
+        n = len(self.p)
+        lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
+        if any(length != n for length in lengths.values()):
+            raise ValueError(f"p has {n} variables but the other arrays have {lengths}: they must agree")
+        if not (self.lower <= self.upper).all():
+            i = int(np.argmin(self.lower <= self.upper))
+            raise ValueError(f"variable {i} has lower={self.lower[i]} above upper={self.upper[i]}")
+        finite = all(np.isfinite(a).all() for a in (self.p, self.d, self.totals))
+        if not finite or (self.d < 0).any():
+            raise ValueError("p, d and totals must be finite and d non-negative")
+        inside = (self.group >= -1) & (self.group < len(self.totals))
+        if not inside.all():
+            raise ValueError(f"group ids must be −1 or below the number of totals, {len(self.totals)}")
+        if (self.row < 0).any():
+            raise ValueError("row indices must be non-negative")
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.p)
+
+    def gradient(self, beta: Floats, u: Floats) -> Floats:
+        """h = p − u[row] − dβ."""
+        return self.p - u[self.row] - self.d * beta
+
+    def movable(self, beta: Floats) -> tuple[Flags, Flags]:
+        """Which variables may grow, and which may shrink."""
+        return beta < self.upper, beta > self.lower
+
+    def row_coefficients(self, beta: Floats, n_rows: int) -> Floats:
+        """β summed over the variables of each Gram row: what multiplies K."""
+        return np.bincount(self.row, weights=beta, minlength=n_rows)
+
+    def feasible_start(self) -> Floats:
+        """A feasible β close to zero: each group's total is filled up in order of index."""
+        beta = np.clip(0.0, self.lower, self.upper)
+        for g, total in enumerate(self.totals):
+            members = np.flatnonzero(self.group == g)
+            missing = total - beta[members].sum()
+            bound = self.upper if missing > 0 else self.lower
+            room = np.abs(bound[members] - beta[members])
+            taken = np.minimum(room, np.maximum(0.0, abs(missing) - (np.cumsum(room) - room)))
+            reached = float(taken.sum())
+            if reached < abs(missing) * (1 - 1e-12):
+                raise ValueError(
+                    f"infeasible: the variables of group {g} can change their sum by {reached:g} towards the total "
+                    f"{total:g}, but {abs(missing):g} is needed"
+                )
+            beta[members] += np.sign(missing) * taken
+        return beta
+
+    def violation(self, beta: Floats, h: Floats) -> float:
+        """The largest violation of optimality at β, whose gradient is h."""
+        return violation(h, *self.movable(beta), self.group, len(self.totals))[0]
+
+    def offsets(self, beta: Floats, h: Floats) -> Floats:
+        """One b per group: the mean of h over its free variables, else the middle of the admissible interval."""
+        up, low = self.movable(beta)
+        free = up & low
+        _, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
+        b = np.zeros(len(self.totals))
+        for g in range(len(b)):
+            here = free & (self.group == g)
+            ends = [end for end in (tops[g], bottoms[g]) if np.isfinite(end)]
+            b[g] = h[here].mean() if here.any() else np.mean(ends) if ends else 0.0
+        return b

@@ -1,0 +1,37 @@
+"""What a solver is asked for, whom it tells on the way, and what it returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from mercer.arrays import Floats
+from mercer.gram.field import Field
+
+StopReason = Literal["converged", "rounding floor", "max_iter", "max_time", "stalled"]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: a violation to reach, a relative gap to reach as well, and limits that always hold."""
+
+    tol: float
+    max_iter: int
+    gap_tol: float = math.inf
+    deadline: float = math.inf  # on time.monotonic's clock
+
+
+# Told before every outer step: the field, the steps so far, the violation. It may raise to abandon the fit.
+Report = Callable[[Field, int, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A feasible β, the u = Kβ it was left with, the steps it took and why it stopped."""
+
+    beta: Floats
+    u: Floats
+    steps: int
+    stop_reason: StopReason

@@ -1,0 +1,1 @@
+"""Solvers: functions from a problem and a Gram matrix to a solution."""

@@ -1,0 +1,64 @@
+"""Solve, certify, and go on from the certificate's own numbers until it agrees that the tolerance is met."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.certificate import Certificate, certify
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Report, Solution, Stop
+from mercer.solvers.decomposition import decompose
+
+# A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
+_PROGRESS = 1 / 3
+
+
+def solve_certified(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    beta: Floats | None = None,
+    report: Report | None = None,
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """A solution whose certificate, not the solver's running numbers, says that `stop` is met, or why it is not.
+
+    Each return to the solver starts from the certificate's own u: iterative refinement. When that stops helping, the next
+    precision takes over.
+    """
+    precisions = list(gram.precisions)
+    tol, u, steps, last = stop.tol, None, 0, np.inf
+    while True:
+        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
+        solution = decompose(problem, gram, asked, beta, u, report, shrinking, precisions[0])
+        beta, steps = solution.beta, steps + solution.steps
+        certificate, u = certify(problem, gram, beta, tol)
+        reason = solution.stop_reason
+        reached = certificate.violation <= tol
+        if reached and certificate.gap <= stop.gap_tol * abs(certificate.dual):
+            reason = "converged"
+        elif reason in ("converged", "stalled"):
+            if reached:
+                tol *= min(0.5, 0.5 * stop.gap_tol * abs(certificate.dual) / certificate.gap)
+                last = np.inf
+                continue
+            if certificate.violation <= _PROGRESS * last:
+                last = certificate.violation
+                continue
+            if len(precisions) > 1:
+                del precisions[0]
+                last = certificate.violation
+                continue
+            reason = "rounding floor" if certificate.violation <= rounding_floor(gram, problem, beta) else "stalled"
+        return Solution(beta, u, steps, reason), certificate
+
+
+def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+    """The violation that float64 sums cannot resolve: |u_i| ≤ √K_ii Σ_j √K_jj |β_j| with one rounding per term."""
+    weight = np.sqrt(np.abs(gram.diagonal))
+    size = np.bincount(problem.row, weights=np.abs(beta), minlength=gram.n)
+    return float(16 * np.finfo(float).eps * (weight.max() * (weight @ size) + np.abs(problem.p).max()))

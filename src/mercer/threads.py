@@ -1,0 +1,70 @@
+"""How many threads a call uses: the user's n_jobs, or what the machine's BLAS would take."""
+
+import ctypes
+import os
+from numbers import Integral
+
+import joblib
+import threadpoolctl
+
+from mercer import _core
+
+__all__ = ["effective_n_threads"]
+
+
+def effective_n_threads(n_jobs: int | None) -> int:
+    """Threads for one call.
+
+    None takes what BLAS would: all processors this process may use (affinity and cgroup quota), at most
+    MERCER_NUM_THREADS or else OMP_NUM_THREADS, at most the limit of a surrounding
+    ``threadpoolctl.threadpool_limits``. Negative numbers count from the processors as in joblib: −1 all of
+    them, −2 all but one. Positive ones are taken as they are, but never more than there are processors.
+    """
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not a whole number; use None, a positive number, or -1 for all processors."
+        )
+    cpus: int = joblib.cpu_count()
+    if n_jobs is None:
+        return max(1, min(cpus, _core.get_num_threads(), _environment_limit() or cpus))
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all processors.")
+    n = int(n_jobs)
+    return min(n, cpus) if n > 0 else max(1, cpus + 1 + n)
+
+
+def _environment_limit() -> int | None:
+    own = os.environ.get("MERCER_NUM_THREADS")
+    if own:
+        if not own.strip().isdecimal() or int(own) < 1:
+            raise ValueError(
+                f"MERCER_NUM_THREADS={own!r} is not a positive whole number; correct it or unset it."
+            )
+        return int(own)
+    # OpenMP allows a list, one entry per nesting level; its runtimes ignore what they cannot read: so do we.
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else None
+
+
+class _CoreController(threadpoolctl.LibController):  # type: ignore[misc]
+    """Shows our pool to threadpoolctl as one more BLAS, so that who limits BLAS limits us."""
+
+    user_api = "blas"
+    internal_api = "mercer"
+    filename_prefixes = ("_core",)
+    check_symbols = (
+        "mercer_get_num_threads",
+    )  # others have a _core too; for them the methods below are never called
+
+    def get_num_threads(self) -> int | None:
+        get = getattr(self.dynlib, "mercer_get_num_threads", None)
+        return None if get is None else int(get())
+
+    def set_num_threads(self, num_threads: int) -> None:
+        self.dynlib.mercer_set_num_threads(ctypes.c_int(num_threads))
+
+    def get_version(self) -> None:
+        return None
+
+
+threadpoolctl.register(_CoreController)

@@ -1,0 +1,53 @@
+"""What a bug report should say about the machine and the packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+
+from threadpoolctl import threadpool_info
+
+import mercer
+from mercer import _core
+from mercer.optional import EXTRAS
+
+_REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib")
+_OPTIONAL = (*EXTRAS, "pandas", "polars")
+
+
+def show_versions() -> None:
+    """Print the versions of mercer, Python, the machine and the packages that matter, for a bug report."""
+    sections = {
+        "mercer": [
+            ("mercer", mercer.__version__),
+            ("instruction set", f"{_core.level()} (of {', '.join(_core.levels())})"),
+            ("threads", str(_core.get_num_threads())),
+        ],
+        "system": [
+            ("python", f"{platform.python_version()} ({platform.python_compiler()})"),
+            ("executable", sys.executable),
+            ("platform", platform.platform()),
+            ("machine", platform.machine()),
+        ],
+        "required": [(name, _version(name)) for name in _REQUIRED],
+        "optional": [(name, _version(name)) for name in _OPTIONAL],
+        "thread pools": [
+            (
+                pool["prefix"],
+                f"{pool['internal_api']}, version {pool['version']}, {pool['num_threads']} threads",
+            )
+            for pool in threadpool_info()
+        ],
+    }
+    for title, rows in sections.items():
+        print(f"{title}:")
+        for name, value in rows:
+            print(f"  {name:<22}{value}")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

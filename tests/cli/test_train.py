@@ -1,0 +1,215 @@
+"""``mercer train`` as a person and as a script use it."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.cli.embedded import TITLES, embedded
+from mercer.cli.main import main
+
+MERCER = Path(sysconfig.get_path("scripts")) / ("mercer.exe" if os.name == "nt" else "mercer")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_report(folder, capsys):
+    assert main(["train"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    for expected in (
+        f"mercer {mercer.__version__}",
+        r"data\s+breast cancer Wisconsin \(diagnostic\): 569 rows × 30 features",
+        r"classes\s+357 benign, 212 malignant",
+        r"split\s+426 rows to train on, 143 held out \(stratified, seed 0\)",
+        r"scaling\s+standardised with the training part's means",
+        r"kernel\s+Gaussian\(gamma=0\.0333333\)\n",
+        r"C\s+1\n",
+        r"accuracy\s+9\d\.\d% of the held-out rows \(1[34]\d of 143\)",
+        r"support\s+\d+ of 426 rows: \d+ free, \d+ at the bound",
+        r"margin\s+1/‖w‖ = 0\.\d+",
+        r"certificate\s+proves optimality, in float64",
+        r"primal value\s+\d+\.\d+",
+        r"dual value\s+\d+\.\d+",
+        r"gap\s+\d\.\d+e-\d+",
+        r"violation\s+\d\.\d+e-\d+\s+tol = 0.001: converged",
+        *(
+            f"e[-+]\\d+ +{name}"
+            for name in ("primal feasibility", "dual feasibility: box", "complementary slackness")
+        ),
+        r"time\s+load .* s · fit .* s · test .* s · save .* s",
+        r"saved\s+model.mercer \(\d+\.\d kB\)",
+        "● benign, ○ malignant",
+    ):
+        assert re.search(expected, output.out), expected
+    assert output.out.count("●") + output.out.count("○") == 143 + 2
+    assert os.listdir(folder) == ["model.mercer"]
+
+
+@pytest.mark.parametrize("data", TITLES)
+def test_the_saved_model_has_the_reported_accuracy_on_raw_rows(data, capsys):
+    assert (
+        main(["train", "--data", data, "--json", "--test-size", "0.3", "--seed", "7", "-o", "m.mercer"]) == 0
+    )
+    report = strict(capsys.readouterr().out)
+    table = embedded(data)
+    model = mercer.load("m.mercer")
+    share = report["split"]["test"] / len(table.y)
+    overall = share * report["accuracy"]["test"] + (1 - share) * report["accuracy"]["train"]
+    assert model.score(table.X, table.y) == pytest.approx(overall)
+    assert report["accuracy"]["test"] > 0.9
+    assert (
+        sum(report["data"]["rows"].values())
+        == len(table.y)
+        == sum(report["split"][part] for part in ("train", "test"))
+    )
+    assert report["converged"] is True
+    assert report["certificate"]["gap"] >= 0
+    assert sum(report["support_vectors"].values()) == len(model[-1].support_)
+    assert report["model_file"] == "m.mercer"
+
+
+def test_margin_and_bounds_of_a_linear_machine(capsys):
+    assert main(["train", "--kernel", "linear", "--C", "0.01", "--json"]) == 0
+    report = strict(capsys.readouterr().out)
+    machine = mercer.load("model.mercer")[-1]
+    assert report["margin"]["width"] == pytest.approx(1 / np.linalg.norm(machine.coef_))
+    assert report["support_vectors"]["bounded"] == np.sum(np.abs(machine.dual_coef_) >= 0.01 * (1 - 1e-9))
+    assert report["parameters"]["C"] == 0.01
+
+
+def test_several_classes_name_the_narrowest_pair_and_the_mistakes(capsys):
+    assert main(["train", "--data", "digits"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"margin\s+1/‖w‖ = \S+, the narrowest: \d against \d", text)
+    assert "sums and maxima over 45 pairs of classes" in text
+    assert "●" not in text
+
+
+def test_parameters_reach_the_machine(capsys):
+    given = {"C": 3.0, "kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.5, "tol": 0.01}
+    assert main(["train", "--quiet", *(f"--{name}={value}" for name, value in given.items())]) == 0
+    assert capsys.readouterr().out == ""
+    machine = mercer.load("model.mercer")[-1]
+    assert {name: getattr(machine, name) for name in given} == given
+
+
+def test_a_hard_margin_is_still_json(capsys):
+    assert main(["train", "--data", "iris", "--C", "1e6", "--kernel", "linear", "--json"]) == 0
+    strict(capsys.readouterr().out)
+
+
+def test_an_old_model_is_replaced(folder, capsys):
+    (folder / "model.mercer").write_text("something else")
+    assert main(["train", "--quiet"]) == 0
+    assert mercer.load("model.mercer")[-1].converged_
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (
+            ["data.csv"],
+            2,
+            "cannot train on 'data.csv': mercer .* does not read data files yet; leave FILE out",
+        ),
+        (["--test-size", "1.5"], 2, "1.5 is not between 0 and 1"),
+        (["--test-size", "nan"], 2, "nan is not between 0 and 1"),
+        (["--data", "mnist"], 2, "invalid choice: 'mnist'"),
+        (["--json", "--quiet"], 2, "not allowed with"),
+        (["--C", "-1"], 1, "C"),
+        (["--C", "nan"], 1, "C"),
+        (["--kernel", "gauss"], 1, "gauss"),
+        (["--gamma", "big"], 1, "big"),
+        (["--tol", "0"], 1, "tol"),
+        (["--test-size", "0.001"], 1, "test_size"),
+        (["--output", "no/such/folder/model.mercer"], 1, "No such file or directory"),
+        (["--output", "."], 1, "directory"),
+    ],
+)
+def test_errors_are_one_readable_line(folder, capsys, flags, code, message):
+    try:
+        returned = main(["train", *flags])
+    except SystemExit as exit:
+        returned = exit.code
+    output = capsys.readouterr()
+    assert returned == code
+    last = output.err.splitlines()[-1]
+    assert re.search(message, last)
+    assert last.startswith("mercer train: error: ")
+    assert "Traceback" not in output.err
+    assert code == 2 or len(output.err.splitlines()) == 1
+    assert output.out == ""
+    assert os.listdir(folder) == []
+
+
+def test_interrupted(folder, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mercer.SVC, "fit", interrupt)
+    assert main(["train"]) == 130
+    assert capsys.readouterr().err == "mercer: interrupted\n"
+    assert os.listdir(folder) == []
+
+
+def test_a_warning_is_one_line(capsys):
+    assert main(["train", "--tol", "1e-20"]) == 0
+    output = capsys.readouterr()
+    assert output.err.startswith("mercer: warning: SVC stopped before tol=1e-20")
+    assert output.err.count("\n") == 1
+    assert "NOT converged" in output.out
+    assert "rounding floor" in output.out
+
+
+def test_a_console_without_greek(monkeypatch):
+    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", console)
+    assert main(["train"]) == 0
+    text = console.buffer.getvalue().decode("ascii")
+    assert "1/||w|| = " in text
+    assert "569 rows x 30 features" in text
+    assert "?" not in text
+
+
+@pytest.mark.parametrize("flags", [[], ["fly"]])
+def test_usage(capsys, flags):
+    with pytest.raises(SystemExit) as exit:
+        main(flags)
+    assert exit.value.code == 2
+    assert "usage: mercer" in capsys.readouterr().err
+
+
+def test_the_installed_command():
+    done = subprocess.run([MERCER, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"mercer {mercer.__version__}\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX")
+def test_a_reader_that_leaves():
+    code = "import sys; from mercer.cli.main import main; sys.exit(main(['train']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -1,0 +1,19 @@
+// The smallest test framework that will do: a failed CHECK prints itself, is counted, and the test goes on.
+#pragma once
+
+#include <cstdio>
+
+inline int failures = 0;
+
+#define CHECK(condition)                                                               \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            std::fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #condition); \
+            ++failures;                                                                \
+        }                                                                              \
+    } while (false)
+
+void test_smo();
+void test_pool();
+void test_row_hash();
+void test_dispatch();

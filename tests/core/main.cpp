@@ -1,0 +1,21 @@
+// Runs the core's own tests, or those named on the command line: smo, pool, row_hash, dispatch.
+#include <cstdio>
+#include <cstring>
+
+#include "check.hpp"
+
+int main(int argc, char** argv) {
+    const struct {
+        const char* name;
+        void (*run)();
+    } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool}, {"row_hash", test_row_hash}, {"smo", test_smo}};
+    for (const auto& test : tests) {
+        bool wanted = argc == 1;
+        for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], test.name) == 0;
+        if (!wanted) continue;
+        const int before = failures;
+        test.run();
+        std::printf("%s: %s\n", test.name, failures == before ? "passed" : "FAILED");
+    }
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,340 @@
+"""mercer.save and mercer.load: the same predictions bit for bit, and no way for a file to do harm."""
+
+import copy
+import hashlib
+import json
+import os
+import pickle
+import struct
+from contextlib import suppress
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris, make_classification
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+from mercer import SVC, kernels
+from mercer.errors import ModelFormatError
+
+X, y = make_classification(60, 5, random_state=0)
+X3, y3 = load_iris(return_X_y=True)
+WORDS = ["abab", "abba", "baba", "cdcd", "dcdc", "ccdd", "abcd", "aabb"] * 3
+WORD_LABELS = ["ab" if word.count("a") else "cd" for word in WORDS]
+K = X @ X.T
+
+
+def strings_kernel():
+    return kernels.Spectrum()
+
+
+MODELS = {
+    "two classes": lambda: (SVC(C=2.0).fit(X, y), X),
+    "several classes": lambda: (SVC(decision_function_shape="ovo").fit(X3, y3), X3),
+    "float32": lambda: (SVC().fit(X.astype(np.float32), y), X.astype(np.float32)),
+    "column order": lambda: (SVC().fit(np.asfortranarray(X), y), X),
+    "CSR": lambda: (SVC(kernel="linear").fit(sp.csr_matrix(X * (X > 0)), y), sp.csr_matrix(X)),
+    "CSR array, int64": lambda: (SVC().fit(sp.csr_array(X * (X > 0)), y), X),
+    "precomputed": lambda: (SVC(kernel="precomputed").fit(K, y), K),
+    "strings": lambda: (SVC(kernel=strings_kernel()).fit(WORDS, WORD_LABELS), ["abca", "dd", "ab"]),
+    "sum and product": lambda: (
+        SVC(kernel=2.0 * kernels.Gaussian(gamma=0.3) + kernels.Linear() * kernels.Polynomial(degree=2)).fit(
+            X, y
+        ),
+        X,
+    ),
+    "normalised power": lambda: (SVC(kernel=(kernels.Polynomial(degree=2) ** 2).normalised()).fit(X, y), X),
+    "matrix of a kernel": lambda: (SVC(kernel=kernels.Gaussian(M=np.diag([1.0, 2, 3, 4, 5]))).fit(X, y), X),
+    "names and weights": lambda: (
+        SVC(class_weight={"no": 2.0, "yes": 1.0}).fit(X, np.where(y, "yes", "no")),
+        X,
+    ),
+    "weights of numbers": lambda: (SVC(class_weight={0: 2.0, np.int64(1): 1.0}).fit(X, y), X),
+    "boolean labels": lambda: (SVC().fit(X, y.astype(bool)), X),
+    "object labels": lambda: (SVC().fit(X, np.array(["b", "a"], dtype=object)[y]), X),
+    "pipeline": lambda: (make_pipeline(StandardScaler(), SVC()).fit(X, y), X),
+    "pipeline of CSR": lambda: (
+        make_pipeline(StandardScaler(with_mean=False), SVC()).fit(sp.csr_array(X), y),
+        X,
+    ),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.mercer"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The smallest interesting file, with the model that it holds."""
+    path = tmp_path_factory.mktemp("small") / "model.mercer"
+    model = SVC(C=1.0).fit(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.5]]), [0, 1, 1])
+    mercer.save(model, path)
+    return path.read_bytes(), model
+
+
+def public_state(model):
+    return {
+        name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def assert_same(a, b):
+    assert type(a) is type(b)
+    if sp.issparse(a):
+        assert a.shape == b.shape
+        for part in ("data", "indices", "indptr"):
+            assert_same(getattr(a, part), getattr(b, part))
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        assert (a == b).all() if a.dtype == object else a.tobytes() == b.tobytes()
+    elif isinstance(a, kernels.Kernel):
+        assert_same(a.get_params(deep=False), b.get_params(deep=False))
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    else:
+        assert a == b
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_round_trip(path, case):
+    model, inputs = MODELS[case]()
+    mercer.save(model, path)
+    loaded = mercer.load(path)
+    assert type(loaded) is type(model)
+    steps = zip(model, loaded, strict=True) if hasattr(model, "steps") else [(model, loaded)]
+    for before, after in steps:
+        assert_same(public_state(before), public_state(after))
+        assert_same(before.get_params(deep=False), after.get_params(deep=False))
+    assert_same(model.decision_function(inputs), loaded.decision_function(inputs))
+    assert_same(model.predict(inputs), loaded.predict(inputs))
+    mercer.save(loaded, path)
+    assert_same(mercer.load(path).decision_function(inputs), model.decision_function(inputs))
+
+
+def test_an_infinite_C(path):
+    model = SVC(C=1e9, kernel="linear", gap_tol=0.5).fit([[0.0], [1.0]], [0, 1]).set_params(C=np.inf)
+    mercer.save(model, path)
+    assert np.isinf(mercer.load(path).C)
+
+
+def test_a_loaded_model_can_be_cloned_and_fitted_again(path):
+    model = SVC(kernel=kernels.Gaussian(gamma="scale") + kernels.Linear()).fit(X, y)
+    mercer.save(model, path)
+    again = mercer.load(path).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_feature_names_survive(path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("vwxyz"))
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), SVC()).fit(frame, y)
+    mercer.save(model, path)
+    assert list(mercer.load(path).feature_names_in_) == list("vwxyz")
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (lambda: SVC(), NotFittedError, "not fitted"),
+        (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(X, y), TypeError, "Python function.*pickle"),
+        (lambda: LogisticRegression().fit(X, y), TypeError, "LogisticRegression.*pickle"),
+        (lambda: make_pipeline(PCA(2), SVC()).fit(X, y), TypeError, "PCA.*pickle"),
+        (
+            lambda: SVC(random_state=np.random.RandomState(0)).fit(X, y),
+            TypeError,
+            "random_state.*RandomState.*pickle",
+        ),
+        (lambda: type("Mine", (SVC,), {})().fit(X, y), TypeError, "Mine.*pickle"),
+    ],
+)
+def test_what_cannot_be_saved(path, model, error, message):
+    with pytest.raises(error, match=message):
+        mercer.save(model(), path)
+    assert not path.exists()
+
+
+def test_truncated_at_every_byte(path, small):
+    content, _ = small
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFormatError):
+            mercer.load(path)
+
+
+def test_every_byte_flipped(path, small):
+    content, _ = small
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << (position % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(ModelFormatError):
+            mercer.load(path)
+
+
+def forge(content, change):
+    """The file with ``change`` applied to its header's content, arrays and checksums put right again."""
+    length = struct.unpack_from("<Q", content, 12)[0]
+    header = json.loads(content[52 : 52 + length])
+    arrays = [content[entry["offset"] :] for entry in header["arrays"]]
+    sizes = [np.dtype(e["dtype"]).itemsize * int(np.prod(e["shape"], dtype=int)) for e in header["arrays"]]
+    change(header)
+    for _ in range(4):  # until the offsets' own digits settle
+        text = json.dumps(header).encode()
+        end = 52 + len(text)
+        for entry, size in zip(header["arrays"], sizes, strict=True):
+            entry["offset"] = -(-end // 64) * 64
+            end = entry["offset"] + size
+    data = bytearray(struct.pack("<8sIQ32s", content[:8], 1, len(text), hashlib.sha256(text).digest()) + text)
+    for entry, bytes_, size in zip(header["arrays"], arrays, sizes, strict=True):
+        data = data.ljust(entry["offset"], b"\0") + bytes_[:size]
+    return bytes(data)
+
+
+def places(value, at=()):
+    """Every place in a JSON value, as the keys that lead there."""
+    yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*at, key))
+
+
+def put(value, at, new):
+    for key in at[:-1]:
+        value = value[key]
+    value[at[-1]] = new
+
+
+def test_forging_nothing_changes_nothing(path, small):
+    content, model = small
+    path.write_bytes(forge(content, lambda header: None))
+    point = np.array([[0.0, 1.0]])
+    np.testing.assert_array_equal(mercer.load(path).decision_function(point), model.decision_function(point))
+
+
+HOSTILE_VALUES = [
+    None,
+    -1,
+    2**70,
+    0.5,
+    "os.system",
+    [],
+    {},
+    {"$": "kernel", "name": "Kernel", "params": {}},
+    {"$": "code"},
+]
+
+
+def test_a_header_somebody_wrote_never_crashes(path, small):
+    """Every value of the header, replaced by many others: ModelFormatError, or a model that behaves."""
+    content, _ = small
+    header = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])
+    for at in places(header["content"]):
+        if not at:
+            continue
+        for value in HOSTILE_VALUES:
+            path.write_bytes(
+                forge(content, lambda h, at=at, value=value: put(h["content"], at, copy.deepcopy(value)))
+            )
+            try:
+                model = mercer.load(path)
+            except ModelFormatError:
+                continue
+            with suppress(ValueError, TypeError):
+                model.predict(np.array([[0.0, 1.0]]))
+
+
+def test_shapes_somebody_changed_never_crash(path, small):
+    """An array of the right size in another shape or dtype must not reach the core as it is."""
+    content, _ = small
+    header = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])
+    for number, entry in enumerate(header["arrays"]):
+        size = np.dtype(entry["dtype"]).itemsize * int(np.prod(entry["shape"], dtype=int))
+        for dtype in ("<f8", "<i8", "<f4", "|u1"):
+            count = size // np.dtype(dtype).itemsize
+            for shape in ([count], [1, count], [count, 1], [count, 1, 1]):
+                changed = {"dtype": dtype, "shape": shape}
+                path.write_bytes(forge(content, lambda h, n=number, c=changed: h["arrays"][n].update(c)))
+                with suppress(ModelFormatError):
+                    mercer.load(path).predict(np.array([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    "name", ["os.system", "__builtins__", "kernel_named", "check_kernel", "Kernel", "BaseEstimator", ""]
+)
+def test_only_mercers_own_kernels(path, small, name):
+    content, _ = small
+
+    def change(header):
+        for at in places(header["content"]):
+            if at and at[-1] == "$":
+                value = header["content"]
+                for key in at[:-1]:
+                    value = value[key]
+                if value.get("$") == "kernel":
+                    value["name"] = name
+
+    path.write_bytes(forge(content, change))
+    with pytest.raises(ModelFormatError, match="not a kernel"):
+        mercer.load(path)
+
+
+@pytest.mark.parametrize("name", ["LogisticRegression", "Machine", "__doc__", "Pipeline", "StandardScaler"])
+def test_only_mercers_own_estimators(path, small, name):
+    content, _ = small
+    path.write_bytes(forge(content, lambda header: header["content"]["model"].update({"class": name})))
+    with pytest.raises(ModelFormatError):
+        mercer.load(path)
+
+
+def test_errors_name_the_file_and_the_writer(path, small):
+    content, _ = small
+
+    def change(header):
+        header["content"]["mercer"] = "9.9"
+        header["content"]["model"]["class"] = "Oracle"
+
+    path.write_bytes(forge(content, change))
+    with pytest.raises(
+        ModelFormatError, match=r"model\.mercer', written by mercer '9\.9', read by .*'Oracle' is not"
+    ):
+        mercer.load(path)
+
+
+def test_files_that_hold_no_model(path):
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(ModelFormatError, match="not a mercer model file"):
+        mercer.load(path)
+    with pytest.raises(FileNotFoundError):
+        mercer.load(path.with_name("missing"))
+
+
+def test_pickle_and_joblib_work_too(path):
+    model = SVC().fit(X, y)
+    joblib.dump(model, path)
+    copies = [pickle.loads(pickle.dumps(model)), joblib.load(path), joblib.load(path, mmap_mode="r")]
+    for loaded in copies:
+        np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+
+
+def test_a_failed_save_leaves_the_old_model(path, small, monkeypatch):
+    content, _ = small
+    path.write_bytes(content)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        mercer.save(SVC().fit(X, y), path)
+    assert path.read_bytes() == content

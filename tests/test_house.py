@@ -1,0 +1,167 @@
+"""The architecture as tests: imports go one way, each idea is defined once, and no combination is forgotten."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.qp import by_clarabel
+
+import mercer
+import mercer.estimators
+from mercer import _core, kernels
+
+SOURCE = Path(mercer.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# A module may import from rooms of its own rank or below.
+RANK = {
+    "arrays": 0,
+    "errors": 0,
+    "optional": 0,
+    "_core": 0,
+    "threads": 1,
+    "kernels": 1,
+    "gram": 2,
+    "problems": 3,
+    "solution": 3,
+    "expansion": 3,
+    "certificate": 4,
+    "solvers": 5,
+    "estimators": 6,
+    "files": 7,
+    "versions": 7,
+    "cli": 8,
+    "__init__": 9,
+}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def runtime_imports(path: Path) -> set[str]:
+    """The rooms of mercer that a file imports when it runs; imports for type checkers only do not count."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    rooms = set()
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "mercer" else [f"mercer.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("mercer.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    here = RANK[room(path)]
+    above = {other for other in runtime_imports(path) if other in RANK and RANK[other] > here}
+    assert not above, f"{path.name} imports from {above}, which lies above it"
+
+
+@pytest.mark.parametrize("name", ["certify", "decompose", "working_set", "solve_certified"])
+def test_each_idea_is_defined_once(name: str) -> None:
+    places = [p for p in FILES if any(isinstance(n, ast.FunctionDef) and n.name == name for n in ast.walk(ast.parse(p.read_text())))]
+    assert len(places) == 1, f"{name} is defined in {places}"
+
+
+def test_the_inner_solver_is_called_from_one_loop() -> None:
+    callers = [p.name for p in FILES if "_core.smo(" in p.read_text()]
+    assert callers == ["decomposition.py"]
+
+
+def test_no_kernel_is_named_outside_its_room() -> None:
+    classes = {n for n, c in vars(kernels).items() if inspect.isclass(c) and issubclass(c, kernels.Kernel)} - {"Kernel"}
+    assert len(classes) > 10
+    for path in FILES:
+        if room(path) == "kernels":
+            continue
+        used = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
+        imported = {a.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom) for a in n.names}
+        assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
+
+
+def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    depths = []
+
+    def watched(function):  # type: ignore[no-untyped-def]
+        def call(*args):  # type: ignore[no-untyped-def]
+            frame, files = sys._getframe(1), set()
+            while frame is not None:
+                if frame.f_code.co_filename.startswith(str(SOURCE)):
+                    files.add(frame.f_code.co_filename)
+                frame = frame.f_back
+            depths.append(files)
+            return function(*args)
+
+        return call
+
+    for name, function in vars(_core).copy().items():
+        if callable(function) and not name.startswith("_"):
+            monkeypatch.setattr(_core, name, watched(function))
+    X, y = problem()
+    mercer.SVC().fit(X, y)
+    assert depths
+    assert max(map(len, depths)) <= 4, max(depths, key=len)
+
+
+# --- the matrix: every estimator × kernel kind × data kind ---------------------------------------------------------------
+
+ESTIMATORS = [getattr(mercer.estimators, name) for name in mercer.estimators.__all__]
+
+
+def problem() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(40, 3)) * (rng.random((40, 3)) < 0.7)
+    return X, (X @ [1.0, -1.0, 0.5] + 0.4 * rng.normal(size=40) > 0).astype(int)
+
+
+def by_hand(X, Z):  # type: ignore[no-untyped-def]
+    X, Z = (A.toarray() if sp.issparse(A) else A for A in (X, Z))
+    return np.exp(-0.3 * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+KINDS = {
+    "recipe": lambda: kernels.Gaussian(gamma=0.3),
+    "composite": lambda: 0.5 * kernels.Gaussian(gamma=0.5) + kernels.Linear() * kernels.Laplacian(gamma=0.2),
+    "callable": lambda: by_hand,
+    "precomputed": lambda: "precomputed",
+}
+
+
+@pytest.mark.parametrize("data", ["dense", "csr", "float32"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
+def test_every_combination_reaches_the_reference_value(estimator: type, kind: str, data: str) -> None:
+    X, y = problem()
+    X = X.astype(np.float32).astype(np.float64)
+    kernel = KINDS[kind]()
+    K = by_hand(X, X) if kind in ("callable", "precomputed") else kernel(X)
+    given = X if kind != "precomputed" else K
+    if data == "float32":
+        given = given.astype(np.float32)
+        K = K.astype(np.float32).astype(np.float64) if kind == "precomputed" else K
+    if data == "csr" and kind != "precomputed":
+        given = sp.csr_array(given)
+    C = 2.0
+    model = estimator(C=C, kernel=kernel, tol=1e-8).fit(given, y)
+    signs = np.where(y == 1, 1.0, -1.0)
+    value = by_clarabel(reference_problem(signs, C), K)[0]
+    assert model.certificate_.dual == pytest.approx(value, rel=1e-6)
+    assert 0 <= model.certificate_.gap <= 1e-6 * abs(value)
+
+
+def reference_problem(signs: np.ndarray, C: float):  # type: ignore[no-untyped-def]
+    from mercer.problems.classification import soft_margin
+
+    return soft_margin(signs, np.full(len(signs), C))

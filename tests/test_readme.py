@@ -1,0 +1,68 @@
+"""README.md and the docstrings say what the code does: their examples are run, their output compared."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import mercer
+from mercer.cli.main import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(mercer.__path__, "mercer.")
+    if not module.name.endswith("_core")
+]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def marked(name):
+    """The fenced block after the comment ``<!-- NAME -->``."""
+    return re.search(
+        rf"^<!-- {re.escape(name)} -->\n```\w*\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
+    )[1]
+
+
+def skeleton(text):
+    """The words of a printed page, without its numbers and their padding."""
+    return re.sub(r" +", " ", re.sub(r"[-+]?\d+(\.\d+)?(e[-+]\d+)?", "#", text))
+
+
+def test_the_two_commands():
+    assert marked("ci: main") == "python -m pip install . && mercer train\n"
+    assert marked("ci: test") == "python -m pip install '.[test]' && python -m pytest\n"
+
+
+def test_python_examples_run_and_print_what_the_readme_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert blocks("python")
+    scope = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), scope)
+    printed = capsys.readouterr().out
+    assert skeleton(printed) == skeleton(marked("output of the example"))
+
+
+def test_the_report_is_the_one_the_readme_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train"]) == 0
+    shown, printed = (
+        text.split("the held-out rows by")[0]
+        for text in (marked("output of mercer train"), capsys.readouterr().out)
+    )
+    assert skeleton(printed) == skeleton(shown)
+    exact = r"(accuracy|classes|split|kernel) .*"
+    assert [m[0] for m in re.finditer(exact, printed)] == [m[0] for m in re.finditer(exact, shown)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(importlib.import_module(name), optionflags=options).failed == 0

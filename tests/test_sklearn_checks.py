@@ -1,0 +1,157 @@
+"""scikit-learn's own checks, without exceptions; and every keyword of its SVC, whose place ours takes."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC as PeerSVC
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
+
+import mercer
+from mercer import SVC
+from mercer.kernels import Gaussian, Laplacian, Linear
+
+# A value other than the default for every keyword of scikit-learn's SVC; one that a newer scikit-learn adds
+# fails the walk below, which is its purpose.
+OTHER_VALUES = {
+    "C": 0.5,
+    "kernel": "poly",
+    "degree": 2,
+    "gamma": 0.3,
+    "coef0": 1.0,
+    "shrinking": False,
+    "probability": False,
+    "tol": 1e-5,
+    "cache_size": 100,
+    "class_weight": {0: 1.0, 1: 3.0, 2: 1.0},
+    "verbose": False,
+    "max_iter": 100_000,
+    "decision_function_shape": "ovo",
+    "break_ties": True,
+    "random_state": 0,
+}
+
+
+def keywords():
+    return [name for name in inspect.signature(PeerSVC.__init__).parameters if name != "self"]
+
+
+@parametrize_with_checks([SVC()])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()), SVC(kernel=Laplacian(gamma=0.1), C=10.0)]
+)
+def test_scikit_learns_checks_with_kernel_objects(estimator, check):
+    check(estimator)
+
+
+def test_no_tag_skips_a_check():
+    tags = get_tags(SVC())
+    assert not tags._skip_test
+    assert not tags.no_validation
+    assert not tags.non_deterministic
+    assert not tags.classifier_tags.poor_score
+    assert tags.classifier_tags.multi_class
+    assert tags.input_tags.sparse
+    assert not tags.input_tags.pairwise
+    assert not tags.input_tags.allow_nan
+    assert tags.target_tags.required
+    assert is_classifier(SVC())
+    assert get_tags(SVC(kernel="precomputed")).input_tags.pairwise
+
+
+def test_data_frames_pass_scikit_learns_check():
+    """Not among the generated checks, and skipped silently where pandas is missing: so it must be there."""
+    import pandas as pd
+
+    check_dataframe_column_names_consistency("SVC", SVC())
+    X = pd.DataFrame(load_iris().data, columns=["a", "b", "c", "d"])
+    assert list(SVC().fit(X, load_iris().target).feature_names_in_) == ["a", "b", "c", "d"]
+
+
+def test_the_checks_that_run_are_many():
+    """A guard on the guard: the generator must yield the checks that kernel machines usually trip on."""
+    names = {check.func.__name__ for _, check in estimator_checks_generator(SVC())}
+    assert len(names) > 40
+    assert {
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+        "check_methods_subset_invariance",
+        "check_methods_sample_order_invariance",
+        "check_readonly_memmap_input",
+        "check_fit_idempotent",
+    } <= names
+
+
+def test_every_keyword_of_scikit_learns_svc_is_known_here():
+    assert set(keywords()) == set(OTHER_VALUES)
+    assert set(keywords()) <= set(inspect.signature(SVC.__init__).parameters)
+    assert set(keywords()) <= set(SVC().get_params())
+
+
+@pytest.mark.parametrize("name", keywords())
+def test_every_keyword_is_accepted_with_its_meaning(name):
+    X, y = load_iris(return_X_y=True)
+    value = OTHER_VALUES[name]
+    options = {"gamma": 0.3, "tol": 1e-6} | {name: value}
+    mine = SVC(**options).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # scikit-learn is about to drop `probability`
+        other = PeerSVC(**options).fit(X, y)
+    assert mine.get_params()[name] == value
+    np.testing.assert_allclose(mine.decision_function(X), other.decision_function(X), atol=0.02)
+
+
+@pytest.mark.parametrize("name", [n for n in keywords() if n not in ("cache_size", "probability", "gamma")])
+def test_defaults_are_scikit_learns(name):
+    """All but cache_size, which is the whole budget here, and probability, which is refused."""
+    theirs = inspect.signature(PeerSVC.__init__).parameters[name].default
+    assert inspect.signature(SVC.__init__).parameters[name].default == theirs
+
+
+def test_only_C_is_positional():
+    parameters = list(inspect.signature(SVC).parameters.values())
+    assert parameters[0].name == "C"
+    assert parameters[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters[1:])
+    assert SVC(3.0).C == 3.0
+
+
+def test_probability_names_the_way_out():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"(?s)probability.*CalibratedClassifierCV"):
+        SVC(probability=True).fit(X, y)
+    assert not hasattr(SVC().fit(X, y), "predict_proba")
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_calibration_works_and_agrees_with_scikit_learns(ensemble):
+    X, y = load_iris(return_X_y=True)
+    keep = y > 0
+    X, y = X[keep], y[keep]
+    mine = CalibratedClassifierCV(SVC(tol=1e-8), ensemble=ensemble).fit(X, y).predict_proba(X)
+    other = CalibratedClassifierCV(PeerSVC(tol=1e-8), ensemble=ensemble).fit(X, y).predict_proba(X)
+    assert mine.shape == (len(y), 2)
+    np.testing.assert_allclose(mine, other, atol=2e-3)
+    if not ensemble:
+        # One sigmoid of one score is monotone, so the order of the probabilities is the order of f.
+        f = SVC(tol=1e-8).fit(X, y).decision_function(X)
+        order = np.argsort(f)
+        assert (np.diff(mine[order, 1]) >= -1e-12).all()
+
+
+def test_version_is_public():
+    assert isinstance(mercer.__version__, str)
+    assert callable(mercer.show_versions)
