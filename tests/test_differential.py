@@ -186,7 +186,7 @@ def machine_problem(maker, seed, n=60):
 def test_decomposition_on_every_kind_of_problem(maker, seed):
     problem, K = machine_problem(maker, seed)
     gram = Gram(Precomputed(), K)
-    solution = decompose(problem, gram, Stop(tol=1e-9, max_iter=10_000_000))
+    solution = decompose(gram.field(problem), Stop(tol=1e-9, max_iter=10_000_000))
     truth = certificate(problem, K, solution.beta)
     assert truth.violation <= 1e-7
     assert truth.kkt["dual feasibility: box"] == 0
@@ -234,8 +234,8 @@ def test_warm_start_continues_and_does_not_spoil():
     problem, K = machine_problem(machines()[0].values[0], seed=0)
     gram = Gram(Precomputed(), K)
     stop = Stop(tol=1e-6, max_iter=10_000_000)
-    cold = decompose(problem, gram, stop)
-    warm = decompose(problem, gram, stop, beta=cold.beta.copy())
+    cold = decompose(gram.field(problem), stop)
+    warm = decompose(gram.field(problem, cold.beta), stop)
     assert cold.steps > 20
     assert warm.steps <= 0.2 * cold.steps
     assert dual_value(problem, K, warm.beta) >= dual_value(problem, K, cold.beta) - 1e-9

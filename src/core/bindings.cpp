@@ -1,8 +1,9 @@
-// The only file that knows Python: arrays come in, are checked for what memory safety needs, and the core runs without the
-// interpreter's lock.
+// The only file that knows Python: arrays come in, are checked for what memory safety needs, and the core runs without
+// the interpreter's lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "blocks.hpp"
 #include "dispatch.hpp"
 #include "interrupt.hpp"
+#include "padded.hpp"
 #include "row_hash.hpp"
 #include "smo.hpp"
 #include "tables.hpp"
@@ -208,7 +210,8 @@ Hashes hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int
                 out = std::make_unique<std::uint64_t[]>(rows);
                 Signals signals;
                 const nb::gil_scoped_release unlocked;
-                mercer::hash_rows(data_.data(), indices_.data(), indptr_.data(), n, n_threads, signals.poll(), out.get());
+                mercer::hash_rows(data_.data(), indices_.data(), indptr_.data(), n, n_threads, signals.poll(),
+                                  out.get());
             });
         });
     });
@@ -217,71 +220,200 @@ Hashes hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int
 
 // --- blocks of the kernel matrix ---------------------------------------------------------------------------------------
 
-// What every block call needs besides its samples: the ending and its numbers, and who does the work.
-struct Work {
-    Work(int ending_, nb::handle numbers_, int n_threads) : ending(ending_), count(n_threads), level(mercer::level()) {
-        if (ending < 0 || ending >= mercer::kEndings) refuse("ending", "is not one of the known endings");
-        const auto given = vector<const double>(numbers_, "numbers", mercer::kNumbers);
-        std::copy_n(given.data(), mercer::kNumbers, numbers);
-    }
-    mercer::Threads threads() { return {count, level, signals.poll()}; }
-
-    int ending, count;
-    double numbers[mercer::kNumbers] = {};
-    const mercer::Level& level;
-    Signals signals;
-};
-
 void check_range(const std::int64_t* index, std::size_t count, std::int64_t n, const char* name) {
     for (std::size_t i = 0; i < count; ++i) {
         if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index outside of the samples");
     }
 }
 
-template <class T>
-using Output = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
-
 std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-template <class T>
-Output<T> output(nb::handle object, std::int64_t rows, std::int64_t columns) {
-    Output<T> out;
-    if (!nb::try_cast(object, out, false)) refuse("out", "must be a writable matrix of the samples' type");
-    if (static_cast<std::int64_t>(out.shape(0)) < rows || out.stride(0) < columns || out.stride(1) != 1 ||
-        static_cast<std::int64_t>(out.shape(1)) < columns) {
-        refuse("out", "must have room for whole tiles: " + std::to_string(rows) + " rows of " + std::to_string(columns));
+using Index = Vector<const std::int64_t>;
+
+// Samples laid out to be met as columns, any number of times.
+struct Columns {
+    virtual ~Columns() = default;
+    std::int64_t n = 0;
+};
+
+// Prepared samples of either kind and precision, with the recipe's ending; they keep the arrays they were made of.
+class Samples {
+public:
+    Samples(int ending, nb::handle numbers, int n_threads) : ending_(ending), n_threads_(n_threads) {
+        if (ending < 0 || ending >= mercer::kEndings) refuse("ending", "is not one of the known endings");
+        const auto given = vector<const double>(numbers, "numbers", mercer::kNumbers);
+        std::copy_n(given.data(), mercer::kNumbers, numbers_);
     }
-    return out;
+    virtual ~Samples() = default;
+    virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
+    virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
+    virtual nb::object block(nb::handle which, const Columns& columns) = 0;
+
+protected:
+    Index rows(nb::handle which, std::int64_t n) const {
+        const auto index = vector<const std::int64_t>(which, "which");
+        check_range(index.data(), index.shape(0), n, "which");
+        return index;
+    }
+    mercer::Threads threads(Signals& signals) const { return {n_threads_, level_, signals.poll()}; }
+
+    int ending_, n_threads_;
+    double numbers_[mercer::kNumbers] = {};
+    const mercer::Level& level_ = mercer::level();
+};
+
+// A matrix whose rows are `stride` elements apart and aligned, of which n x m are shown.
+template <class T>
+nb::object hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, std::int64_t m, std::int64_t stride) {
+    T* values = data->data();
+    const nb::capsule owner(data.release(), [](void* p) noexcept { delete static_cast<mercer::Padded<T>*>(p); });
+    const std::size_t shape[2] = {static_cast<std::size_t>(n), static_cast<std::size_t>(m)};
+    const std::int64_t strides[2] = {stride, 1};
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(values, 2, shape, owner, strides));
 }
 
-// Calls use(samples) with the dense samples in `rows` and `norms`.
-template <class Use>
-void with_dense(nb::handle rows, nb::handle norms, Use use) {
-    with_matrix<float, double>(rows, "rows", [&](const auto& x) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
-        if (x.shape(1) > 1 && x.stride(1) != 1) refuse("rows", "must be C-contiguous");
-        if (x.shape(0) > 1 && x.stride(0) != static_cast<std::int64_t>(x.shape(1))) refuse("rows", "must be C-contiguous");
-        const auto norms_ = vector<const T>(norms, "norms", x.shape(0));
-        use(mercer::DenseSamples<T>{x.data(), static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)),
-                                    norms_.data()});
-        return 0;
-    });
-}
+// Rows a power of two apart would share few cache sets; 16 more elements keep them apart.
+std::int64_t row_stride(std::int64_t n) { return n + 16; }
 
 template <class T>
-mercer::Panels<T> panels_of(nb::handle panels, nb::handle norms, std::int64_t n, std::int64_t d) {
-    const std::int64_t width = mercer::tiles_of<T>(mercer::level()).columns;
-    if (n < 0) refuse("n", "must not be negative");
-    const auto data = vector<const T>(panels, "panels", static_cast<std::size_t>(up_to(n, width) * d));
-    const auto norms_ = vector<const T>(norms, "panel_norms", static_cast<std::size_t>(up_to(n, width)));
-    return {data.data(), norms_.data(), n, d};
-}
+class Dense final : public Samples {
+public:
+    using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-nb::tuple tile_shape(bool single) {
-    const mercer::Level& level = mercer::level();
-    if (single) return nb::make_tuple(level.tiles_float.rows, level.tiles_float.columns, level.strips_float.width);
-    return nb::make_tuple(level.tiles_double.rows, level.tiles_double.columns, level.strips_double.width);
-}
+    Dense(Rows rows_, Vector<const T> norms, int ending, nb::handle numbers, int n_threads)
+        : Samples(ending, numbers, n_threads), rows_array_(rows_), norms_(norms) {
+        samples_ = {rows_array_.data(), static_cast<std::int64_t>(rows_array_.shape(0)),
+                    static_cast<std::int64_t>(rows_array_.shape(1)), norms_.data()};
+    }
+
+    std::unique_ptr<Columns> columns(nb::handle which) override {
+        const Index index = rows(which, samples_.n);
+        auto out = std::make_unique<Panels>();
+        out->n = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t padded = up_to(out->n, tiles_.columns);
+        out->data = mercer::Padded<T>(padded * samples_.d);
+        out->norms = mercer::Padded<T>(padded);
+        out->d = samples_.d;
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::pack(samples_, index.data(), out->n, out->data.data(), out->norms.data(), threads(signals));
+        return out;
+    }
+
+    void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+        const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(panels.n));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(), ending_,
+                          numbers_, total_.data(), threads(signals));
+    }
+
+    nb::object block(nb::handle which, const Columns& columns) override {
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(up_to(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>(up_to(m, tiles_.rows) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride, threads(signals));
+        }
+        return hand_over(std::move(out), m, panels.n, stride);
+    }
+
+private:
+    struct Panels final : Columns {
+        mercer::Padded<T> data, norms;
+        std::int64_t d = 0;
+    };
+
+    mercer::Panels<T> panels_of(const Columns& columns) const {
+        const auto* panels = dynamic_cast<const Panels*>(&columns);
+        if (panels == nullptr || panels->d != samples_.d) refuse("columns", "were made of another kind of samples");
+        return {panels->data.data(), panels->norms.data(), panels->n, panels->d};
+    }
+
+    Rows rows_array_;
+    Vector<const T> norms_;
+    mercer::DenseSamples<T> samples_{};
+    const mercer::Tiles<T>& tiles_ = mercer::tiles_of<T>(level_);
+};
+
+template <class T>
+class Sparse final : public Samples {
+public:
+    Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms, std::int64_t d,
+           int ending, nb::handle numbers, int n_threads)
+        : Samples(ending, numbers, n_threads),
+          own_(std::make_shared<Own>(Own{std::move(values), std::move(indices), std::move(starts), std::move(norms)})) {
+        samples_ = {own_->values.data(), own_->indices.data(), own_->starts.data(),
+                    static_cast<std::int64_t>(own_->starts.shape(0)) - 1, d, own_->norms.data()};
+    }
+
+    std::unique_ptr<Columns> columns(nb::handle which) override {
+        const Index index = rows(which, samples_.n);
+        auto out = std::make_unique<Picked>();
+        out->n = static_cast<std::int64_t>(index.shape(0));
+        out->which.assign(index.data(), index.data() + index.shape(0));
+        out->samples = samples_;
+        out->own = own_;
+        return out;
+    }
+
+    void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+        const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(picked.n));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_block(picked.view(), samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(),
+                          ending_, numbers_, total_.data(), threads(signals));
+    }
+
+    // The core stores a row per column sample, so the block is the transpose of what it filled.
+    nb::object block(nb::handle which, const Columns& columns) override {
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(up_to(m, mercer::strips_of<T>(level_).width));
+        auto out = std::make_unique<mercer::Padded<T>>(picked.n * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), picked.n, m, stride).attr("T");
+    }
+
+private:
+    struct Own {
+        Vector<const T> values;
+        Vector<const std::int32_t> indices;
+        Index starts;
+        Vector<const T> norms;
+    };
+    struct Picked final : Columns {
+        std::vector<std::int64_t> which;
+        mercer::SparseSamples<T> samples{};
+        std::shared_ptr<Own> own;
+        mercer::SparseColumns<T> view() const { return {samples, which.data(), n}; }
+    };
+
+    const Picked& picked_of(const Columns& columns) const {
+        const auto* picked = dynamic_cast<const Picked*>(&columns);
+        if (picked == nullptr || picked->samples.d != samples_.d) refuse("columns", "were made of another kind of samples");
+        return *picked;
+    }
+
+    std::shared_ptr<Own> own_;
+    mercer::SparseSamples<T> samples_{};
+};
 
 void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb::handle norms, int n_threads) {
     with_matrix<float, double>(X, "X", [&](const auto& x) {
@@ -309,105 +441,38 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
     });
 }
 
-void pack(nb::handle rows, nb::handle norms, nb::handle which, nb::handle panels, nb::handle panel_norms, int n_threads) {
-    with_dense(rows, norms, [&]<class T>(const mercer::DenseSamples<T>& samples) {
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        const auto n = static_cast<std::int64_t>(which_.shape(0));
-        check_range(which_.data(), which_.shape(0), samples.n, "which");
-        panels_of<T>(panels, panel_norms, n, samples.d);
-        const auto to = vector<T>(panels, "panels");
-        const auto norms_to = vector<T>(panel_norms, "panel_norms");
-        Signals signals;
-        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
-        const nb::gil_scoped_release unlocked;
-        mercer::pack(samples, which_.data(), n, to.data(), norms_to.data(), threads);
+std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers, int n_threads) {
+    std::unique_ptr<Samples> out;
+    with_matrix<float, double>(rows, "rows", [&](const auto& x) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
+        typename Dense<T>::Rows contiguous;
+        if (!nb::try_cast(rows, contiguous, false)) refuse("rows", "must be C-contiguous");
+        out = std::make_unique<Dense<T>>(contiguous, vector<const T>(norms, "norms", x.shape(0)), ending, numbers, n_threads);
+        return 0;
     });
+    return out;
 }
 
-void sum_dense(nb::handle panels, nb::handle panel_norms, nb::handle rows, nb::handle norms, nb::handle which,
-               nb::handle coefficients, int ending, nb::handle numbers, nb::handle total, int n_threads) {
-    Work work(ending, numbers, n_threads);
-    with_dense(rows, norms, [&]<class T>(const mercer::DenseSamples<T>& samples) {
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        check_range(which_.data(), which_.shape(0), samples.n, "which");
-        const auto coefficients_ = vector<const double>(coefficients, "coefficients", which_.shape(0));
-        const auto total_ = vector<double>(total, "total");
-        const auto columns = panels_of<T>(panels, panel_norms, static_cast<std::int64_t>(total_.shape(0)), samples.d);
-        const nb::gil_scoped_release unlocked;
-        mercer::sum_block(columns, samples, which_.data(), static_cast<std::int64_t>(which_.shape(0)), coefficients_.data(),
-                          work.ending, work.numbers, total_.data(), work.threads());
-    });
-}
-
-void store_dense(nb::handle panels, nb::handle panel_norms, std::int64_t n, nb::handle rows, nb::handle norms,
-                 nb::handle which, int ending, nb::handle numbers, nb::handle out, int n_threads) {
-    Work work(ending, numbers, n_threads);
-    with_dense(rows, norms, [&]<class T>(const mercer::DenseSamples<T>& samples) {
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        check_range(which_.data(), which_.shape(0), samples.n, "which");
-        const auto m = static_cast<std::int64_t>(which_.shape(0));
-        const auto columns = panels_of<T>(panels, panel_norms, n, samples.d);
-        const mercer::Tiles<T>& tiles = mercer::tiles_of<T>(work.level);
-        const auto out_ = output<T>(out, up_to(m, tiles.rows), up_to(n, tiles.columns));
-        const nb::gil_scoped_release unlocked;
-        mercer::store_block(columns, samples, which_.data(), m, work.ending, work.numbers, out_.data(), out_.stride(0),
-                            work.threads());
-    });
-}
-
-// Calls use(samples) with the CSR samples, whose every index has been checked.
-template <class Use>
-void with_sparse(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms, std::int64_t d, Use use) {
+std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms,
+                                        std::int64_t d, int ending, nb::handle numbers, int n_threads) {
+    std::unique_ptr<Samples> out;
     with_vector<float, double>(values, "values", "float32 or float64", [&](const auto& values_) {
         using T = std::remove_const_t<typename std::decay_t<decltype(values_)>::Scalar>;
         const std::size_t stored = values_.shape(0);
         const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
         const auto starts_ = vector<const std::int64_t>(starts, "starts");
         if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
-        const auto n = static_cast<std::int64_t>(starts_.shape(0)) - 1;
-        const auto norms_ = vector<const T>(norms, "norms", static_cast<std::size_t>(n));
-        if (!mercer::check_indptr(starts_.data(), n, static_cast<std::int64_t>(stored))) {
+        const std::size_t n = starts_.shape(0) - 1;
+        const auto norms_ = vector<const T>(norms, "norms", n);
+        if (!mercer::check_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
             refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
         }
         for (std::size_t e = 0; e < stored; ++e) {
             if (indices_.data()[e] < 0 || indices_.data()[e] >= d) refuse("indices", "holds a feature outside of the range");
         }
-        use(mercer::SparseSamples<T>{values_.data(), indices_.data(), starts_.data(), n, d, norms_.data()});
+        out = std::make_unique<Sparse<T>>(values_, indices_, starts_, norms_, d, ending, numbers, n_threads);
     });
-}
-
-void sum_sparse(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms, std::int64_t d,
-                nb::handle columns, nb::handle which, nb::handle coefficients, int ending, nb::handle numbers,
-                nb::handle total, int n_threads) {
-    Work work(ending, numbers, n_threads);
-    with_sparse(values, indices, starts, norms, d, [&]<class T>(const mercer::SparseSamples<T>& samples) {
-        const auto columns_ = vector<const std::int64_t>(columns, "columns");
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        check_range(columns_.data(), columns_.shape(0), samples.n, "columns");
-        check_range(which_.data(), which_.shape(0), samples.n, "which");
-        const auto coefficients_ = vector<const double>(coefficients, "coefficients", which_.shape(0));
-        const auto total_ = vector<double>(total, "total", columns_.shape(0));
-        const nb::gil_scoped_release unlocked;
-        mercer::sum_block(samples, columns_.data(), static_cast<std::int64_t>(columns_.shape(0)), which_.data(),
-                          static_cast<std::int64_t>(which_.shape(0)), coefficients_.data(), work.ending, work.numbers,
-                          total_.data(), work.threads());
-    });
-}
-
-void store_sparse(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms, std::int64_t d,
-                  nb::handle columns, nb::handle which, int ending, nb::handle numbers, nb::handle out, int n_threads) {
-    Work work(ending, numbers, n_threads);
-    with_sparse(values, indices, starts, norms, d, [&]<class T>(const mercer::SparseSamples<T>& samples) {
-        const auto columns_ = vector<const std::int64_t>(columns, "columns");
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        check_range(columns_.data(), columns_.shape(0), samples.n, "columns");
-        check_range(which_.data(), which_.shape(0), samples.n, "which");
-        const auto n = static_cast<std::int64_t>(columns_.shape(0)), m = static_cast<std::int64_t>(which_.shape(0));
-        const auto out_ = output<T>(out, n, up_to(m, mercer::strips_of<T>(work.level).width));
-        const nb::gil_scoped_release unlocked;
-        mercer::store_block(samples, columns_.data(), n, which_.data(), m, work.ending, work.numbers, out_.data(),
-                            out_.stride(0), work.threads());
-    });
+    return out;
 }
 
 std::vector<std::string> levels() {
@@ -438,21 +503,17 @@ NB_MODULE(_core, m) {
           "The same for a CSR matrix with sorted, unique column indices.");
     m.def("smo", &smo, "K"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
           "group"_a.none(), "tol"_a, "max_steps"_a, "max_seconds"_a,
-          "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; h = p - Kb - d b; beta is changed in place.");
-    m.def("tile_shape", &tile_shape, "single"_a, "Rows and columns of a dense tile, and the width of a sparse strip.");
+          "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; h = p - Kb - d b; changes beta in place.");
     m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(), "n_threads"_a,
           "rows = (X - centre) * scale and norms = half their squared lengths.");
-    m.def("pack", &pack, "rows"_a.none(), "norms"_a.none(), "which"_a.none(), "panels"_a.none(), "panel_norms"_a.none(),
-          "n_threads"_a, "Lay out some samples as panels of columns.");
-    m.def("sum_dense", &sum_dense, "panels"_a.none(), "panel_norms"_a.none(), "rows"_a.none(), "norms"_a.none(),
-          "which"_a.none(), "coefficients"_a.none(), "ending"_a, "numbers"_a.none(), "total"_a.none(), "n_threads"_a,
-          "total += K[columns, which] @ coefficients, without keeping K.");
-    m.def("store_dense", &store_dense, "panels"_a.none(), "panel_norms"_a.none(), "n"_a, "rows"_a.none(), "norms"_a.none(),
-          "which"_a.none(), "ending"_a, "numbers"_a.none(), "out"_a.none(), "n_threads"_a, "out = K[which, columns].");
-    m.def("sum_sparse", &sum_sparse, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
-          "columns"_a.none(), "which"_a.none(), "coefficients"_a.none(), "ending"_a, "numbers"_a.none(), "total"_a.none(),
-          "n_threads"_a, "total += K[columns, which] @ coefficients for sparse samples.");
-    m.def("store_sparse", &store_sparse, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
-          "columns"_a.none(), "which"_a.none(), "ending"_a, "numbers"_a.none(), "out"_a.none(), "n_threads"_a,
-          "out = K[columns, which] for sparse samples.");
+    nb::class_<Columns>(m, "Columns", "Samples laid out to be met as columns.").def_ro("n", &Columns::n);
+    nb::class_<Samples>(m, "Samples", "Samples prepared for a recipe.")
+        .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
+        .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
+             "total += K[columns, which] @ coefficients, without keeping K.")
+        .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].");
+    m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(), "n_threads"_a,
+          "Samples that share the memory of `rows` and `norms`.");
+    m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
+          "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
 }

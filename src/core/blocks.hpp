@@ -29,6 +29,13 @@ struct SparseSamples {
 };
 
 template <class T>
+struct SparseColumns {
+    const SparseSamples<T>& samples;
+    const std::int64_t* which;
+    std::int64_t n;
+};
+
+template <class T>
 struct Panels {
     const T* data;   // [panel][feature][column], padded with zeros to whole panels
     const T* norms;  // padded likewise
@@ -46,8 +53,6 @@ template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads);
 
-std::int64_t panel_columns(const Level& level, bool wide);
-
 // The samples `which` (or all where null), as panels.
 template <class T>
 void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
@@ -63,13 +68,12 @@ template <class T>
 void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                  int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
 
-// The same for sparse samples: total[j] over the samples columns[j]; and out[j][i] = k(rows[i], columns[j]).
+// The same for sparse samples; here out[j][i] = k(rows[i], j).
 template <class T>
-void sum_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
-               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
-               const Threads& threads);
+void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
 template <class T>
-void store_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
-                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
 
 }  // namespace mercer

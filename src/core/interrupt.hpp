@@ -10,8 +10,9 @@ namespace mercer {
 // Thrown by check() where another thread's failure has stopped the call; that failure is what the caller sees.
 struct Abandoned {};
 
-// One Poll belongs to one call. Only the thread that made it runs `callback` (which may throw, and then the call unwinds);
-// the other threads of that call see stopped() and leave. The core knows no Python: the callback is how it gets there.
+// One Poll belongs to one call. Only the thread that made it runs `callback` (which may throw, and then the call
+// unwinds); the other threads of that call see stopped() and leave. The core knows no Python: the callback is how it
+// gets there.
 class Poll {
 public:
     using Callback = void (*)(void*);

@@ -23,7 +23,7 @@ struct SmoPasses {
     // h -= step (ki - kj), or step ki where kj is null, and the extremes of the result.
     void (*update)(T* h, const T* ki, const T* kj, T step, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
     void (*extremes)(const T* h, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
-    // Lowest index of the largest (h_i - h_j)^2 / eta_ij > 0, eta_ij = max(diag_i + diag_j - 2 k_ij, floor_i + floor_j).
+    // Lowest index of the largest (h_i - h_j)^2 / eta > 0, eta = max(diag_i + diag_j - 2 k_ij, floor_i + floor_j).
     std::int64_t (*partner)(const T* h, const T* ki, const T* low, const T* diag, const T* floor, T h_i, T diag_i,
                             T floor_i, std::int64_t n);
     // Lowest index of the largest v^2 / max(diag, floor) > 0, v = max(h + up, -(h + low)).

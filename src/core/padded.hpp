@@ -15,11 +15,11 @@ template <class T>
 class Padded {
 public:
     Padded() = default;
-    Padded(std::int64_t n, T fill) : size_((n + kPad - 1) / kPad * kPad) {
+    explicit Padded(std::int64_t n) : size_((n + kPad - 1) / kPad * kPad) {
         const auto bytes = static_cast<std::size_t>(size_) * sizeof(T);
         data_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t{kAlign})));
-        std::fill_n(data_.get(), size_, fill);
     }
+    Padded(std::int64_t n, T fill) : Padded(n) { std::fill_n(data_.get(), size_, fill); }
 
     T* data() { return data_.get(); }
     const T* data() const { return data_.get(); }

@@ -18,8 +18,8 @@
 namespace mercer {
 namespace {
 
-// Shared by the caller and its helpers. A helper that wakes late still owns the counters, finds nothing left to claim and
-// never touches run or context, which live on the caller's stack.
+// Shared by the caller and its helpers. A helper that wakes late still owns the counters, finds nothing left to claim
+// and never touches run, context or poll, which live on the caller's stack.
 struct Job {
     Job(std::int64_t chunks, int helpers, void (*run)(void*, std::int64_t), void* context, Poll& poll)
         : total(chunks), free_seats(helpers), run(run), context(context), poll(poll) {}

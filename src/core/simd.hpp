@@ -1,7 +1,7 @@
 // The widest vectors this translation unit was compiled for, behind one spelling: a Vec<T> of lanes<T> elements.
-// Comparisons yield masks and `mask ? a : b` selects, for vectors as for scalars, so a compiler without vector extensions
-// gets the same loops on single elements. Everything here has internal linkage: objects compiled for AVX must define no
-// symbol that the linker could choose for code that runs on older processors.
+// Comparisons yield masks and `mask ? a : b` selects, for vectors as for scalars, so a compiler without vector
+// extensions gets the same loops on single elements. Everything here has internal linkage: objects compiled for AVX must
+// define no symbol that the linker could choose for code that runs on older processors.
 #pragma once
 
 #include <cstdint>
@@ -79,8 +79,8 @@ inline T fold(V v, Op op) {
     }
 }
 
-// Rows of K come from the second or third cache, and hardware prefetchers stop at page ends. Half a kilobyte ahead made a
-// step 10 % faster at q = 2048; beyond the end of the array it does nothing.
+// Rows of K come from the second or third cache, and hardware prefetchers stop at page ends. Half a kilobyte ahead made
+// a step 10 % faster at q = 2048; beyond the end of the array it does nothing.
 template <class T>
 inline void prefetch(const T* row) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + 512));

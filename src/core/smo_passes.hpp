@@ -13,8 +13,8 @@ namespace {
 template <class T>
 constexpr T kInf = std::numeric_limits<T>::infinity();
 
-// Calls body(lane set, offset, load) over [0, n) by whole vectors, two interleaved; `load` reads a row of K without running
-// past its end. The core's own arrays are padded: for them plain loads are always right.
+// Calls body(accumulator, offset, load) over [0, n) by whole vectors, two interleaved; `load` reads a row of K without
+// running past its end. The core's own arrays are padded: for them plain loads are always right.
 template <class T, class Body>
 inline void sweep(std::int64_t n, Body body) {
     constexpr int L = lanes<T>;

@@ -49,9 +49,10 @@ private:
 
 // Calls visit(run, i, j) for every strip of rows, which starts at row i, and every chunk of columns, which starts at j.
 template <class T, class Visit>
-void for_strips(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
-                std::int64_t m, const double* numbers, const Threads& threads, Visit visit) {
+void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* numbers, const Threads& threads, Visit visit) {
     const int width = strips_of<T>(threads.level).width;
+    const std::int64_t n = columns.n;
     Strip<T> strip(samples, width);
     for (std::int64_t i = 0; i < m; i += width) {
         const std::int64_t count = std::min<std::int64_t>(width, m - i);
@@ -63,11 +64,11 @@ void for_strips(const SparseSamples<T>& samples, const std::int64_t* columns, st
                 StripRun<T> run{};
                 run.strip = strip.data();
                 run.strip_norms = strip.norms();
-                run.values = samples.values;
-                run.indices = samples.indices;
-                run.starts = samples.starts;
-                run.norms = samples.norms;
-                run.samples = columns + j;
+                run.values = columns.samples.values;
+                run.indices = columns.samples.indices;
+                run.starts = columns.samples.starts;
+                run.norms = columns.samples.norms;
+                run.samples = columns.which + j;
                 run.n = std::min(kColumnsPerChunk, n - j);
                 std::copy_n(numbers, kNumbers, run.numbers);
                 visit(run, i, j);
@@ -80,31 +81,30 @@ void for_strips(const SparseSamples<T>& samples, const std::int64_t* columns, st
 }  // namespace
 
 template <class T>
-void sum_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
-               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
-               const Threads& threads) {
+void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
     Padded<T> weights(m + strips.width, T{0});
     std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
-    for_strips(samples, columns, n, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_strips(columns, samples, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
         strips.sum[ending](run, weights.data() + i, total + j);
     });
 }
 
 template <class T>
-void store_block(const SparseSamples<T>& samples, const std::int64_t* columns, std::int64_t n, const std::int64_t* rows,
-                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
+void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
-    for_strips(samples, columns, n, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_strips(columns, samples, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
         strips.store[ending](run, out + j * stride + i, stride);
     });
 }
 
-#define MERCER_FOR(T)                                                                                                          \
-    template void sum_block(const SparseSamples<T>&, const std::int64_t*, std::int64_t, const std::int64_t*, std::int64_t,     \
-                            const double*, int, const double*, double*, const Threads&);                                       \
-    template void store_block(const SparseSamples<T>&, const std::int64_t*, std::int64_t, const std::int64_t*, std::int64_t,   \
-                              int, const double*, T*, std::int64_t, const Threads&);
+#define MERCER_FOR(T)                                                                                                      \
+    template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,           \
+                            const double*, int, const double*, double*, const Threads&);                                   \
+    template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t, int,    \
+                              const double*, T*, std::int64_t, const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

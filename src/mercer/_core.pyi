@@ -45,3 +45,44 @@ def smo(
     contiguous rows; group −1 has no equality. Returns the steps made, the violation reached (NaN if
     "nonfinite", when beta is left as it was) and why it ended.
     """
+
+def prepare(
+    X: NDArray[Any], centre: NDArray[np.float64], scale: float, rows: NDArray[Any], norms: NDArray[Any], n_threads: int
+) -> None:
+    """rows = (X − centre) · scale in their own precision, and norms = half their squared lengths."""
+
+class Columns:
+    """Samples laid out to be met as columns, any number of times."""
+
+    n: int
+
+class Samples:
+    """Samples prepared for a recipe; they keep the arrays they were made of."""
+
+    def columns(self, which: NDArray[np.intp]) -> Columns:
+        """Lay out some of them as columns."""
+
+    def add(
+        self, total: NDArray[np.float64], columns: Columns, which: NDArray[np.intp], coefficients: NDArray[np.float64]
+    ) -> None:
+        """total += K[columns, which] @ coefficients, without keeping K; sums in float64."""
+
+    def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
+        """K[which, columns] in the samples' precision."""
+
+def dense_samples(
+    rows: NDArray[Any], norms: NDArray[Any], ending: int, numbers: NDArray[np.float64], n_threads: int
+) -> Samples:
+    """Samples that share the memory of `rows` and `norms`."""
+
+def sparse_samples(
+    values: NDArray[Any],
+    indices: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    norms: NDArray[Any],
+    d: int,
+    ending: int,
+    numbers: NDArray[np.float64],
+    n_threads: int,
+) -> Samples:
+    """Samples that share the memory of CSR arrays."""

@@ -13,6 +13,11 @@ Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 
+def is_sparse(X: Any) -> bool:
+    """scipy's issparse, without narrowing the type that a checker sees."""
+    return bool(sp.issparse(X))
+
+
 def take(X: Any, rows: Indices) -> Any:
     """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
@@ -20,7 +25,7 @@ def take(X: Any, rows: Indices) -> Any:
 
 def freeze(array: Any) -> Any:
     """Make an array, or the parts of a CSR matrix, read-only."""
-    parts = (array.data, array.indices, array.indptr) if sp.issparse(array) else (array,)
+    parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)
     for part in parts:
         if isinstance(part, np.ndarray):
             part.flags.writeable = False

@@ -125,7 +125,7 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
     energy = float(coefficients @ u)
     certificate = Certificate(
         primal=0.5 * energy + float(losses.sum() + b @ problem.totals),
-        dual=float(problem.p @ beta - 0.5 * energy - 0.5 * (problem.d @ beta**2)),
+        dual=float(problem.p @ beta - 0.5 * energy - 0.5 * ((problem.d * beta) @ beta)),
         gap=float(terms.sum()),
         violation=problem.violation(beta, h),
         kkt=_kkt(problem, beta, residual),
@@ -143,7 +143,8 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     best = np.where(r > 0, problem.upper, problem.lower)
     best[curved] = np.clip(r[curved] / d[curved], problem.lower[curved], problem.upper[curved])
     best[r == 0] = 0.0  # any t is best; this one does not multiply an infinite bound by zero
-    losses = r * best - 0.5 * d * best**2
+    losses = r * best
+    losses[curved] -= 0.5 * d[curved] * best[curved] ** 2
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 

@@ -1,4 +1,4 @@
-// The pool: every chunk once, errors and interrupts reach the caller, callers and forked children do not disturb each other.
+// The pool: every chunk once; errors and interrupts reach the caller; callers and forked children live in peace.
 #include "pool.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Sequential minimal optimisation against cyclic ascent over all pairs, and against cases solved by hand; on every level.
+// Sequential minimal optimisation against cyclic ascent over all pairs and cases solved by hand; on every level.
 #include "smo.hpp"
 
 #include <algorithm>
@@ -61,7 +61,8 @@ struct Case {
                 continue;
             }
             for (std::size_t j = 0; j < beta.size(); ++j) {
-                if (group[i] == group[j] && beta[i] < upper[i] && beta[j] > lower[j]) worst = std::max(worst, h[i] - h[j]);
+                const bool movable = group[i] == group[j] && beta[i] < upper[i] && beta[j] > lower[j];
+                if (movable) worst = std::max(worst, h[i] - h[j]);
             }
         }
         return worst;

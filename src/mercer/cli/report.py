@@ -169,7 +169,7 @@ class TrainingReport:
             ("", "the largest residual of each KKT condition:"),
         ]
         if not self.machine.converged_:
-            lines.insert(5, ("", f"stopped because of {self.machine.stop_reason_}"))
+            lines.insert(5, ("", f"why it stopped: {self.machine.stop_reason_}"))
         return lines + [("", f"  {residual:<14.2e} {name}") for name, residual in certificate.kkt.items()]
 
     def _picture(self) -> list[str]:

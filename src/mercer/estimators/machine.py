@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Floats, Indices, freeze, is_sparse
 from mercer.certificate import Certificate
+from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, positive
@@ -37,6 +37,11 @@ from mercer.threads import effective_n_threads
 
 # The finite limit behind max_iter=-1: steps of the inner solver, each a microsecond or so.
 _MAX_STEPS = 100_000_000
+
+_INDEFINITE = (
+    "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a stationary point, not a "
+    "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
+)
 
 # Sub-problems that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
 _STORE_ROWS = 4000
@@ -127,6 +132,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         else:
             kernel = kernel.bind(merged.X, merged.weight)
             gram = Gram(kernel, merged.X, budget, n_threads)
+        if not gram.looks_positive_definite():
+            warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         tasks = self._tasks(merged, target)
         if len(tasks) > 1 and gram.n <= _STORE_ROWS and 16 * gram.n**2 <= budget:
             gram.store()
@@ -161,7 +168,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
                 f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples and all "
                 f"{expansion.n_columns} training samples"
             )
-        return expansion(X)
+        return expansion(X, effective_n_threads(self.n_jobs))
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -198,7 +205,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _limits(self) -> tuple[Stop, int, int]:
         """When to stop, how many bytes to use, on how many threads."""
-        check_random_state(self.random_state)
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state={self.random_state!r} must be None, an integer or a RandomState") from error
         seconds = math.inf if self.max_time is None else positive("max_time", self.max_time, "None means no limit")
         gap_tol = math.inf if self.gap_tol is None else positive("gap_tol", self.gap_tol, "None asks for no gap")
         stop = Stop(
@@ -217,7 +227,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             return samples.sequences(X)
         X = samples.vectors(self, X, reset=reset)
         if kernel.accepts == "gram":
-            if sp.issparse(X):
+            if is_sparse(X):
                 raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
             return samples.gram_matrix(X) if reset else X
         return X
@@ -245,7 +255,7 @@ def _fitted(estimator: Any) -> list[str]:
 
 def _file_away(name: str, value: Any, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Numeric arrays and CSR matrices go with the arrays, everything else is a plain value."""
-    numeric = sp.issparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    numeric = is_sparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
     (arrays if numeric else plain)[name] = value
 
 
@@ -253,7 +263,7 @@ def _scale_ratio(X: Any) -> float:
     """The largest standard deviation of a feature over the smallest that is not zero."""
     if not hasattr(X, "shape"):
         return 1.0
-    if sp.issparse(X):
+    if is_sparse(X):
         square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
         spread = np.sqrt(np.maximum(square, 0.0))
     else:

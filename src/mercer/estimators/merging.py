@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, take
+from mercer.arrays import Flags, Floats, Indices, is_sparse, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
         same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
         return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
-    if sp.issparse(X):
+    if is_sparse(X):
         keys = _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)[rows]
     else:
         keys = _core.hash_rows(X, n_threads)[rows]
@@ -78,7 +77,7 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
 
 
 def _equal(X: Any, left: Indices, right: Indices) -> Flags:
-    if sp.issparse(X):
+    if is_sparse(X):
         return np.asarray((X[left] != X[right]).sum(axis=1)).ravel() == 0
     return np.asarray((X[left] == X[right]).all(axis=1))
 
@@ -94,4 +93,4 @@ def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) ->
 
 
 def _dense_row(X: Any, row: int) -> Floats:
-    return np.asarray(X[[row]].toarray() if sp.issparse(X) else X[row], dtype=np.float64).ravel() + 0.0
+    return np.asarray(X[[row]].toarray() if is_sparse(X) else X[row], dtype=np.float64).ravel() + 0.0

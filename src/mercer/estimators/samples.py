@@ -6,32 +6,39 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, is_sparse
 
 
 def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X is a masked array with masked entries, which mercer cannot use; fill or drop them first")
-    if sp.issparse(X):
+    if is_sparse(X):
         _check_indices(X)
     elif isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.dtype.itemsize == 8 and X.size:
         _warn_of_large_integers(X)
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        accept_large_sparse=True,
-    )
-    return _canonical_csr(X) if sp.issparse(X) else X
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError) as error:
+        column = _column_that_is_no_number(X)
+        if column is None:
+            raise
+        raise ValueError(f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out") from error
+    _check_finite(checked)
+    return _canonical_csr(checked) if is_sparse(checked) else checked
 
 
 def sequences(X: Any) -> list[str]:
@@ -71,7 +78,7 @@ def weights(sample_weight: Any, n: int) -> Floats:
         sample_weight = np.full(n, sample_weight)
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim != 1 or len(weight) != n:
-        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} samples: it must have shape ({n},)")
+        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} samples: it must be 1-D with shape ({n},)")
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
     if len(bad):
         raise ValueError(
@@ -104,8 +111,8 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
     for k, label in enumerate(classes.tolist()):
         if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
             raise ValueError(
-                f"class {label!r} has no sample with positive weight, and a classifier needs every class; "
-                "give it weight or leave its samples out"
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier needs every "
+                "class; give it weight or leave its samples out"
             )
     return factor
 
@@ -126,12 +133,57 @@ def gram_matrix(K: Any) -> Any:
     return K
 
 
-def _check_indices(X: Any) -> None:
-    if X.format in ("csr", "csc", "bsr"):
+def _check_finite(X: Any) -> None:
+    """Refuse the first entry that is not a finite number, by its place."""
+    values = X.data if is_sparse(X) else X
+    # A sum is finite unless an entry is not, or the sum overflows: only then is it worth looking at each entry.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad) == 0:
+        return
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, bad[0, 0], side="right")) - 1
+        place, value = (row, int(X.indices[bad[0, 0]])), values[bad[0, 0]]
+    else:
+        place, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
+    name = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
+        "Impute, clip or drop them first"
+    )
+
+
+def _column_that_is_no_number(X: Any) -> Any:
+    """The name of the first column of a data frame that does not convert to float, if there is one."""
+    for name in getattr(X, "columns", ()):
         try:
-            X.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(f"X is a damaged {X.format.upper()} matrix of shape {X.shape}: {error}") from None
+            np.asarray(X[name], dtype=np.float64)
+        except (ValueError, TypeError):
+            return name
+    return None
+
+
+def _check_indices(X: Any) -> None:
+    """Refuse compressed matrices whose index arrays point outside: scipy does not look."""
+    if X.format not in ("csr", "csc", "bsr"):
+        return
+    rows, columns = X.shape[::-1] if X.format == "csc" else X.shape
+    if X.format == "bsr":
+        rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
+    ends, stored = X.indptr, len(X.indices)
+    if len(ends) != rows + 1 or ends[0] != 0 or ends[-1] > stored or (np.diff(ends) < 0).any():
+        raise ValueError(
+            f"X is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to at most {stored} in {rows + 1} entries"
+        )
+    used = X.indices[: ends[-1]]
+    for wrong in (used.min(initial=0), used.max(initial=0)):
+        if not 0 <= wrong < max(columns, 1):
+            raise ValueError(
+                f"X is a damaged {X.format.upper()} matrix: it holds the index {wrong}, but only 0 to {columns - 1} exist "
+                f"(X has shape {X.shape})"
+            )
 
 
 def _canonical_csr(X: Any) -> Any:

@@ -17,6 +17,7 @@ from mercer.estimators.machine import Machine, Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of, positive
 from mercer.expansion import Expansion
+from mercer.kernels import kernel_accepts
 from mercer.problems.classification import soft_margin
 
 
@@ -137,7 +138,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        accepts = self._kernel().accepts
+        accepts = kernel_accepts(self.kernel)
         tags.input_tags.sparse = accepts == "vectors"
         tags.input_tags.pairwise = accepts == "gram"
         tags.input_tags.string = accepts == "sequences"
@@ -205,6 +206,9 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
                 "sklearn.calibration.CalibratedClassifierCV, whose probabilities agree with predict"
             )
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        self._check_ties()
+
+    def _check_ties(self) -> None:
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
@@ -224,7 +228,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie."""
         check_is_fitted(self)
-        self._check_parameters()
+        self._check_ties()
         if len(self.classes_) == 2:
             winner = (self._decision(X)[:, 0] >= 0).astype(np.intp)
         elif self.break_ties:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, take
 from mercer.gram.field import Field
-from mercer.gram.lowered import Lowering, Vectors
+from mercer.gram.lowered import Lowering
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -56,8 +56,22 @@ class Gram:
 
     @property
     def positive_definite(self) -> str:
-        """What the kernel states about itself: "yes", "no", "depends" or "unknown"."""
-        return self.kernel.positive_definite
+        """What is known about K: what the kernel states about itself, or "no" once a counterexample was seen."""
+        return "no" if self._engine.refuted else self.kernel.positive_definite
+
+    def looks_positive_definite(self) -> bool:
+        """Whether a principal minor of up to 200 rows spread over the samples shows no negative eigenvalue.
+
+        A kernel that is known to be positive definite is not asked; any other can only be refuted here, never proven.
+        """
+        if self.kernel.positive_definite == "yes":
+            return True
+        negative = np.flatnonzero(self.diagonal < 0)
+        some = np.unique(np.concatenate([negative[:1], np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)]))
+        K = self.block(some, some)
+        lowest = float(np.linalg.eigvalsh(0.5 * (K + K.T))[0])
+        self._engine.refuted = lowest < -1e-8 * max(1e-300, float(np.abs(K).max())) * len(some)
+        return not self._engine.refuted
 
     @property
     def stored(self) -> bool:
@@ -97,22 +111,22 @@ class Gram:
         out = np.zeros(len(rows))
         if len(J) == 0:
             return out
-        lowering = None if self.stored else self._engine.lowering
-        wide = max(1, _BLOCK_BYTES // (8 * min(len(rows), 2048))) if lowering is None else len(J)
+        if not self.stored and self._engine.samples(dtype) is not None:
+            return self._fused_product(coefficients[J], J, rows, dtype)
+        wide = max(1, _BLOCK_BYTES // (8 * min(len(rows), 2048)))
         for left in range(0, len(J), wide):
             columns = J[left : left + wide]
-            weights = coefficients[columns]
-            vectors = None
-            if lowering is not None:
-                vectors = Vectors(lowering, take(self.X, self._global(columns)), dtype, self._engine.n_threads)
-            tall = max(1, _BLOCK_BYTES // (8 * (len(columns) if lowering is None else self.X.shape[1])))
+            tall = max(1, _BLOCK_BYTES // (8 * len(columns)))
             for top in range(0, len(rows), tall):
                 some = slice(top, top + tall)
-                if vectors is None:
-                    out[some] += self._evaluate(rows[some], columns) @ weights
-                else:
-                    out[some] += vectors.values(take(self.X, self._global(rows[some])), weights[:, None])[:, 0]
-                    self.evaluations += len(rows[some]) * len(columns)
+                out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
+        return out
+
+    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats:
+        samples = self._engine.samples(dtype)
+        out = np.zeros(len(rows))
+        samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients)
+        self.evaluations += len(rows) * len(J)
         return out
 
     @property
@@ -121,8 +135,11 @@ class Gram:
         fused = self._engine.samples(np.float32) is not None and not self.stored and self.n > _SMALL
         return (np.float32, np.float64) if fused else (np.float64,)
 
-    def field(self, problem: DualProblem, beta: Floats, u: Floats | None = None, dtype: Any = np.float64) -> Field:
-        """The state of a solve on this matrix, started at β (and at u = Kβ where it is known)."""
+    def field(
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
+    ) -> Field:
+        """The state of a solve on this matrix, started at β, or a feasible point (and at u = Kβ where it is known)."""
+        beta = problem.feasible_start() if beta is None else beta
         samples = None if self.stored else self._engine.samples(dtype)
         if samples is None:
             return Field(self, problem, beta, u)
@@ -147,6 +164,7 @@ class _Engine:
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
         self.lowering = None if recipe is None else Lowering.of(recipe, X)
         self._samples: dict[np.dtype[Any], Any] = {}
+        self.refuted = False
 
     def samples(self, dtype: Any) -> Any:
         """The prepared samples, or None where the kernel has no fused form or the numbers do not fit."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.gram.field import Field
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
-    from mercer.gram.lowered import DenseSamples, SparseSamples
     from mercer.problems.dual_problem import DualProblem
 
 
@@ -24,12 +24,12 @@ class TiledField(Field):
         problem: DualProblem,
         beta: Floats,
         u: Floats | None,
-        samples: DenseSamples | SparseSamples,
+        samples: _core.Samples,
         origin: Indices,
     ) -> None:
-        self.samples: Any = samples
+        self.samples = samples
         self.origin = origin
-        self._columns: Any = None
+        self._columns: _core.Columns | None = None
         super().__init__(gram, problem, beta, u)
 
     def block(self, J: Indices) -> Any:
@@ -38,7 +38,8 @@ class TiledField(Field):
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
             which = self.origin[rows]
-            self._block = self.samples.block(which, self.samples.columns(which))
+            K = self.samples.block(which, self.samples.columns(which))
+            self._block = K if K.strides[1] == K.itemsize else K.T  # symmetric: the core wants contiguous rows
             self._block[np.arange(len(J)), np.arange(len(J))] = self.gram.diagonal[rows]
             self.gram.evaluations += len(J) ** 2
         return self._block
@@ -48,11 +49,13 @@ class TiledField(Field):
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J] = beta
+        if len(changed) == 0:
+            return
         if self._columns is None:
             self._columns = self.samples.columns(self.origin[self.rows])
         sources, which = np.unique(self.problem.row[J[changed]], return_inverse=True)
         total = self.u[self.rows]
-        self.samples.add(total, self._columns, self.origin[sources], np.bincount(which, weights=delta[changed], minlength=len(sources)))
+        self.samples.add(total, self._columns, self.origin[sources], np.bincount(which, weights=delta[changed]))
         self.u[self.rows] = total
         self.gram.evaluations += len(sources) * len(self.rows)
 

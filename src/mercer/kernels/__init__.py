@@ -7,7 +7,7 @@ from mercer.kernels.histogram import Chi2, Tanimoto
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.laplacian import Laplacian
 from mercer.kernels.mercer_check import KernelCheck, check_kernel
-from mercer.kernels.names import as_kernel, kernel_named
+from mercer.kernels.names import as_kernel, kernel_accepts, kernel_named
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.recipe import Recipe
@@ -43,5 +43,6 @@ __all__ = [
     "Weighted",
     "as_kernel",
     "check_kernel",
+    "kernel_accepts",
     "kernel_named",
 ]

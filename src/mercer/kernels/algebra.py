@@ -1,21 +1,22 @@
-"""The closure rules: sums, products, positive multiples, constants, powers and exponentials of kernels are kernels.
+"""The closure rules: sums, products, positive multiples, powers and exponentials of kernels are kernels.
 
-Composites work on blocks, bind their parts, lower themselves where they can, and state what follows from their parts'
-properties. What does not follow is "unknown", never a guess.
+Composites work on blocks, bind their parts, lower themselves where they can, and state what follows from their
+parts' properties. What does not follow is "unknown", never a guess.
 """
 
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
 from mercer.kernels import lowering
-from mercer.kernels.dot import integer_power
+from mercer.kernels.endings import integer_power
 from mercer.kernels.kernel import Answer, Domain, Kernel
+from mercer.kernels.parameters import check_integer
 from mercer.kernels.recipe import Recipe
 
 # How tightly an expression binds, to know where its text needs brackets.
@@ -23,36 +24,29 @@ _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
 
 class Composite(Kernel):
-    """A kernel made of kernels; those among its parameters are its parts."""
+    """A kernel made of kernels, its parts."""
 
     _binds = _ATOM
+    _part_names: tuple[str, ...] = ("kernel",)
 
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
-        return {
-            name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)
-        }
+        return {name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
 
     def _check(self) -> None:
-        for name in self._part_names():
-            part = getattr(self, name)
+        for name, part in self.parts.items():
             if not isinstance(part, Kernel):
-                raise TypeError(
-                    f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()"
-                )
+                raise TypeError(f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()")
             if part.accepts == "gram":
                 raise TypeError(
-                    f"{type(part).__name__} cannot be combined with an operator, because it stands for a matrix that is "
-                    "not known yet: combine the matrices before fitting"
+                    f"{type(part).__name__} stands for a matrix that is not known yet, so it cannot be combined: "
+                    "combine the matrices before fitting"
                 )
         domains = {part.accepts for part in self.parts.values()}
         if len(domains) > 1:
             described = ", ".join(f"{part!r} compares {part.accepts}" for part in self.parts.values())
             raise TypeError(f"kernels on different kinds of samples cannot be combined: {described}")
-
-    def _part_names(self) -> tuple[str, ...]:
-        return ("kernel",)
 
     @property
     def accepts(self) -> Domain:
@@ -63,7 +57,13 @@ class Composite(Kernel):
         return all(part.mergeable for part in self.parts.values())
 
     def _samples(self, X: Any) -> Any:
-        return next(iter(self.parts.values()))._samples(X)
+        for part in self.parts.values():
+            X = part._samples(X)
+        return X
+
+    @property
+    def bound(self) -> bool:
+        return all(part.bound for part in self.parts.values())
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         self._check()
@@ -75,12 +75,10 @@ class Composite(Kernel):
 
     def _holds(self, *statements: str) -> bool:
         """Whether every part answers "yes" to each of these."""
-        return all(
-            getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements
-        )
+        return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
 
     def _follows(self, statement: str) -> Answer:
-        """ "yes" where every part says so; else nothing can be said, or it depends on what a part's depends on."""
+        """Yes where every part says so; else it depends on what theirs depend on, or nothing can be said."""
         answers = {getattr(part, statement) for part in self.parts.values()}
         if answers == {"yes"}:
             return "yes"
@@ -105,14 +103,12 @@ class Sum(Composite):
     """k1(x, z) + k2(x, z); its features are those of both."""
 
     _binds = _SUM
+    _part_names = ("left", "right")
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
         self._check()
-
-    def _part_names(self) -> tuple[str, ...]:
-        return ("left", "right")
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)
@@ -156,14 +152,12 @@ class Product(Composite):
     """k1(x, z) · k2(x, z); its features are the products of one of each."""
 
     _binds = _PRODUCT
+    _part_names = ("left", "right")
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
         self._check()
-
-    def _part_names(self) -> tuple[str, ...]:
-        return ("left", "right")
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)
@@ -195,7 +189,8 @@ class Product(Composite):
 
     @property
     def unit_diagonal(self) -> Answer:
-        return self._follows("unit_diagonal")
+        answers = {self.left.unit_diagonal, self.right.unit_diagonal}
+        return "no" if answers == {"yes", "no"} else self._follows("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:
@@ -221,8 +216,8 @@ class Scaled(Composite):
         super()._check()
         if not isinstance(self.factor, Real) or not 0 < self.factor < math.inf:
             raise ValueError(
-                f"factor={self.factor!r}: a multiple a·k is a kernel only for a finite a > 0. A negative a turns positive "
-                "eigenvalues into negative ones, and a = 0 forgets the samples"
+                f"factor={self.factor!r}: a multiple a * k is a kernel only for a finite a > 0. A negative a turns "
+                "positive eigenvalues into negative ones, and a = 0 leaves nothing to learn from"
             )
 
     def _values(self, X: Any, Z: Any) -> Floats:
@@ -266,7 +261,7 @@ class Scaled(Composite):
         return None if constant is None else math.sqrt(self.factor) * constant
 
     def _text(self) -> str:
-        return f"{self.factor:g} * {inside(self.kernel, _PRODUCT)}"
+        return f"{self.factor} * {inside(self.kernel, _PRODUCT)}"
 
 
 class Shifted(Composite):
@@ -283,8 +278,8 @@ class Shifted(Composite):
         super()._check()
         if not isinstance(self.constant, Real) or not 0 <= self.constant < math.inf:
             raise ValueError(
-                f"constant={self.constant!r}: k + c is a kernel only for a finite c ≥ 0, because a constant function c is "
-                "positive definite only then"
+                f"constant={self.constant!r}: k + c is a kernel only for a finite c ≥ 0, because a constant function "
+                "is positive definite only then"
             )
 
     def _values(self, X: Any, Z: Any) -> Floats:
@@ -307,6 +302,10 @@ class Shifted(Composite):
         return "yes" if self.kernel.universal == "yes" else "unknown"
 
     @property
+    def differentiable(self) -> Answer:
+        return self.kernel.differentiable
+
+    @property
     def unit_diagonal(self) -> Answer:
         if self.constant == 0:
             return self.kernel.unit_diagonal
@@ -317,7 +316,7 @@ class Shifted(Composite):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, _SUM)} + {self.constant:g}"
+        return f"{inside(self.kernel, _SUM)} + {self.constant}"
 
 
 class Power(Composite):
@@ -332,10 +331,7 @@ class Power(Composite):
 
     def _check(self) -> None:
         super()._check()
-        if not isinstance(self.exponent, Integral) or isinstance(self.exponent, bool) or self.exponent < 1:
-            raise ValueError(
-                f"exponent={self.exponent!r}: a power of a kernel is a kernel only for an integer exponent ≥ 1 in general"
-            )
+        check_integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
     def _values(self, X: Any, Z: Any) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -362,7 +358,9 @@ class Power(Composite):
 
     @property
     def unit_diagonal(self) -> Answer:
-        return self._follows("unit_diagonal")
+        # A positive definite kernel has k(x, x) ≥ 0, and then k(x, x)^n = 1 only for k(x, x) = 1.
+        sure = self.kernel.positive_definite == "yes"
+        return self.kernel.unit_diagonal if sure else self._follows("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:
@@ -370,9 +368,7 @@ class Power(Composite):
         if constant is None or self.exponent == 1:
             return constant
         # 1 − a^n ≤ n(1 − a) for |a| ≤ 1.
-        return (
-            math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
-        )
+        return math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
 
     def _text(self) -> str:
         return f"{inside(self.kernel, _ATOM)} ** {self.exponent}"

@@ -1,46 +1,43 @@
 """The coefficient gamma: what it may be, and the numbers that "scale", "auto" and "median" stand for.
 
-    "scale"   1 / (d Var X), the variance over all entries of X, as scikit-learn; 1 where X is constant
+    "scale"   1 / (d Var X), the variance over all entries of X as in scikit-learn; 1 where X is constant
     "auto"    1 / d
-    "median"  1 / (2 m²), or 1 / m for a kernel of the L1 distance, m the median distance between two different samples,
-              of at most 1000 rows at equal steps through the data
+    "median"  1 / (2m²), where m is the median distance between two different samples, among at most 1000 rows
+              at equal steps through the data; for a kernel of the L1 distance 1 / m with that distance
 
-A sample of weight w counts like w repetitions. The variance is computed in two passes, centred, so an offset does no harm.
+A sample of weight w counts like w repetitions of it. The variance is computed in two passes, centred, so that an
+offset does no harm, and the implicit zeros of a CSR matrix are counted without being made.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.arrays import Floats
 from mercer.kernels.distances import l1_distances, squared_distances
-from mercer.kernels.matrices import as_matrix, row_sums, strips, widened
+from mercer.kernels.matrices import as_matrix, is_sparse, over_rows, strips, widened
+from mercer.kernels.parameters import check_not_negative
 
-if TYPE_CHECKING:
-    from mercer.kernels.kernel import Kernel
-
-K = TypeVar("K", bound="Kernel")
-
-_RULES = ("scale", "auto", "median")
+RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
-# A spread of this share of the values' size is what rounding makes of constant data.
+# A standard deviation of this share of the values' size is what rounding makes of constant data.
 _SPREAD = 1e-14
+LARGEST = float(np.finfo(np.float64).max)
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def check_gamma(gamma: Any) -> None:
     """A number ≥ 0, or one of the rules."""
-    if isinstance(gamma, str):
-        if gamma in _RULES:
-            return
-    elif isinstance(gamma, Real) and not isinstance(gamma, (bool, np.bool_)) and 0 <= gamma < math.inf:
+    if isinstance(gamma, str) and gamma in RULES:
         return
-    raise ValueError(f"gamma={gamma!r} must be a finite number ≥ 0, or one of 'scale', 'auto', 'median'")
+    try:
+        check_not_negative("gamma", gamma)
+    except ValueError as error:
+        raise ValueError(f"{error}, or one of {', '.join(map(repr, RULES))}") from None
 
 
 def gamma_of(kernel: Any) -> float:
@@ -48,20 +45,22 @@ def gamma_of(kernel: Any) -> float:
     check_gamma(kernel.gamma)
     if isinstance(kernel.gamma, str):
         raise ValueError(
-            f"gamma={kernel.gamma!r} of {kernel!r} depends on the training data: use kernel.bind(X), or give gamma a number"
+            f"gamma={kernel.gamma!r} of {type(kernel).__name__} depends on the training data: use kernel.bind(X), "
+            "or give gamma a number"
         )
     return float(kernel.gamma)
 
 
-def with_bound_gamma(kernel: K, X: Any, sample_weight: Any, l1: bool = False) -> K:
-    """The kernel with gamma as a number, the same one where it is one already."""
+def with_bound_gamma(kernel: Any, X: Any, sample_weight: Any, l1: bool = False) -> Any:
+    """The kernel with gamma as a number; the same object where it is one already."""
     check_gamma(kernel.gamma)
     if isinstance(kernel.gamma, str):
         gamma = gamma_from(kernel.gamma, X, sample_weight, l1, stacklevel=4)
         return type(kernel)(**{**kernel.get_params(deep=False), "gamma": gamma})
     if kernel.gamma == 0:
         warnings.warn(
-            f"gamma=0 makes {kernel!r} constant: every sample looks the same to it; give gamma a number > 0",
+            f"gamma=0 makes {type(kernel).__name__} a constant: all samples look the same to it; "
+            "give gamma a number > 0",
             UserWarning,
             stacklevel=3,
         )
@@ -69,20 +68,22 @@ def with_bound_gamma(kernel: K, X: Any, sample_weight: Any, l1: bool = False) ->
 
 
 def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False, stacklevel: int = 2) -> float:
-    """The number a rule stands for on data X."""
+    """The number that a rule stands for on data X."""
     X = as_matrix(X)
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"gamma={rule!r} cannot be computed from X of shape {X.shape}: it has no entries")
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight is not None and weight.shape != (X.shape[0],):
-        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {X.shape[0]} samples")
+    n, d = X.shape
+    if n == 0 or d == 0:
+        raise ValueError(f"gamma={rule!r} cannot be computed from X of shape {X.shape}, which has no entries")
     if rule == "auto":
-        return 1.0 / X.shape[1]
+        return 1.0 / float(d)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,) or not weight.max() > 0:
+        raise ValueError(f"sample_weight must be {n} numbers ≥ 0, one per sample and not all 0")
+    weight = weight / weight.max()
     gamma = _from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
     if gamma is None:
-        what = "variance is 0" if rule == "scale" else "samples are all identical"
+        what = "its variance is 0" if rule == "scale" else "all its rows are equal"
         warnings.warn(
-            f"gamma={rule!r} is undefined because X is constant to rounding (its {what}); gamma=1.0 is used instead",
+            f"gamma={rule!r} is undefined because X is constant up to rounding ({what}); gamma=1.0 is used",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -90,64 +91,59 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False, s
     return gamma
 
 
-def _from_variance(X: Any, weight: Floats | None) -> float | None:
+def _from_variance(X: Any, weight: Floats) -> float | None:
     mean, _ = _moments(X, weight, 0.0)
-    if not math.isfinite(mean):
-        raise FloatingPointError(
-            "gamma='scale' overflows: the entries of X are too large for their mean; scale the features"
-        )
-    rest, variance = _moments(X, weight, mean)
+    rest, variance = _moments(X, weight, mean) if math.isfinite(mean) else (math.nan, math.nan)
+    # The mean was rounded; what is left of it is taken out of the second moment (Chan, Golub and LeVeque 1983).
     variance -= rest**2
     if not math.isfinite(variance):
-        raise FloatingPointError(
-            "gamma='scale' overflows: the variance of X exceeds float64; scale the features"
-        )
-    if variance <= _SPREAD**2 * (mean**2 + variance) or variance < np.finfo(np.float64).tiny:
+        raise FloatingPointError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
+    if variance <= _SPREAD**2 * mean**2 or variance < _SMALLEST:
         return None
-    return 1.0 / (X.shape[1] * variance)
+    return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
 
-def _moments(X: Any, weight: Floats | None, centre: float) -> tuple[float, float]:
+def _moments(X: Any, weight: Floats, centre: float) -> tuple[float, float]:
     """The weighted means of x − centre and (x − centre)² over all entries of X, implicit zeros included."""
-    n, d = X.shape
-    weight = np.ones(n) if weight is None else weight / (weight.max(initial=0.0) or 1.0)
-    first, second = [], []
+    d = X.shape[1]
+    first = second = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for rows in strips(n, d):
+        for rows in strips(X):
             block = widened(X[rows])
-            if sp.issparse(block):
+            if is_sparse(block):
                 shifted = block.data - centre
                 zeros = d - np.diff(block.indptr)
-                sums = row_sums(shifted, block) - zeros * centre
-                squares = row_sums(shifted**2, block) + zeros * centre**2
+                sums = over_rows(np.add, shifted, block) - zeros * centre
+                squares = over_rows(np.add, shifted**2, block) + zeros * np.square(centre)
             else:
                 shifted = block - centre
                 sums = shifted.sum(axis=1)
                 squares = np.einsum("ij,ij->i", shifted, shifted)
-            first.append(float(weight[rows] @ sums))
-            second.append(float(weight[rows] @ squares))
-        total = math.fsum(weight) * d
-        return float(np.sum(first)) / total, float(np.sum(second)) / total
+            first += float(weight[rows] @ sums)
+            second += float(weight[rows] @ squares)
+    total = math.fsum(weight) * d
+    return first / total, second / total
 
 
-def _from_median(X: Any, weight: Floats | None, l1: bool) -> float | None:
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).round().astype(np.intp))
-    some = X[rows]
-    distances = l1_distances(some, some) if l1 else np.sqrt(squared_distances(some, some))
-    pairs = np.tril_indices(len(rows), -1)
-    between = distances[pairs]
-    share = np.ones(len(between)) if weight is None else weight[rows][pairs[0]] * weight[rows][pairs[1]]
-    counted = (between > 0) & (share > 0)
-    if not counted.any():
+def _from_median(X: Any, weight: Floats, l1: bool) -> float | None:
+    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).round().astype(np.intp)
+    rows = X[chosen]
+    distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
+    first, second = np.tril_indices(len(chosen), -1)
+    between = distances[first, second]
+    share = weight[chosen[first]] * weight[chosen[second]]
+    different = (between > 0) & (share > 0)
+    if not different.any():
         return None
-    median = _weighted_median(between[counted], share[counted])
-    gamma = 1.0 / median if l1 else 0.5 / median / median
-    return min(gamma, float(np.finfo(np.float64).max))
+    median = _weighted_median(between[different], share[different])
+    return min(1.0 / median if l1 else 0.5 / median / median, LARGEST)
 
 
 def _weighted_median(values: Floats, share: Floats) -> float:
+    """The median of values repeated in proportion to their shares; midway between two where half lies on each side."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(share[order])
     half = 0.5 * below[-1]
-    lower, upper = np.searchsorted(below, half, side="left"), np.searchsorted(below, half, side="right")
-    return float(0.5 * (values[order[lower]] + values[order[min(upper, len(order) - 1)]]))
+    lower = int(np.searchsorted(below, half, side="left"))
+    upper = min(int(np.searchsorted(below, half, side="right")), len(order) - 1)
+    return float(0.5 * (values[order[lower]] + values[order[upper]]))

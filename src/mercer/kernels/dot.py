@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
 from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.endings import affine, integer_power
 from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, squared_lengths, unit_rows
+from mercer.kernels.matrices import as_matrix, dot, nonzero_rows, squared_lengths, unit_rows
+from mercer.kernels.parameters import check_finite, check_integer
 from mercer.kernels.recipe import Recipe
 
 
@@ -35,7 +36,38 @@ class Linear(Kernel):
         return Recipe("dot", "identity")
 
 
-class Polynomial(Kernel):
+class _OfAffineProduct(Kernel):
+    """What kernels of γ⟨x, z⟩ + coef0 share."""
+
+    gamma: float | str
+    coef0: float
+
+    def _check(self) -> None:
+        check_gamma(self.gamma)
+        check_finite("coef0", self.coef0)
+
+    def _ended(self, t: Floats) -> Floats:
+        raise NotImplementedError
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        bound: Kernel = with_bound_gamma(self, X, sample_weight)
+        return bound
+
+    @property
+    def bound(self) -> bool:
+        return not isinstance(self.gamma, str)
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        self._check()
+        return self._ended(affine(gamma_of(self), float(self.coef0), dot(X, Z)))
+
+    def diag(self, X: Any) -> Floats:
+        self._check()
+        return self._ended(affine(gamma_of(self), float(self.coef0), squared_lengths(as_matrix(X))))
+
+
+class Polynomial(_OfAffineProduct):
     """(γ⟨x, z⟩ + coef0)^degree.
 
     Parameters
@@ -57,29 +89,11 @@ class Polynomial(Kernel):
         self._check()
 
     def _check(self) -> None:
-        if not isinstance(self.degree, Integral) or isinstance(self.degree, bool) or self.degree < 0:
-            raise ValueError(
-                f"degree={self.degree!r} must be an integer ≥ 0: other powers of ⟨x, z⟩ are not kernels"
-            )
-        check_gamma(self.gamma)
-        check_coef0(self.coef0)
+        check_integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
+        super()._check()
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        self._check()
-        return with_bound_gamma(self, X, sample_weight)
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        return self._of(dot(X, Z))
-
-    def diag(self, X: Any) -> Floats:
-        return self._of(squared_lengths(as_matrix(X)))
-
-    def _of(self, t: Floats) -> Floats:
-        self._check()
-        with np.errstate(over="ignore", invalid="ignore"):
-            t *= gamma_of(self)
-            t += self.coef0
-            return integer_power(t, int(self.degree))
+    def _ended(self, t: Floats) -> Floats:
+        return integer_power(t, int(self.degree))
 
     def recipe(self) -> Recipe:
         self._check()
@@ -87,16 +101,16 @@ class Polynomial(Kernel):
 
     @property
     def _constant(self) -> bool:
-        return self.degree == 0 or (not isinstance(self.gamma, str) and self.gamma == 0)
+        return self.degree == 0 or self.gamma == 0
 
     @property
     def positive_definite(self) -> Answer:
-        # With coef0 < 0 the expansion in powers of ⟨x, z⟩ has a negative coefficient, unless it is a positive constant.
+        # With coef0 < 0 the power series in ⟨x, z⟩ has a negative coefficient, unless it is a constant ≥ 0.
         return "yes" if self.coef0 >= 0 or (self._constant and self.degree % 2 == 0) else "no"
 
     @property
     def unit_diagonal(self) -> Answer:
-        return "yes" if self._constant and float(self.coef0) ** int(self.degree) == 1.0 else "no"
+        return "yes" if self._constant and float(self.coef0) ** int(self.degree) == 1 else "no"
 
     @property
     def lipschitz(self) -> float | None:
@@ -104,11 +118,11 @@ class Polynomial(Kernel):
             return None
         if self._constant:
             return 0.0
-        return math.sqrt(self.gamma) if self.degree == 1 and not isinstance(self.gamma, str) else None
+        return math.sqrt(gamma_of(self)) if self.degree == 1 and self.bound else None
 
 
-class Sigmoid(Kernel):
-    """tanh(γ⟨x, z⟩ + coef0): not positive definite, so the optimum of a machine on it is only a stationary point.
+class Sigmoid(_OfAffineProduct):
+    """tanh(γ⟨x, z⟩ + coef0): not positive definite, so a machine on it finds only a stationary point.
 
     Parameters
     ----------
@@ -116,7 +130,6 @@ class Sigmoid(Kernel):
     coef0 : float
     """
 
-    positive_definite: Answer = "no"
     strictly_positive_definite: Answer = "no"
     universal: Answer = "no"
     unit_diagonal: Answer = "no"
@@ -127,30 +140,17 @@ class Sigmoid(Kernel):
         self.coef0 = coef0
         self._check()
 
-    def _check(self) -> None:
-        check_gamma(self.gamma)
-        check_coef0(self.coef0)
-
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        self._check()
-        return with_bound_gamma(self, X, sample_weight)
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        return self._of(dot(X, Z))
-
-    def diag(self, X: Any) -> Floats:
-        return self._of(squared_lengths(as_matrix(X)))
-
-    def _of(self, t: Floats) -> Floats:
-        self._check()
-        with np.errstate(over="ignore", invalid="ignore"):
-            t *= gamma_of(self)
-            t += self.coef0
-            return np.tanh(t, out=t)
+    def _ended(self, t: Floats) -> Floats:
+        return np.tanh(t, out=t)
 
     def recipe(self) -> Recipe:
         self._check()
         return Recipe("dot", "sigmoid", (gamma_of(self), float(self.coef0)))
+
+    @property
+    def positive_definite(self) -> Answer:
+        # No power series with coefficients ≥ 0 is bounded, except a constant.
+        return "yes" if self.gamma == 0 and self.coef0 >= 0 else "no"
 
 
 class Cosine(Kernel):
@@ -159,7 +159,7 @@ class Cosine(Kernel):
     positive_definite: Answer = "yes"
     strictly_positive_definite: Answer = "no"
     universal: Answer = "no"
-    unit_diagonal: Answer = "depends"  # on there being no zero row
+    unit_diagonal: Answer = "depends"  # on no row being 0
     differentiable: Answer = "no"  # at 0
 
     def _values(self, X: Any, Z: Any) -> Floats:
@@ -167,35 +167,7 @@ class Cosine(Kernel):
         return dot(unit, unit if Z is X else unit_rows(Z))
 
     def diag(self, X: Any) -> Floats:
-        X = as_matrix(X)
-        return (np.asarray(abs(X).sum(axis=1)).ravel() > 0).astype(np.float64)
+        return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity", normalise=True)
-
-
-def check_coef0(coef0: Any) -> None:
-    """A finite number."""
-    if not isinstance(coef0, Real) or not math.isfinite(coef0):
-        raise ValueError(f"coef0={coef0!r} must be a finite number")
-
-
-def integer_power(t: Floats, n: int) -> Floats:
-    """t^n by repeated squaring, several times faster than a general power; overwrites t."""
-    if n == 0:
-        return np.ones_like(t)
-    result: Floats | None = None
-    while True:
-        if n & 1:
-            result = (
-                t.copy()
-                if result is None and n > 1
-                else t
-                if result is None
-                else np.multiply(result, t, out=result)
-            )
-        n >>= 1
-        if not n:
-            assert result is not None
-            return result
-        t *= t

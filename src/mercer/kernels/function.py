@@ -1,6 +1,6 @@
 """Kernels the user writes: a function of two blocks of samples, or a feature map.
 
-Neither can be trusted: the function gets views that it cannot write to, and its result is checked before it is used.
+Neither can be trusted: it gets views that it cannot write to, and its result is checked before it is used.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.arrays import Floats
-from mercer.kernels.kernel import Answer, Domain, Kernel
-from mercer.kernels.matrices import as_matrix, dot, n_samples, read_only, squared_lengths
-from mercer.kernels.transformed import check_callable, check_domain, features_of, name_of
+from mercer.kernels.kernel import Answer, Domain, Kernel, mirror
+from mercer.kernels.matrices import as_matrix, dense, dot, n_samples, read_only, squared_lengths
+from mercer.kernels.parameters import check_callable, check_domain, name_of
+from mercer.kernels.transformed import features_of, in_row_blocks
 
 # Beyond this share of max |K| a difference from the mirrored entry is no rounding error.
 _ASYMMETRY = 1e-8
@@ -48,53 +48,48 @@ class FromFunction(Kernel):
         return as_matrix(X) if self.accepts == "vectors" else X
 
     def __call__(self, X: Any, Z: Any = None) -> Floats:
-        """The matrix k(x_i, z_j), checked; without Z its asymmetry is an error, and rounding is mirrored away."""
-        if Z is None:
-            X = self._samples(X)
-            self._check_symmetry(self._values(X, X))
-        return super().__call__(X, Z)
+        """The matrix k(x_i, z_j), checked; without Z an asymmetry beyond rounding is an error."""
+        if Z is not None:
+            return super().__call__(X, Z)
+        X = self._samples(X)
+        K = self._values(X, X)
+        self._check_symmetry(K)
+        mirror(K)
+        np.fill_diagonal(K, self.diag(X))
+        return K
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
-        given = self.function(read_only(X), read_only(Z))
-        values = np.asarray(given.toarray() if sp.issparse(given) else given)
-        expected = (n_samples(X), n_samples(Z))
-        if values.shape != expected:
+        values = np.asarray(dense(self.function(read_only(X), read_only(Z))))
+        name, shape = name_of(self.function), (n_samples(X), n_samples(Z))
+        if values.shape != shape:
             raise ValueError(
-                f"the kernel function {name_of(self.function)} returned shape {values.shape} for {expected[0]} × {expected[1]} "
-                f"samples; it must return {expected}. For a function f of two single samples write "
+                f"the kernel function {name} returned shape {values.shape} for {shape[0]} and {shape[1]} samples; it "
+                f"must return {shape}. A function f of two single samples becomes one of blocks by "
                 "lambda X, Z: [[f(x, z) for z in Z] for x in X]"
             )
         if values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"the kernel function {name_of(self.function)} must return real numbers, not {values.dtype}"
-            )
+            raise ValueError(f"the kernel function {name} must return real numbers, not {values.dtype}")
         if not np.isfinite(values).all():
-            i, j = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"the kernel function {name_of(self.function)} returned {values[i, j]} for a pair of samples; "
-                "all values must be finite"
-            )
+            bad = values[~np.isfinite(values)][0]
+            raise ValueError(f"the kernel function {name} returned {bad}; all its values must be finite")
         return np.array(values, dtype=np.float64, order="C")
 
     def diag(self, X: Any) -> Floats:
         """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
-        X = self._samples(X)
-        n = n_samples(X)
-        out = np.empty(n)
-        for start in range(0, n, _DIAGONAL_ROWS):
-            rows = slice(start, min(n, start + _DIAGONAL_ROWS))
-            block = self._values(X[rows], X[rows])
-            self._check_symmetry(block)
-            out[rows] = block.diagonal()
-        return out
+        return in_row_blocks(self._diagonal, self._samples(X), _DIAGONAL_ROWS)
+
+    def _diagonal(self, X: Any) -> Floats:
+        block = self._values(X, X)
+        self._check_symmetry(block)
+        return block.diagonal()
 
     def _check_symmetry(self, K: Floats) -> None:
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
         if asymmetry > _ASYMMETRY * np.abs(K).max(initial=0.0):
             raise ValueError(
-                f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up to "
-                f"{asymmetry:.3g}. A kernel must be; (k(x, z) + k(z, x)) / 2 is"
+                f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up "
+                f"to {asymmetry:.3g}, and a kernel must be; (k(x, z) + k(z, x)) / 2 is"
             )
 
 
@@ -125,10 +120,12 @@ class FromFeatureMap(Kernel):
         return as_matrix(X) if self.accepts == "vectors" else X
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        self._check()
-        features = features_of(self.feature_map, X, as_matrix)
-        return dot(features, features if Z is X else features_of(self.feature_map, Z, as_matrix))
+        features = self._features(X)
+        return dot(features, features if Z is X else self._features(Z))
 
     def diag(self, X: Any) -> Floats:
+        return in_row_blocks(lambda rows: squared_lengths(self._features(rows)), self._samples(X))
+
+    def _features(self, X: Any) -> Any:
         self._check()
-        return squared_lengths(features_of(self.feature_map, self._samples(X), as_matrix))
+        return features_of(self.feature_map, X, as_matrix)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from mercer.arrays import Floats
 from mercer.kernels.distances import by_dense_blocks
+from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, n_samples, squared_lengths
-from mercer.kernels.radial import exp_of_minus
+from mercer.kernels.matrices import as_matrix, dot, is_sparse, n_samples, squared_lengths
+from mercer.kernels.parameters import check_not_negative
 
 
 class Chi2(Kernel):
@@ -34,8 +32,7 @@ class Chi2(Kernel):
         self._check()
 
     def _check(self) -> None:
-        if not isinstance(self.gamma, Real) or isinstance(self.gamma, bool) or not 0 <= self.gamma < math.inf:
-            raise ValueError(f"gamma={self.gamma!r} must be a finite number ≥ 0 for the chi2 kernel")
+        check_not_negative("gamma", self.gamma)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         self._check()
@@ -44,11 +41,11 @@ class Chi2(Kernel):
 
     def _samples(self, X: Any) -> Any:
         X = as_matrix(X)
-        entries = X.data if sp.issparse(X) else X
+        entries = X.data if is_sparse(X) else X
         if entries.size and entries.min() < 0:
             raise ValueError(
-                f"the chi2 kernel compares histograms, whose entries are ≥ 0, but X contains {entries.min():g}; shift or "
-                "bin the features, or choose another kernel"
+                f"the chi2 kernel compares histograms, whose entries are ≥ 0, but X contains {entries.min():g}; "
+                "shift or bin the features, or choose another kernel"
             )
         return X
 
@@ -59,8 +56,8 @@ class Chi2(Kernel):
     def diag(self, X: Any) -> Floats:
         return np.ones(n_samples(X))
 
-    # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective feature
-    # map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
+    # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
+    # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
     @property
     def strictly_positive_definite(self) -> Answer:
         return "yes" if self.gamma > 0 else "no"

@@ -1,10 +1,11 @@
 """Kernel: a formula k(x, z), what is known about it, and the operators that make new kernels of old ones.
 
-A kernel knows no data and no device. It defines `_values` (a block of K) and `diag`; everything else has a default.
+A kernel knows no data and no device. It defines `_values` (a block of K) and `diag`; the rest has defaults.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -12,16 +13,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats
+from mercer.kernels.matrices import as_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mercer.kernels.recipe import Recipe
 
 Answer = Literal["yes", "no", "depends", "unknown"]
 Domain = Literal["vectors", "sequences", "gram"]
 
-_MIRROR_ROWS = 512
+_MIRROR_ROWS = 64
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -34,7 +34,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     # NumPy scalars leave ``np.float64(2) * kernel`` to the kernel.
     __array_ufunc__ = None
 
-    # --- values --------------------------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------------------
 
     def __call__(self, X: Any, Z: Any = None) -> Floats:
         """The matrix k(x_i, z_j).
@@ -42,7 +42,8 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         Parameters
         ----------
         X, Z : array, CSR matrix or sequence of samples
-            Without Z the samples are compared with themselves: the result is exactly symmetric, its diagonal `diag(X)`.
+            Without Z the samples are compared with themselves: the result is exactly symmetric, and its
+            diagonal is `diag(X)`.
 
         Returns
         -------
@@ -66,19 +67,22 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     def _samples(self, X: Any) -> Any:
         """Samples in the form that `_values` takes."""
-        from mercer.kernels.matrices import as_matrix
-
         return as_matrix(X)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
 
+    @property
+    def bound(self) -> bool:
+        """Whether no parameter depends on data any more."""
+        return True
+
     def recipe(self) -> Recipe | None:
         """The same formula as a plain value for the fused core; None where it has no such form."""
         return None
 
-    # --- what a kernel says about itself -------------------------------------------------------------------------
+    # --- what a kernel says about itself ----------------------------------------------------------------------
 
     @property
     def accepts(self) -> Domain:
@@ -102,7 +106,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     @property
     def universal(self) -> Answer:
-        """Whether k is continuous and Σ c_i k(x_i, ·) approximates every continuous function on every compact set."""
+        """Whether k is continuous and Σ c_i k(x_i, ·) comes close to every continuous function on a compact set."""
         return "unknown"
 
     @property
@@ -120,7 +124,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         """L with ‖φ(x) − φ(z)‖ ≤ L‖x − z‖ for all x and z; None where there is none, or none is known."""
         return None
 
-    # --- new kernels of old ones ---------------------------------------------------------------------------------
+    # --- new kernels of old ones ------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import Shifted, Sum
@@ -128,7 +132,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         if isinstance(other, Kernel):
             return Sum(self, other)
         if isinstance(other, Real):
-            return self if other == 0 else Shifted(self, float(other))
+            return self if other == 0 else Shifted(self, _number(other))
         return NotImplemented
 
     def __radd__(self, other: Any) -> Kernel:
@@ -140,7 +144,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         if isinstance(other, Kernel):
             return Product(self, other)
         if isinstance(other, Real):
-            return Scaled(self, float(other))
+            return Scaled(self, _number(other))
         return NotImplemented
 
     def __rmul__(self, other: Any) -> Kernel:
@@ -153,14 +157,14 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     def __sub__(self, other: Any) -> NoReturn:
         raise TypeError(
-            "a difference of kernels is not a kernel in general: it may have negative eigenvalues. Add kernels, or "
-            "give the matrix itself with kernel='precomputed'"
+            "a difference of kernels is no kernel in general: it may have negative eigenvalues. Add kernels "
+            "instead, or give the matrix itself with kernel='precomputed'"
         )
 
     __rsub__ = __sub__
 
     def __neg__(self) -> NoReturn:
-        raise TypeError("−k is not a kernel: where k has positive eigenvalues, −k has negative ones")
+        raise TypeError("-k is no kernel: where k has positive eigenvalues, -k has negative ones")
 
     def exp(self) -> Kernel:
         """exp(k(x, z))."""
@@ -181,10 +185,16 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         return Weighted(self, function)
 
     def of(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> Kernel:
-        """k(φ(x), φ(z)), where ``feature_map`` maps n samples to what this kernel accepts, row by row."""
+        """k(φ(x), φ(z)), where ``feature_map`` maps n samples to n of those that this kernel accepts."""
         from mercer.kernels.transformed import PulledBack
 
         return PulledBack(self, feature_map, accepts)
+
+
+def _number(value: Any) -> float:
+    """A plain Python number, so that 2 stays 2 in the kernel's text."""
+    plain: float = value.item() if isinstance(value, np.generic) else value
+    return plain
 
 
 def mirror(K: Floats) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
 from mercer.kernels.distances import l1_distances
+from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import n_samples
-from mercer.kernels.radial import exp_of_minus
 from mercer.kernels.recipe import Recipe
 
 
@@ -31,7 +31,12 @@ class Laplacian(Kernel):
         check_gamma(gamma)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        return with_bound_gamma(self, X, sample_weight, l1=True)
+        bound: Kernel = with_bound_gamma(self, X, sample_weight, l1=True)
+        return bound
+
+    @property
+    def bound(self) -> bool:
+        return not isinstance(self.gamma, str)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         return exp_of_minus(gamma_of(self), l1_distances(X, Z))
@@ -44,7 +49,7 @@ class Laplacian(Kernel):
 
     @property
     def _constant(self) -> bool:
-        return not isinstance(self.gamma, str) and self.gamma == 0
+        return self.gamma == 0
 
     @property
     def strictly_positive_definite(self) -> Answer:

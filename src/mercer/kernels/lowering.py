@@ -23,9 +23,7 @@ def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
     if polynomial is None or polynomial.numbers[2] != 1:
         return None
     gamma, coef0, _ = polynomial.numbers
-    return replace(
-        polynomial, numbers=(recipe.scale * gamma, recipe.scale * coef0 + constant, 1.0), scale=1.0
-    )
+    return replace(polynomial, numbers=(recipe.scale * gamma, recipe.scale * coef0 + constant, 1.0), scale=1.0)
 
 
 def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
@@ -37,7 +35,7 @@ def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
 
 def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     """k1·k2: exponents add, and so do the degrees of powers of one base."""
-    if left is None or right is None or not left.same_data(right):
+    if left is None or right is None or not left.same_inner(right):
         return None
     scale = left.scale * right.scale
     if left.ending == right.ending and left.ending in _EXPONENTIAL:
@@ -72,9 +70,7 @@ def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
 def _as_polynomial(recipe: Recipe) -> Recipe | None:
     if recipe.ending == "polynomial":
         return recipe
-    return (
-        replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None
-    )
+    return replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None
 
 
 def _with_scale(recipe: Recipe | None, scale: float) -> Recipe | None:

@@ -1,4 +1,4 @@
-"""Blocks of vectors, dense or CSR alike: float64 rows, inner products, lengths, and views that cannot be written to."""
+"""Blocks of vectors, dense or CSR alike: float64 rows, inner products, lengths, and views one cannot write to."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from mercer.arrays import Floats
 
 # Temporaries of a row-by-row pass stay in the second-level cache.
 _STRIP_BYTES = 1 << 20
+# A block of CSR rows may be made dense up to this size.
+_DENSE_BYTES = 32 << 20
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy.sparse matrix or array."""
+    return bool(sp.issparse(X))
 
 
 def as_matrix(X: Any) -> Any:
     """A 2-D float32 or float64 array, or a canonical CSR matrix; a copy only where X is neither."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return _as_csr(X)
     X = np.asarray(X)
     if X.dtype not in (np.float64, np.float32):
-        X = X.astype(np.float64)
+        X = _as_numbers(X)
     if X.ndim != 2:
         raise ValueError(
             f"samples must be the rows of a two-dimensional array, but the shape is {X.shape}; "
@@ -39,6 +46,18 @@ def _as_csr(X: Any) -> Any:
     return X
 
 
+def _as_numbers(X: Any) -> Any:
+    try:
+        if X.dtype.kind not in "biufO":
+            raise TypeError
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"this kernel compares vectors of real numbers, not {X.dtype}; for strings there is Spectrum, and "
+            "FromFunction(f, accepts='sequences')"
+        ) from None
+
+
 def check_same_width(X: Any, Z: Any) -> None:
     """X and Z must have the same features."""
     if X.shape[1] != Z.shape[1]:
@@ -51,9 +70,17 @@ def dot(X: Any, Z: Any) -> Floats:
     """The matrix ⟨x_i, z_j⟩ in float64, C-ordered."""
     check_same_width(X, Z)
     X, Z = widened(X), widened(Z)
+    if is_sparse(X) and is_sparse(Z) and _is_crowded(Z):
+        Z = Z.toarray()
     with np.errstate(over="ignore", invalid="ignore"):
         product = X @ Z.T
-    return np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
+    return np.ascontiguousarray(dense(product))
+
+
+def _is_crowded(Z: Any) -> bool:
+    """Whether a CSR block is small and full enough that products with it are faster when it is dense."""
+    entries = Z.shape[0] * Z.shape[1]
+    return 8 * entries <= _DENSE_BYTES and Z.nnz > 0.05 * entries
 
 
 def widened(X: Any) -> Any:
@@ -61,43 +88,59 @@ def widened(X: Any) -> Any:
     return X if X.dtype == np.float64 else X.astype(np.float64)
 
 
+def dense(X: Any) -> Any:
+    """X as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
 def squared_lengths(X: Any) -> Floats:
     """‖x_i‖² in float64, without a float64 copy of all of X."""
     out = np.empty(X.shape[0])
     with np.errstate(over="ignore"):
-        for rows in strips(X.shape[0], X.shape[1]):
+        for rows in strips(X):
             block = widened(X[rows])
-            if sp.issparse(block):
-                out[rows] = row_sums(block.data**2, block)
+            if is_sparse(block):
+                out[rows] = over_rows(np.add, block.data**2, block)
             else:
                 out[rows] = np.einsum("ij,ij->i", block, block)
     return out
 
 
-def row_sums(values: Floats, X: Any) -> Floats:
-    """Sums over each row of a CSR matrix, of one value per stored entry."""
-    totals = np.zeros(X.shape[0])
+def nonzero_rows(X: Any) -> Any:
+    """Which rows have an entry other than 0."""
+    out = np.empty(X.shape[0], dtype=np.bool_)
+    for rows in strips(X):
+        block = X[rows]
+        out[rows] = (
+            over_rows(np.maximum, np.abs(block.data), block) != 0 if is_sparse(block) else (block != 0).any(axis=1)
+        )
+    return out
+
+
+def over_rows(reduce: Any, values: Floats, X: Any) -> Floats:
+    """A sum or maximum over each row of a CSR matrix, of one value per stored entry; 0 for an empty row."""
+    out = np.zeros(X.shape[0])
     filled = np.flatnonzero(np.diff(X.indptr))
     if len(filled):
-        totals[filled] = np.add.reduceat(values, X.indptr[filled])
-    return totals
+        out[filled] = reduce.reduceat(values, X.indptr[filled])
+    return out
 
 
 def unit_rows(X: Any) -> Any:
     """Rows scaled to length 1, in float64; zero rows stay zero. Squares neither overflow nor underflow."""
     X = widened(X)
-    if sp.issparse(X):
-        largest = np.asarray(abs(X).max(axis=1).todense()).ravel() if X.shape[1] else np.zeros(X.shape[0])
+    if is_sparse(X):
         per_row = np.diff(X.indptr)
-        data = X.data / np.repeat(np.where(largest > 0, largest, 1.0), per_row)
-        length = np.sqrt(row_sums(data**2, X))
-        data /= np.repeat(np.where(length > 0, length, 1.0), per_row)
+        data = X.data / np.repeat(_or_one(over_rows(np.maximum, np.abs(X.data), X)), per_row)
+        data /= np.repeat(_or_one(np.sqrt(over_rows(np.add, data**2, X))), per_row)
         return with_data(X, data)
-    largest = np.abs(X).max(axis=1, initial=0.0)
-    X = X / np.where(largest > 0, largest, 1.0)[:, None]
-    length = np.sqrt(np.einsum("ij,ij->i", X, X))
-    X /= np.where(length > 0, length, 1.0)[:, None]
+    X = X / _or_one(np.abs(X).max(axis=1, initial=0.0))[:, None]
+    X /= _or_one(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
     return X
+
+
+def _or_one(lengths: Floats) -> Floats:
+    return np.where(lengths > 0, lengths, 1.0)
 
 
 def with_data(X: Any, data: Floats) -> Any:
@@ -107,25 +150,27 @@ def with_data(X: Any, data: Floats) -> Any:
     return made
 
 
-def strips(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Row ranges whose float64 values take about a megabyte."""
-    step = max(1, _STRIP_BYTES // (8 * max(1, n_columns)))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(n_rows, start + step))
+def strips(X: Any) -> Iterator[slice]:
+    """Ranges of rows whose entries take about a megabyte in float64."""
+    n = X.shape[0]
+    width = 1 + X.nnz // max(1, n) if is_sparse(X) else max(1, X.shape[1])
+    step = max(1, _STRIP_BYTES // (8 * width))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
 
 
 def read_only(X: Any) -> Any:
     """The same samples for a user's function, which gets an error when it writes to them."""
-    if sp.issparse(X):
-        parts = [part.view() for part in (X.data, X.indices, X.indptr)]
-        view = type(X)(tuple(parts), shape=X.shape, copy=False)
+    if is_sparse(X):
+        parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
+        view = type(X)(parts, shape=X.shape, copy=False)
         for part in (view.data, view.indices, view.indptr):
             part.flags.writeable = False
         return view
     if isinstance(X, np.ndarray):
-        view = X.view()
-        view.flags.writeable = False
-        return view
+        array = X.view()
+        array.flags.writeable = False
+        return array
     return list(X)
 
 

@@ -1,4 +1,4 @@
-"""The Mercer check: is K symmetric and without negative eigenvalues on a sample? It can refute a kernel, never prove one."""
+"""The Mercer check: is K symmetric, with no negative eigenvalue? A sample can refute a kernel, never prove one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer.arrays import Floats
+from mercer.kernels.function import FromFunction
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.names import as_kernel
 
 
@@ -18,10 +20,10 @@ class KernelCheck:
 
     Attributes
     ----------
-    symmetric : whether K equals its transpose to rounding.
+    symmetric : whether K equals its transpose up to rounding.
     asymmetry : the largest |K_ij − K_ji|.
     smallest_eigenvalue : of (K + Kᵀ)/2.
-    tolerance : how far below 0 an eigenvalue may lie for rounding's sake.
+    tolerance : how far below 0 rounding may take an eigenvalue.
     witness : c of length 1 with cᵀKc < −tolerance, or None.
     verdict : the finding in words.
     """
@@ -34,21 +36,19 @@ class KernelCheck:
     verdict: str
 
     def __repr__(self) -> str:
+        smallest = f"{self.smallest_eigenvalue:.3g}"
         lines = [
             f"KernelCheck: {self.verdict}",
             f"  symmetric            {'yes' if self.symmetric else 'no'} (largest difference {self.asymmetry:.3g})",
-            f"  smallest eigenvalue  {self.smallest_eigenvalue:.3g} (rounding explains down to {-self.tolerance:.1g})",
+            f"  smallest eigenvalue  {smallest} (down to {-self.tolerance:.1g} it may be rounding)",
         ]
         if self.witness is not None:
-            n = len(self.witness)
-            lines.append(
-                f"  witness              c with cᵀKc = {self.smallest_eigenvalue:.3g}, {n} numbers in .witness"
-            )
+            lines.append(f"  witness              c with cᵀKc = {smallest}, {len(self.witness)} numbers in .witness")
         return "\n".join(lines)
 
 
 def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
-    """Look for a counterexample to a kernel's positive definiteness among samples X.
+    """Look for a counterexample to a kernel's positive definiteness among the samples X.
 
     Parameters
     ----------
@@ -70,33 +70,33 @@ def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
     'refuted'
     """
     if not 0 <= tol < 1:
-        raise ValueError(f"tol={tol!r} must be between 0 and 1: a share of the largest eigenvalue")
+        raise ValueError(f"tol={tol!r} must be a number ≥ 0 and < 1: a share of the largest eigenvalue")
+    if callable(kernel) and not isinstance(kernel, Kernel | type) and _are_strings(X):
+        kernel = FromFunction(kernel, accepts="sequences")
     kernel = as_kernel(kernel)
     X = kernel._samples(X)
     kernel = kernel.bind(X)
-    K = kernel._values(X, X)
+    K = kernel._values(X, X)  # not kernel(X), which is symmetric by construction
     if K.shape[0] != K.shape[1] or len(K) == 0:
-        raise ValueError(
-            f"the check needs the square matrix between at least one sample, but K has shape {K.shape}"
-        )
+        raise ValueError(f"the check needs the square matrix of at least one sample, but K has shape {K.shape}")
     if not np.isfinite(K).all():
-        raise ValueError(
-            f"{kernel!r} has non-finite values on these samples, so nothing can be said about its eigenvalues"
-        )
+        raise ValueError(f"{kernel!r} is not finite on these samples, so its eigenvalues cannot be computed")
     asymmetry = float(np.abs(K - K.T).max())
     symmetric = asymmetry <= tol * float(np.abs(K).max())
     eigenvalues, vectors = eigh((K + K.T) / 2)
     smallest = float(eigenvalues[0])
     tolerance = tol * float(np.abs(eigenvalues).max())
     witness = vectors[:, 0].copy() if smallest < -tolerance else None
-    return KernelCheck(
-        symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness)
-    )
+    return KernelCheck(symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness))
+
+
+def _are_strings(X: Any) -> bool:
+    return not hasattr(X, "shape") and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 
 def _verdict(n: int, symmetric: bool, witness: Floats | None) -> str:
     faults = ["K is not symmetric"] * (not symmetric)
-    faults += ["K has a negative eigenvalue, and the witness shows it"] * (witness is not None)
+    faults += ["K has a negative eigenvalue, as the witness shows"] * (witness is not None)
     if faults:
         return f"refuted on these {n} samples: {'; '.join(faults)}"
     return f"no counterexample here ({n} samples); a finite check can refute a kernel, never prove one"

@@ -8,16 +8,14 @@ from typing import Any
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFunction
 from mercer.kernels.histogram import Chi2, Tanimoto
-from mercer.kernels.kernel import Kernel
+from mercer.kernels.kernel import Domain, Kernel
 from mercer.kernels.laplacian import Laplacian
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.spectrum import Spectrum
 
 _NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
-    "chi2": lambda degree, gamma, coef0: (
-        Chi2() if isinstance(gamma, str) and gamma == "scale" else Chi2(gamma)
-    ),
+    "chi2": lambda degree, gamma, coef0: Chi2() if isinstance(gamma, str) and gamma == "scale" else Chi2(gamma),
     "cosine": lambda degree, gamma, coef0: Cosine(),
     "gaussian": lambda degree, gamma, coef0: Gaussian(gamma),
     "laplacian": lambda degree, gamma, coef0: Laplacian(gamma),
@@ -44,6 +42,13 @@ def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any
     return _NAMES[name](degree, gamma, coef0)
 
 
+def kernel_accepts(kernel: Any) -> Domain:
+    """What a sample is to a kernel as users give it; wrong names and parameters are not judged here."""
+    if isinstance(kernel, str):
+        return kernel_named(kernel).accepts if kernel in _NAMES else "vectors"
+    return kernel.accepts if isinstance(kernel, Kernel) else "vectors"
+
+
 def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
     """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names."""
     if isinstance(kernel, str):
@@ -51,9 +56,7 @@ def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any 
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise TypeError(
-            f"kernel is the class {kernel.__name__}; give an instance of it, such as {kernel.__name__}()"
-        )
+        raise TypeError(f"kernel is the class {kernel.__name__}; give an instance of it, such as {kernel.__name__}()")
     if callable(kernel):
         return FromFunction(kernel)
     raise TypeError(

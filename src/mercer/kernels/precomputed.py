@@ -20,9 +20,7 @@ class Precomputed(Kernel):
     def __call__(self, X: Any, Z: Any = None) -> Floats:
         """A float64 copy of the matrix."""
         if Z is not None:
-            raise TypeError(
-                "a precomputed kernel compares no samples: give the matrix of kernel values alone"
-            )
+            raise TypeError("a precomputed kernel compares no samples: give the matrix of kernel values alone")
         return self._values(self._samples(X), None)
 
     def _samples(self, X: Any) -> Any:
@@ -39,7 +37,5 @@ class Precomputed(Kernel):
     def diag(self, X: Any) -> Floats:
         K = self._samples(X)
         if K.shape[0] != K.shape[1]:
-            raise ValueError(
-                f"only a square kernel matrix has a diagonal of k(x, x), but its shape is {K.shape}"
-            )
+            raise ValueError(f"only a square kernel matrix has a diagonal of k(x, x), but its shape is {K.shape}")
         return np.array(K.diagonal(), dtype=np.float64)

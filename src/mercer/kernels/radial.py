@@ -10,10 +10,12 @@ import numpy as np
 from scipy.special import gammaln, kve
 
 from mercer.arrays import Floats
-from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.bandwidth import LARGEST, check_gamma, gamma_of, with_bound_gamma
 from mercer.kernels.distances import squared_distances
+from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import n_samples
+from mercer.kernels.parameters import check_positive
 from mercer.kernels.recipe import Recipe
 
 
@@ -23,7 +25,7 @@ class Gaussian(Kernel):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
-        The coefficient γ; the rules are explained in `mercer.kernels.bandwidth`.
+        The coefficient γ; what the rules mean stands in `mercer.kernels.bandwidth`.
     sigma : float > 0, optional
         Instead of gamma: γ = 1 / (2σ²).
     M : symmetric positive definite matrix, optional
@@ -39,16 +41,14 @@ class Gaussian(Kernel):
         self.sigma = sigma
         self.M = M
         self._check()
-        if M is not None:
-            self._factor()
+        self._factor()
 
     def _check(self) -> None:
-        given = ["gamma"] * (not isinstance(self.gamma, str) or self.gamma != "scale")
-        given += ["sigma"] * (self.sigma is not None) + ["M"] * (self.M is not None)
-        if len(given) > 1:
-            raise ValueError(
-                f"{' and '.join(given)} are given, but each alone sets the width of a Gaussian; give one of them"
-            )
+        names = [name for name in ("sigma", "M") if getattr(self, name) is not None]
+        if not isinstance(self.gamma, str) or self.gamma != "scale":
+            names.insert(0, "gamma")
+        if len(names) > 1:
+            raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         check_gamma(self.gamma)
         if self.sigma is not None:
             check_positive("sigma", self.sigma)
@@ -59,30 +59,33 @@ class Gaussian(Kernel):
             return None
         M = np.asarray(self.M, dtype=np.float64)
         if M.ndim != 2 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
-            raise ValueError(
-                f"M must be a square matrix of finite numbers, one row per feature, but its shape is {M.shape}"
-            )
+            raise ValueError(f"M must be a finite square matrix, one row per feature, not of shape {M.shape}")
         if np.abs(M - M.T).max(initial=0.0) > 1e-10 * np.abs(M).max(initial=0.0):
             raise ValueError("M must be symmetric; (M + M.T) / 2 gives the same kernel")
         try:
-            return np.linalg.cholesky((M + M.T) / 2)
+            return np.asarray(np.linalg.cholesky((M + M.T) / 2), dtype=np.float64)
         except np.linalg.LinAlgError:
-            smallest = np.linalg.eigvalsh(M)[0]
             raise ValueError(
-                f"M must be positive definite, but its smallest eigenvalue is {smallest:.3g}; add a multiple of the identity"
+                f"M must be positive definite, but its smallest eigenvalue is {np.linalg.eigvalsh(M)[0]:.3g}; "
+                "add a multiple of the identity"
             ) from None
 
     def _gamma(self) -> float:
         self._check()
         if self.M is not None:
             return 1.0
-        if self.sigma is None:
-            return gamma_of(self)
-        return min(0.5 / float(self.sigma) / float(self.sigma), float(np.finfo(np.float64).max))
+        return gamma_of(self) if self.sigma is None else _half_inverse_square(self.sigma)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         self._check()
-        return with_bound_gamma(self, X, sample_weight) if self.sigma is None and self.M is None else self
+        if self.sigma is not None or self.M is not None:
+            return self
+        bound: Kernel = with_bound_gamma(self, X, sample_weight)
+        return bound
+
+    @property
+    def bound(self) -> bool:
+        return self.sigma is not None or self.M is not None or not isinstance(self.gamma, str)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         gamma, factor = self._gamma(), self._factor()
@@ -98,7 +101,7 @@ class Gaussian(Kernel):
 
     @property
     def strictly_positive_definite(self) -> Answer:
-        return "no" if not isinstance(self.gamma, str) and self.gamma == 0 else "yes"
+        return "no" if self.bound and self._gamma() == 0 else "yes"
 
     @property
     def universal(self) -> Answer:
@@ -106,11 +109,10 @@ class Gaussian(Kernel):
 
     @property
     def lipschitz(self) -> float | None:
-        if self.M is not None:
-            return math.sqrt(2 * float(np.linalg.eigvalsh(np.asarray(self.M, dtype=np.float64))[-1]))
-        if self.sigma is None and isinstance(self.gamma, str):
+        if not self.bound:
             return None
-        return math.sqrt(2 * self._gamma())
+        widest = 1.0 if self.M is None else float(np.linalg.eigvalsh(np.asarray(self.M, dtype=np.float64))[-1])
+        return math.sqrt(2) * math.sqrt(self._gamma()) * math.sqrt(widest)
 
 
 class Matern(Kernel):
@@ -119,7 +121,7 @@ class Matern(Kernel):
     Parameters
     ----------
     nu : float > 0, or inf
-        Smoothness: 0.5 is exp(−r), 1.5 and 2.5 have short forms, inf is the Gaussian of width length_scale.
+        The smoothness: 0.5 is exp(−t), 1.5 and 2.5 have short forms, inf is the Gaussian of that width.
     length_scale : float > 0
     """
 
@@ -134,7 +136,7 @@ class Matern(Kernel):
         self._check()
 
     def _check(self) -> None:
-        if not (isinstance(self.nu, Real) and self.nu > 0):
+        if not isinstance(self.nu, Real) or isinstance(self.nu, bool) or not self.nu > 0:
             raise ValueError(f"nu={self.nu!r} must be a number > 0, or inf for the Gaussian")
         check_positive("length_scale", self.length_scale)
 
@@ -143,10 +145,11 @@ class Matern(Kernel):
         squares = squared_distances(X, Z)
         if self.nu == math.inf:
             return exp_of_minus(_half_inverse_square(self.length_scale), squares)
-        with np.errstate(over="ignore", invalid="ignore"):
-            r = np.sqrt(squares, out=squares)
-            r /= self.length_scale
-            return _matern(float(self.nu), r)
+        with np.errstate(over="ignore"):
+            t = np.sqrt(squares, out=squares)
+            t *= math.sqrt(2 * self.nu)
+            t /= float(self.length_scale)
+        return _matern(float(self.nu), t)
 
     def diag(self, X: Any) -> Floats:
         return np.ones(n_samples(X))
@@ -159,14 +162,14 @@ class Matern(Kernel):
 
     @property
     def differentiable(self) -> Answer:
-        return "yes" if self.nu > 0.5 else "no"  # 1 − k behaves like r^(2ν) near 0
+        return "yes" if self.nu > 0.5 else "no"  # 1 − k behaves like r^(2ν) near 0, or like r² if that is smaller
 
     @property
     def lipschitz(self) -> float | None:
-        # 1 − k(r) ≤ −k''(0) r²/2 for every positive definite function of a difference.
-        if self.nu == math.inf:
-            return 1.0 / self.length_scale
-        return math.sqrt(self.nu / (self.nu - 1)) / self.length_scale if self.nu > 1 else None
+        # k(r) is an average of cosines, so 1 − k(r) ≤ −k''(0) r²/2, and −k''(0) = ν/(ν − 1)/length_scale².
+        if self.nu <= 1:
+            return None
+        return (1.0 if self.nu == math.inf else math.sqrt(self.nu / (self.nu - 1))) / float(self.length_scale)
 
 
 class RationalQuadratic(Kernel):
@@ -197,57 +200,43 @@ class RationalQuadratic(Kernel):
         self._check()
         t = squared_distances(X, Z)
         with np.errstate(over="ignore"):
-            t *= _half_inverse_square(self.length_scale) / self.alpha
+            t *= min(_half_inverse_square(self.length_scale) / float(self.alpha), LARGEST)
             np.log1p(t, out=t)
-            t *= -self.alpha
-            return np.exp(t, out=t)
+        return exp_of_minus(float(self.alpha), t)
 
     def diag(self, X: Any) -> Floats:
         return np.ones(n_samples(X))
 
     @property
     def lipschitz(self) -> float | None:
-        return 1.0 / self.length_scale
-
-
-def exp_of_minus(gamma: float, t: Floats) -> Floats:
-    """exp(−γt), in place; an overflow of γt is a value of 0."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        t *= -gamma
-        return np.exp(t, out=t)
-
-
-def check_positive(name: str, value: Any) -> None:
-    """A finite number > 0."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{name}={value!r} must be a finite number > 0")
+        return 1.0 / float(self.length_scale)
 
 
 def _half_inverse_square(length: float) -> float:
-    return min(0.5 / float(length) / float(length), float(np.finfo(np.float64).max))
+    """1 / (2 length²), kept finite: 0 · inf is no kernel value."""
+    return min(0.5 / float(length) / float(length), LARGEST)
 
 
-def _matern(nu: float, r: Floats) -> Floats:
-    """The Matérn function of r = distance / length_scale; overwrites r."""
-    r *= math.sqrt(2 * nu)
-    t = r
+def _matern(nu: float, t: Floats) -> Floats:
+    """The Matérn function of t = √(2ν) r / length_scale; overwrites t."""
     if nu == 0.5:
         return exp_of_minus(1.0, t)
-    if nu == 1.5:
-        return (1.0 + t) * np.exp(-t)
-    if nu == 2.5:
-        return (1.0 + t + t**2 / 3.0) * np.exp(-t)
+    if nu in (1.5, 2.5):
+        np.minimum(t, 1e3, out=t)  # where the exponential is 0, and ∞ · 0 is not
+        polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
+        polynomial *= exp_of_minus(1.0, t)
+        return polynomial
     out = np.ones_like(t)
     apart = t > 0
-    s = t[apart]
+    s = np.minimum(t[apart], 1e300)
     logarithm = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + _log_bessel(nu, s)
-    out[apart] = np.minimum(np.exp(logarithm), 1.0)
+    out[apart] = np.exp(np.minimum(logarithm, 0.0))
     return out
 
 
 def _log_bessel(nu: float, t: Floats) -> Floats:
     """log K_ν(t), also where K_ν(t) overflows."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         scaled = kve(nu, t)
         out = np.asarray(np.log(scaled) - t)
     huge = np.isinf(scaled)
@@ -257,9 +246,9 @@ def _log_bessel(nu: float, t: Floats) -> Floats:
 
 
 def _log_bessel_by_recurrence(nu: float, t: Floats) -> Floats:
-    # K_{μ+1}/K_μ = 2μ/t + K_{μ−1}/K_μ is stable upwards (DLMF 10.29.1). Below 1e-100 the leading term is all there is.
+    # K_{μ+1}/K_μ = 2μ/t + K_{μ−1}/K_μ is stable upwards (DLMF 10.29.1). Below 1e-100 the leading term is all.
     leading = gammaln(nu) - math.log(2) + nu * (math.log(2) - np.log(t))
-    steps = int(math.floor(nu))
+    steps = math.floor(nu)
     order = nu - steps
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         first, second = kve(order, t), kve(order + 1, t)

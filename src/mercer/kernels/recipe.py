@@ -1,6 +1,8 @@
 """Recipe: a kernel as a plain value that the fused core, files and export can read.
 
-k(x, z) = scale · ending(inner(x, z)),  after the data were multiplied by ``factor`` or their rows scaled to length 1
+    k(x, z) = scale · ending(inner(x, z))
+
+after the data were multiplied by ``factor``, or their rows scaled to length 1.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.arrays import Floats
+from mercer.kernels.matrices import dense
 
 Inner = Literal["dot", "sqdist", "l1"]
 Ending = Literal["identity", "gaussian", "polynomial", "sigmoid", "laplacian"]
@@ -23,11 +25,12 @@ class Recipe:
 
     Attributes
     ----------
-    inner : ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
-    ending : identity t, gaussian and laplacian exp(−γt), polynomial (γt + coef0)^degree, sigmoid tanh(γt + coef0).
-    numbers : (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), in the ending's order.
-    scale : the factor on the value.
-    factor : a matrix of d rows that the data are multiplied by first, or None.
+    inner : t = ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
+    ending : identity t, gaussian and laplacian exp(−γt), polynomial (γt + coef0)^degree,
+        sigmoid tanh(γt + coef0).
+    numbers : (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), as the ending needs.
+    scale : a factor > 0 on the value.
+    factor : a matrix with one row per feature that the data are multiplied by first, or None.
     normalise : whether rows are scaled to length 1 first; zero rows stay zero.
     """
 
@@ -40,10 +43,8 @@ class Recipe:
 
     @property
     def linear(self) -> bool:
-        """Whether k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector in the space of the data."""
-        return (
-            self.inner == "dot" and self.ending == "identity" and self.factor is None and not self.normalise
-        )
+        """Whether k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector among the data."""
+        return (self.inner, self.ending, self.normalise) == ("dot", "identity", False) and self.factor is None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recipe) and self.scale == other.scale and self.same_up_to_scale(other)
@@ -52,11 +53,11 @@ class Recipe:
         return hash((self.inner, self.ending, self.numbers, self.scale, self.normalise))
 
     def same_up_to_scale(self, other: Recipe) -> bool:
-        """Whether the two differ by nothing but their factor on the value."""
-        return self.same_data(other) and (self.ending, self.numbers) == (other.ending, other.numbers)
+        """Whether the two differ by nothing but the factor on the value."""
+        return self.same_inner(other) and (self.ending, self.numbers) == (other.ending, other.numbers)
 
-    def same_data(self, other: Recipe) -> bool:
-        """Whether the two start from the same number t = inner(x, z)."""
+    def same_inner(self, other: Recipe) -> bool:
+        """Whether the two start from the same number t."""
         if (self.inner, self.normalise) != (other.inner, other.normalise):
             return False
         if self.factor is None or other.factor is None:
@@ -65,7 +66,7 @@ class Recipe:
 
     def evaluate(self, X: Any, Z: Any) -> Floats:
         """The block k(x_i, z_j) in plain NumPy: what every faster reading of a recipe must give."""
-        x, z = (self._prepared(data) for data in (X, Z))
+        x, z = self._prepared(X), self._prepared(Z)
         if self.inner == "dot":
             t = x @ z.T
         else:
@@ -74,7 +75,7 @@ class Recipe:
         return self.scale * self._ended(t)
 
     def _prepared(self, X: Any) -> Floats:
-        x = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        x: Floats = np.asarray(dense(X), dtype=np.float64)
         if self.factor is not None:
             x = x @ self.factor
         if self.normalise:

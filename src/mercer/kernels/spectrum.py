@@ -36,9 +36,7 @@ class Spectrum(Kernel):
 
     def _check(self) -> None:
         if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
-            raise ValueError(
-                f"length={self.length!r} must be an integer ≥ 1: the number of characters of a substring"
-            )
+            raise ValueError(f"length={self.length!r} must be an integer ≥ 1: the number of characters of a substring")
 
     def _samples(self, X: Any) -> Any:
         if isinstance(X, (str, bytes)):
@@ -63,9 +61,7 @@ class Spectrum(Kernel):
     def diag(self, X: Any) -> Floats:
         self._check()
         X = self._samples(X)
-        totals = np.array(
-            [sum(count * count for count in self._spectrum(x).values()) for x in X], dtype=np.float64
-        )
+        totals = np.array([sum(count * count for count in self._spectrum(x).values()) for x in X], dtype=np.float64)
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
     def _spectrum(self, sample: str) -> Counter[str]:
@@ -78,9 +74,7 @@ class Spectrum(Kernel):
         ends = [0]
         for sample in X:
             found = self._spectrum(sample)
-            length = (
-                np.sqrt(sum(count * count for count in found.values())) if self.normalise and found else 1.0
-            )
+            length = np.sqrt(sum(count * count for count in found.values())) if self.normalise and found else 1.0
             indices += [columns.setdefault(part, len(columns)) for part in found]
             values += [count / length for count in found.values()]
             ends.append(len(indices))

@@ -12,6 +12,7 @@ from mercer.kernels import lowering
 from mercer.kernels.algebra import Composite, inside
 from mercer.kernels.kernel import Answer, Domain, Kernel
 from mercer.kernels.matrices import as_matrix, n_samples, read_only
+from mercer.kernels.parameters import check_callable, check_domain, name_of
 from mercer.kernels.recipe import Recipe
 
 
@@ -25,10 +26,12 @@ class Normalised(Composite):
         self._check()
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.kernel._values(X, Z)
         rows = self._lengths(X)
-        out /= rows[:, None]
-        out /= rows if Z is X else self._lengths(Z)
+        columns = rows if Z is X else self._lengths(Z)
+        out = self.kernel._values(X, Z)
+        with np.errstate(invalid="ignore"):
+            out /= rows[:, None]
+            out /= columns
         return out
 
     def diag(self, X: Any) -> Floats:
@@ -39,8 +42,8 @@ class Normalised(Composite):
         bad = np.flatnonzero(~(diagonal > 0))
         if len(bad):
             raise ValueError(
-                f"{self.kernel!r} cannot be normalised: k(x, x) = {diagonal[bad[0]]:g} for sample {bad[0]}, and only numbers "
-                "> 0 can be divided by; leave such samples out, or add a constant to the kernel"
+                f"{self.kernel!r} cannot be normalised: k(x, x) = {diagonal[bad[0]]:g} for sample {bad[0]}, but it "
+                "must be > 0; leave such samples out, or add a constant to the kernel"
             )
         return np.sqrt(diagonal)
 
@@ -88,26 +91,26 @@ class Weighted(Composite):
         check_callable("function", self.function)
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.kernel._values(X, Z)
         rows = self._factors(X)
-        out *= rows[:, None]
-        out *= rows if Z is X else self._factors(Z)
+        columns = rows if Z is X else self._factors(Z)
+        out = self.kernel._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out *= rows[:, None]
+            out *= columns
         return out
 
     def diag(self, X: Any) -> Floats:
         X = self._samples(X)
-        return self.kernel.diag(X) * self._factors(X) ** 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.kernel.diag(X) * self._factors(X) ** 2
 
     def _factors(self, X: Any) -> Floats:
+        n = n_samples(X)
         factors = np.asarray(self.function(read_only(X)))
-        if (
-            factors.shape != (n_samples(X),)
-            or factors.dtype.kind not in "biuf"
-            or not np.isfinite(factors).all()
-        ):
+        if factors.shape != (n,) or factors.dtype.kind not in "biuf" or not np.isfinite(factors).all():
             raise ValueError(
-                f"the function of {self!r} must give one finite number per sample: an array of shape ({n_samples(X)},), not "
-                f"{factors.dtype} of shape {factors.shape}"
+                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
+                f"({n},), not {factors.dtype} of shape {factors.shape}"
             )
         return factors.astype(np.float64)
 
@@ -131,9 +134,7 @@ class PulledBack(Composite):
     strictly_positive_definite: Answer = "depends"  # on φ being injective
     universal: Answer = "depends"
 
-    def __init__(
-        self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors"
-    ) -> None:
+    def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
         self.kernel = kernel
         self.feature_map = feature_map
         self.accepts = accepts
@@ -148,15 +149,18 @@ class PulledBack(Composite):
         return as_matrix(X) if self.accepts == "vectors" else X
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        if self.kernel.bound:
+            return self
         bound = self.kernel.bind(self._features(self._samples(X)), sample_weight)
-        return self if bound is self.kernel else type(self)(bound, self.feature_map, self.accepts)
+        return type(self)(bound, self.feature_map, self.accepts)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         features = self._features(X)
         return self.kernel._values(features, features if Z is X else self._features(Z))
 
     def diag(self, X: Any) -> Floats:
-        return self.kernel.diag(self._features(self._samples(X)))
+        return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
 
     def _features(self, X: Any) -> Any:
         return features_of(self.feature_map, X, self.kernel._samples)
@@ -178,24 +182,16 @@ def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[An
     features = checked(feature_map(read_only(X)))
     if n_samples(features) != n_samples(X):
         raise ValueError(
-            f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; it must make "
-            "one row of each"
+            f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; "
+            "it must make one of each"
         )
     return features
 
 
-def check_callable(name: str, value: Any) -> None:
-    """A function."""
-    if not callable(value):
-        raise TypeError(f"{name}={value!r} must be a function of the samples, not {type(value).__name__}")
-
-
-def check_domain(accepts: Any) -> None:
-    """What a function of the samples may take."""
-    if accepts not in ("vectors", "sequences"):
-        raise ValueError(f"accepts={accepts!r} must be 'vectors' or 'sequences': what a sample is")
-
-
-def name_of(function: Any) -> str:
-    """A function's name, for messages."""
-    return str(getattr(function, "__qualname__", None) or repr(function))
+def in_row_blocks(function: Callable[[Any], Floats], X: Any, step: int = 1024) -> Floats:
+    """One number per sample, without the features of all samples at once."""
+    n = n_samples(X)
+    out = np.empty(n)
+    for start in range(0, n, step):
+        out[start : start + step] = function(X[start : start + step])
+    return out

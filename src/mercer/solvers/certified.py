@@ -34,7 +34,8 @@ def solve_certified(
     tol, u, steps, last = stop.tol, None, 0, np.inf
     while True:
         asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        solution = decompose(problem, gram, asked, beta, u, report, shrinking, precisions[0])
+        field = gram.field(problem, beta, u, precisions[0])
+        solution = decompose(field, asked, report, shrinking)
         beta, steps = solution.beta, steps + solution.steps
         certificate, u = certify(problem, gram, beta, tol)
         reason = solution.stop_reason

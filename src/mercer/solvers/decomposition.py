@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
-from mercer.gram.gram import Gram
-from mercer.problems.dual_problem import DualProblem
+from mercer.gram.field import Field
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.newton import climb_face
 
@@ -32,18 +29,9 @@ _INNER_STEPS = 20
 _PATIENCE = 5
 
 
-def decompose(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    beta: Floats | None = None,
-    u: Floats | None = None,
-    report: Report | None = None,
-    shrinking: bool = True,
-    dtype: Any = np.float64,
-) -> Solution:
-    """Solve until the running violation is at most `stop.tol`, starting at β (and u = Kβ where it is known)."""
-    field = gram.field(problem, problem.feasible_start() if beta is None else beta, u, dtype)
+def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
+    """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
+    problem, gram = field.problem, field.gram
     q = _block_size(problem.n_variables, gram.budget)
     value = abs(float(field.beta @ (problem.p - 0.5 * (field.u[problem.row] + problem.d * field.beta))))
     steps, idle = 0, 0
@@ -86,9 +74,10 @@ def decompose(
         if reason in ("max_steps", "stalled"):
             after = climb_face(problem, J, K, h - K @ (after - before) - d * (after - before), after)
         delta = after - before
-        gain = float(delta @ h - 0.5 * (delta @ (K @ delta) + d @ delta**2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gain = float(delta @ h - 0.5 * (delta @ (K @ delta) + (d * delta) @ delta))
         value += max(gain, 0.0)
-        idle = idle + 1 if gain <= np.finfo(float).eps * value else 0
+        idle = 0 if gain > np.finfo(float).eps * value else idle + 1
         field.move(J, after)
         if shrinking and len(J) < problem.n_variables:
             field.shrink()
