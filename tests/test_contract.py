@@ -127,9 +127,7 @@ def test_every_fit_says_how_it_ended(two):
     assert (np.asarray(model.n_iter_) > 0).all()
     assert 0 <= certificate.gap <= 1e-5 * len(y)
     assert 0 <= certificate.violation <= 1e-5
-    assert certificate.primal - certificate.dual == pytest.approx(
-        certificate.gap, abs=1e-9 * certificate.primal
-    )
+    assert certificate.primal - certificate.dual == pytest.approx(certificate.gap, abs=1e-9 * certificate.primal)
     assert certificate.proves == "optimality"
     assert certificate.parts == ()
     assert set(certificate.kkt) == {
@@ -480,9 +478,7 @@ def test_precomputed_kernels_are_sliced_by_cross_validation(three):
     folds = KFold(5, shuffle=True, random_state=0)
     given = cross_val_score(SVC(kernel="precomputed"), kernel(X), y, cv=folds)
     np.testing.assert_array_equal(given, cross_val_score(SVC(kernel=kernel), X, y, cv=folds))
-    f_given = cross_val_predict(
-        SVC(kernel="precomputed", tol=1e-7), kernel(X), y, cv=folds, method="decision_function"
-    )
+    f_given = cross_val_predict(SVC(kernel="precomputed", tol=1e-7), kernel(X), y, cv=folds, method="decision_function")
     f = cross_val_predict(SVC(kernel=kernel, tol=1e-7), X, y, cv=folds, method="decision_function")
     np.testing.assert_allclose(f_given, f, atol=1e-4)
     search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 1.0]}, cv=folds).fit(kernel(X), y)
@@ -491,15 +487,11 @@ def test_precomputed_kernels_are_sliced_by_cross_validation(three):
 
 def test_grid_search_over_a_kernel_object(three):
     X, y = three
-    search = GridSearchCV(
-        SVC(kernel=Gaussian(gamma=1.0)), {"kernel__gamma": [1e-4, 0.3], "C": [1.0]}, cv=5
-    ).fit(X, y)
+    search = GridSearchCV(SVC(kernel=Gaussian(gamma=1.0)), {"kernel__gamma": [1e-4, 0.3], "C": [1.0]}, cv=5).fit(X, y)
     assert search.best_params_ == {"kernel__gamma": 0.3, "C": 1.0}
     assert search.best_estimator_.kernel_.gamma == 0.3
     by_name = GridSearchCV(SVC(), {"gamma": [1e-4, 0.3], "C": [1.0]}, cv=5).fit(X, y)
-    np.testing.assert_array_equal(
-        search.cv_results_["mean_test_score"], by_name.cv_results_["mean_test_score"]
-    )
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], by_name.cv_results_["mean_test_score"])
 
 
 def test_pipeline_and_composite_kernel(three):
@@ -530,9 +522,7 @@ def test_data_frames(three, frame):
     with pytest.warns(UserWarning, match="feature names"):
         np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
     labels = (
-        pd.Series(np.array(["a", "b", "c"])[y])
-        if frame is pd.DataFrame
-        else pl.Series(np.array(["a", "b", "c"])[y])
+        pd.Series(np.array(["a", "b", "c"])[y]) if frame is pd.DataFrame else pl.Series(np.array(["a", "b", "c"])[y])
     )
     assert SVC().fit(table, labels).predict(table).tolist() == [["a", "b", "c"][k] for k in plain.predict(X)]
 

@@ -228,9 +228,7 @@ def test_an_unbounded_direction_ends(bias):
     q = 5
     group = np.zeros(q, np.int32) if bias else np.full(q, -1, np.int32)
     box = np.full(q, INF)
-    _, _, _, reason = solve(
-        np.arange(q) + 1.0, np.zeros((q, q)), -box, box, np.zeros(q), group, np.zeros(q), 1e-3
-    )
+    _, _, _, reason = solve(np.arange(q) + 1.0, np.zeros((q, q)), -box, box, np.zeros(q), group, np.zeros(q), 1e-3)
     assert reason == "unbounded"
 
 

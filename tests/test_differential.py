@@ -339,8 +339,7 @@ def test_every_pair_of_classes_reaches_its_own_optimum(options):
         rows = np.flatnonzero((y == i) | (y == j))
         problem = c_svc(np.where(y[rows] == i, 1.0, -1.0), options["C"])
         values = [
-            dual_value(problem, K[np.ix_(rows, rows)], pair_beta(model, y, i, j)[rows])
-            for model in (mine, other)
+            dual_value(problem, K[np.ix_(rows, rows)], pair_beta(model, y, i, j)[rows]) for model in (mine, other)
         ]
         assert values[0] >= values[1] - 1e-6 * abs(values[1]), (i, j)
         assert part.dual == pytest.approx(values[0], rel=1e-9)
@@ -371,9 +370,7 @@ def test_break_ties_chooses_by_confidence():
     tied = mercer.SVC(**options, tol=1e-9, break_ties=True).fit(X, y)
     np.testing.assert_array_equal(tied.predict(grid), tied.decision_function(grid).argmax(axis=1))
     np.testing.assert_array_equal(mine.predict(grid), other.predict(grid))
-    assert (mine.predict(grid) != tied.predict(grid)).any(), (
-        "the grid holds no tie, so this test shows nothing"
-    )
+    assert (mine.predict(grid) != tied.predict(grid)).any(), "the grid holds no tie, so this test shows nothing"
 
 
 def test_break_ties_needs_ovr():
@@ -393,9 +390,7 @@ def test_class_weights(class_weight):
 def test_sample_weights_and_class_weights_multiply():
     X, y = iris()
     weight = np.random.default_rng(0).uniform(0.1, 4.0, len(y))
-    mine, other = both(
-        {"C": 0.5, "gamma": 0.5, "class_weight": {0: 2.0, 1: 1.0, 2: 0.5}}, X, y, sample_weight=weight
-    )
+    mine, other = both({"C": 0.5, "gamma": 0.5, "class_weight": {0: 2.0, 1: 1.0, 2: 0.5}}, X, y, sample_weight=weight)
     assert_same_model(mine, other, X)
 
 

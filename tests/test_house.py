@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.qp import by_clarabel
 
 import mercer
 import mercer.estimators
 from mercer import _core, kernels
+from reference.qp import by_clarabel
 
 SOURCE = Path(mercer.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -71,7 +71,11 @@ def test_imports_go_one_way(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["certify", "decompose", "working_set", "solve_certified"])
 def test_each_idea_is_defined_once(name: str) -> None:
-    places = [p for p in FILES if any(isinstance(n, ast.FunctionDef) and n.name == name for n in ast.walk(ast.parse(p.read_text())))]
+    places = [
+        p
+        for p in FILES
+        if any(isinstance(n, ast.FunctionDef) and n.name == name for n in ast.walk(ast.parse(p.read_text())))
+    ]
     assert len(places) == 1, f"{name} is defined in {places}"
 
 
@@ -87,7 +91,9 @@ def test_no_kernel_is_named_outside_its_room() -> None:
         if room(path) == "kernels":
             continue
         used = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
-        imported = {a.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom) for a in n.names}
+        imported = {
+            a.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom) for a in n.names
+        }
         assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
 
 
@@ -115,7 +121,7 @@ def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.Mon
     assert max(map(len, depths)) <= 4, max(depths, key=len)
 
 
-# --- the matrix: every estimator × kernel kind × data kind ---------------------------------------------------------------
+# --- the matrix: every estimator × kernel kind × data kind ----------------------------------------------------------
 
 ESTIMATORS = [getattr(mercer.estimators, name) for name in mercer.estimators.__all__]
 

@@ -92,9 +92,7 @@ def assert_prompt(n, moments, dtype="float64"):
     assert [end for end, _, _ in ends] == ["interrupted"] * len(moments), (
         "a fit was over before the signal: make it harder"
     )
-    late = {
-        moment: round(delay, 3) for moment, (_, delay, _) in zip(moments, ends, strict=True) if delay > LIMIT
-    }
+    late = {moment: round(delay, 3) for moment, (_, delay, _) in zip(moments, ends, strict=True) if delay > LIMIT}
     assert not late, f"n={n}: seconds from signal to exception, by moment of the signal: {late}"
     assert all(same for _, _, same in ends), "a failed refit left its mark on the estimator"
     assert last[0] == "works", last

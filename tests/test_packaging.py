@@ -44,9 +44,7 @@ def test_floors():
 
 
 def test_constraints_pin_everything_our_checks_install():
-    pinned = dict(
-        line.split("==") for line in read("constraints.txt").splitlines() if line and line[0] != "#"
-    )
+    pinned = dict(line.split("==") for line in read("constraints.txt").splitlines() if line and line[0] != "#")
     extras = PROJECT["optional-dependencies"]
     wanted = PROJECT["dependencies"] + extras["test"] + extras["lint"] + PYPROJECT["build-system"]["requires"]
     assert {package(requirement) for requirement in wanted} <= {package(name) for name in pinned}
@@ -90,8 +88,6 @@ def test_show_versions(capsys):
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(EXTRAS, "no_such_module", "plot")
-    with pytest.raises(
-        MissingExtraError, match=r"a picture needs no_such_module.*pip install 'mercer\[plot\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"a picture needs no_such_module.*pip install 'mercer\[plot\]'"):
         require("no_such_module.pyplot", "a picture")
     assert issubclass(MissingExtraError, ImportError)

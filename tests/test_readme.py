@@ -13,9 +13,7 @@ from mercer.cli.main import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(mercer.__path__, "mercer.")
-    if not module.name.endswith("_core")
+    module.name for module in pkgutil.walk_packages(mercer.__path__, "mercer.") if not module.name.endswith("_core")
 ]
 
 
@@ -25,9 +23,7 @@ def blocks(language):
 
 def marked(name):
     """The fenced block after the comment ``<!-- NAME -->``."""
-    return re.search(
-        rf"^<!-- {re.escape(name)} -->\n```\w*\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
-    )[1]
+    return re.search(rf"^<!-- {re.escape(name)} -->\n```\w*\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)[1]
 
 
 def skeleton(text):
@@ -54,8 +50,7 @@ def test_the_report_is_the_one_the_readme_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train"]) == 0
     shown, printed = (
-        text.split("the held-out rows by")[0]
-        for text in (marked("output of mercer train"), capsys.readouterr().out)
+        text.split("the held-out rows by")[0] for text in (marked("output of mercer train"), capsys.readouterr().out)
     )
     assert skeleton(printed) == skeleton(shown)
     exact = r"(accuracy|classes|split|kernel) .*"

@@ -50,9 +50,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(
-    [SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()), SVC(kernel=Laplacian(gamma=0.1), C=10.0)]
-)
+@parametrize_with_checks([SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()), SVC(kernel=Laplacian(gamma=0.1), C=10.0)])
 def test_scikit_learns_checks_with_kernel_objects(estimator, check):
     check(estimator)
 

@@ -2,8 +2,10 @@
 
 from mercer.certificate import Certificate
 from mercer.estimators import SVC
+from mercer.files import load, save
 from mercer.kernels import check_kernel
+from mercer.versions import show_versions
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "Certificate", "check_kernel"]
+__all__ = ["SVC", "Certificate", "check_kernel", "load", "save", "show_versions"]

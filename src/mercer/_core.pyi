@@ -36,9 +36,7 @@ def smo(
     tol: float,
     max_steps: int,
     max_seconds: float,
-) -> tuple[
-    int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]
-]:
+) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
     """Maximise p'b − ½b'(K + diag d)b over the box, group sums kept; beta is changed in place.
 
     h = p − Kb − d∘b is the gradient at beta on entry and is not modified. K is float32 or float64 with

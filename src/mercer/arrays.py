@@ -23,6 +23,11 @@ def take(X: Any, rows: Indices) -> Any:
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
 
 
+def sums_by(index: Any, values: Floats, n: int) -> Floats:
+    """The values summed over equal indices, for each index from 0 to n − 1."""
+    return np.bincount(index, weights=values, minlength=n).astype(np.float64, copy=False)
+
+
 def freeze(array: Any) -> Any:
     """Make an array, or the parts of a CSR matrix, read-only."""
     parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)

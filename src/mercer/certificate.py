@@ -7,8 +7,8 @@ With f = u[row] + b_group, r = p − f:
     dual   = p'β − ½β'(K + diag d)β
     gap    = primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)],  every term ≥ 0
 
-For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β is from
-the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
+For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
+is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from mercer.arrays import Floats, Indices
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
-# What a float32 pass errs by, per unit of ‖β‖₂ (measured on ten data sets: benchmarks/compare_svc.py), and how many rows of
-# it are checked in float64, those that decide the violation among them.
+# What a float32 pass errs by, per unit of ‖β‖₂ (measured on ten data sets: benchmarks/compare_svc.py), and how many
+# rows of it are checked in float64, those that decide the violation among them.
 _FLOAT32_ERROR = 1e-7
 _SPOT_CHECKS = 512
 
@@ -114,7 +114,8 @@ class Certificate:
 def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
     """The certificate of β, and the freshly computed u = Kβ that it rests on.
 
-    Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters most.
+    Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters
+    most.
     """
     coefficients = problem.row_coefficients(beta, gram.n)
     u, precision = _fresh(problem, gram, beta, coefficients, tol)
@@ -148,9 +149,7 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 
-def _fresh(
-    problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float
-) -> tuple[Floats, str]:
+def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
     """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
     noise = _FLOAT32_ERROR * float(np.linalg.norm(coefficients))
     if gram.n <= _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
@@ -184,8 +183,8 @@ def _kkt(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, floa
     """Each optimality condition by name with its largest residual.
 
     `residual` = h − b wants β to grow where positive, to shrink where negative. A wish that moves β away from zero is
-    an unpaid error of the sample (primal feasibility with the slack its multiplier allows); one that moves it towards zero is
-    a multiplier without a tight constraint (complementary slackness).
+    an unpaid error of the sample (primal feasibility with the slack its multiplier allows); one that moves it
+    towards zero is a multiplier without a tight constraint (complementary slackness).
     """
     up, low = problem.movable(beta)
     grow = np.where(up, np.maximum(residual, 0.0), 0.0)

@@ -24,7 +24,8 @@ _BLOCK_BYTES = 16 << 20
 class Expansion:
     """Kernel, vectors, one column of coefficients and one b per output.
 
-    For a precomputed kernel there are no vectors: `columns` says which training samples' columns count, out of `n_columns`.
+    For a precomputed kernel there are no vectors: `columns` says which training samples' columns count, out of
+    `n_columns`.
     """
 
     kernel: Kernel
@@ -55,9 +56,11 @@ class Expansion:
 
     def _values(self, X: Any, n_threads: int) -> Floats:
         if self.columns is not None:
-            return np.asarray(X[:, self.columns], dtype=np.float64) @ self.coefficients
-        vectors = self._samples(X.dtype, n_threads) if self._lowering is not None else None
-        others = None if vectors is None else self._lowering.prepare(X, X.dtype, n_threads)
+            return np.asarray(np.asarray(X[:, self.columns], dtype=np.float64) @ self.coefficients)
+        vectors = others = None
+        if self._lowering is not None:
+            vectors = self._samples(X.dtype, n_threads)
+            others = self._lowering.prepare(X, X.dtype, n_threads)
         if vectors is not None and others is not None:
             rows, columns = np.arange(self.coefficients.shape[0]), others.columns(np.arange(X.shape[0]))
             if len(self.b) == 1:

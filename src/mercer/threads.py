@@ -37,9 +37,7 @@ def _environment_limit() -> int | None:
     own = os.environ.get("MERCER_NUM_THREADS")
     if own:
         if not own.strip().isdecimal() or int(own) < 1:
-            raise ValueError(
-                f"MERCER_NUM_THREADS={own!r} is not a positive whole number; correct it or unset it."
-            )
+            raise ValueError(f"MERCER_NUM_THREADS={own!r} is not a positive whole number; correct it or unset it.")
         return int(own)
     # OpenMP allows a list, one entry per nesting level; its runtimes ignore what they cannot read: so do we.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -52,9 +50,7 @@ class _CoreController(threadpoolctl.LibController):  # type: ignore[misc]
     user_api = "blas"
     internal_api = "mercer"
     filename_prefixes = ("_core",)
-    check_symbols = (
-        "mercer_get_num_threads",
-    )  # others have a _core too; for them the methods below are never called
+    check_symbols = ("mercer_get_num_threads",)  # others have a _core too; for them the methods below are never called
 
     def get_num_threads(self) -> int | None:
         get = getattr(self.dynlib, "mercer_get_num_threads", None)

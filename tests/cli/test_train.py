@@ -52,10 +52,7 @@ def test_the_report(folder, capsys):
         r"dual value\s+\d+\.\d+",
         r"gap\s+\d\.\d+e-\d+",
         r"violation\s+\d\.\d+e-\d+\s+tol = 0.001: converged",
-        *(
-            f"e[-+]\\d+ +{name}"
-            for name in ("primal feasibility", "dual feasibility: box", "complementary slackness")
-        ),
+        *(f"e[-+]\\d+ +{name}" for name in ("primal feasibility", "dual feasibility: box", "complementary slackness")),
         r"time\s+load .* s · fit .* s · test .* s · save .* s",
         r"saved\s+model.mercer \(\d+\.\d kB\)",
         "● benign, ○ malignant",
@@ -67,9 +64,7 @@ def test_the_report(folder, capsys):
 
 @pytest.mark.parametrize("data", TITLES)
 def test_the_saved_model_has_the_reported_accuracy_on_raw_rows(data, capsys):
-    assert (
-        main(["train", "--data", data, "--json", "--test-size", "0.3", "--seed", "7", "-o", "m.mercer"]) == 0
-    )
+    assert main(["train", "--data", data, "--json", "--test-size", "0.3", "--seed", "7", "-o", "m.mercer"]) == 0
     report = strict(capsys.readouterr().out)
     table = embedded(data)
     model = mercer.load("m.mercer")
@@ -78,9 +73,7 @@ def test_the_saved_model_has_the_reported_accuracy_on_raw_rows(data, capsys):
     assert model.score(table.X, table.y) == pytest.approx(overall)
     assert report["accuracy"]["test"] > 0.9
     assert (
-        sum(report["data"]["rows"].values())
-        == len(table.y)
-        == sum(report["split"][part] for part in ("train", "test"))
+        sum(report["data"]["rows"].values()) == len(table.y) == sum(report["split"][part] for part in ("train", "test"))
     )
     assert report["converged"] is True
     assert report["certificate"]["gap"] >= 0
@@ -207,9 +200,7 @@ def test_the_installed_command():
 @pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX")
 def test_a_reader_that_leaves():
     code = "import sys; from mercer.cli.main import main; sys.exit(main(['train']))"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1

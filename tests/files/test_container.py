@@ -46,11 +46,7 @@ def forged(header, payload=b"", version=VERSION, magic=MAGIC, length=None):
     """A file with a correct header checksum around whatever header is given."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     digest = hashlib.sha256(text).digest()
-    return (
-        struct.pack("<8sIQ32s", magic, version, len(text) if length is None else length, digest)
-        + text
-        + payload
-    )
+    return struct.pack("<8sIQ32s", magic, version, len(text) if length is None else length, digest) + text + payload
 
 
 def entry(**changes):

@@ -44,9 +44,7 @@ MODELS = {
     "precomputed": lambda: (SVC(kernel="precomputed").fit(K, y), K),
     "strings": lambda: (SVC(kernel=strings_kernel()).fit(WORDS, WORD_LABELS), ["abca", "dd", "ab"]),
     "sum and product": lambda: (
-        SVC(kernel=2.0 * kernels.Gaussian(gamma=0.3) + kernels.Linear() * kernels.Polynomial(degree=2)).fit(
-            X, y
-        ),
+        SVC(kernel=2.0 * kernels.Gaussian(gamma=0.3) + kernels.Linear() * kernels.Polynomial(degree=2)).fit(X, y),
         X,
     ),
     "normalised power": lambda: (SVC(kernel=(kernels.Polynomial(degree=2) ** 2).normalised()).fit(X, y), X),
@@ -81,9 +79,7 @@ def small(tmp_path_factory):
 
 
 def public_state(model):
-    return {
-        name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")
-    }
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
 
 def assert_same(a, b):
@@ -243,9 +239,7 @@ def test_a_header_somebody_wrote_never_crashes(path, small):
         if not at:
             continue
         for value in HOSTILE_VALUES:
-            path.write_bytes(
-                forge(content, lambda h, at=at, value=value: put(h["content"], at, copy.deepcopy(value)))
-            )
+            path.write_bytes(forge(content, lambda h, at=at, value=value: put(h["content"], at, copy.deepcopy(value))))
             try:
                 model = mercer.load(path)
             except ModelFormatError:
@@ -305,9 +299,7 @@ def test_errors_name_the_file_and_the_writer(path, small):
         header["content"]["model"]["class"] = "Oracle"
 
     path.write_bytes(forge(content, change))
-    with pytest.raises(
-        ModelFormatError, match=r"model\.mercer', written by mercer '9\.9', read by .*'Oracle' is not"
-    ):
+    with pytest.raises(ModelFormatError, match=r"model\.mercer', written by mercer '9\.9', read by .*'Oracle' is not"):
         mercer.load(path)
 
 

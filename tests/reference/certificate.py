@@ -60,9 +60,7 @@ def biases(problem, h, beta):
     b = []
     for g in range(len(problem.totals)):
         free = [
-            h[i]
-            for i in range(len(beta))
-            if problem.group[i] == g and problem.lower[i] < beta[i] < problem.upper[i]
+            h[i] for i in range(len(beta)) if problem.group[i] == g and problem.lower[i] < beta[i] < problem.upper[i]
         ]
         up, down = admissible(problem, h, beta, g)
         if free:
@@ -162,8 +160,7 @@ def dual_value(problem, K, beta):
     beta = np.asarray(beta, dtype=np.float64)
     u, _ = field(problem, K, beta)
     return math.fsum(
-        beta[i] * (problem.p[i] - u[problem.row[i]] / 2 - problem.d[i] * beta[i] / 2)
-        for i in range(len(beta))
+        beta[i] * (problem.p[i] - u[problem.row[i]] / 2 - problem.d[i] * beta[i] / 2) for i in range(len(beta))
     )
 
 

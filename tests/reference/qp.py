@@ -63,9 +63,7 @@ def by_clarabel(problem, K):
     options.max_threads = 1
     options.max_iter = 500
     options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-    found = clarabel.DefaultSolver(
-        sparse.triu(P, format="csc"), -q, constraints, bounds, cones, options
-    ).solve()
+    found = clarabel.DefaultSolver(sparse.triu(P, format="csc"), -q, constraints, bounds, cones, options).solve()
     if found.status != clarabel.SolverStatus.Solved:
         raise Unsolved(f"clarabel: {found.status}")
     return _finish(problem, K, np.array(found.x), unit)

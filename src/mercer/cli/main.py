@@ -43,9 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mercer", description="Kernel machines that are exact, fast and certified."
-    )
+    parser = argparse.ArgumentParser(prog="mercer", description="Kernel machines that are exact, fast and certified.")
     parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:

@@ -88,9 +88,7 @@ class TrainingReport:
             "split": {"train": self.n_train, "test": self.n_test, "seed": self.seed},
             "standardised": True,
             "kernel": str(machine.kernel_),
-            "parameters": {
-                name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")
-            },
+            "parameters": {name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")},
             "accuracy": {"test": self.accuracy, "train": self.train_accuracy},
             "support_vectors": {"free": self.free, "bounded": self.bounded},
             "margin": {"width": self.margin.width, "classes": list(self.margin.pair)},
@@ -146,9 +144,7 @@ class TrainingReport:
     def _margin_line(self) -> str:
         line = f"1/‖w‖ = {self.margin.width:.4g}"
         return (
-            line
-            if len(self.machine.classes_) == 2
-            else f"{line}, the narrowest: {' against '.join(self.margin.pair)}"
+            line if len(self.machine.classes_) == 2 else f"{line}, the narrowest: {' against '.join(self.margin.pair)}"
         )
 
     def _certificate_lines(self) -> list[tuple[str, str]]:

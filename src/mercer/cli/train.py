@@ -37,9 +37,7 @@ def register(commands: Subparsers) -> None:
     )
     data = parser.add_argument_group("data")
     data.add_argument("--data", choices=TITLES, default="breast_cancer", help="embedded data set")
-    data.add_argument(
-        "--test-size", type=_share, default=0.25, metavar="SHARE", help="share of the rows held out"
-    )
+    data.add_argument("--test-size", type=_share, default=0.25, metavar="SHARE", help="share of the rows held out")
     data.add_argument("--seed", type=int, default=0, help="of the random split")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--C", type=float, default=1.0, help="price of an error")
@@ -49,9 +47,7 @@ def register(commands: Subparsers) -> None:
     machine.add_argument("--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid")
     machine.add_argument("--tol", type=float, default=1e-3, help="largest violation of optimality to stop at")
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "-o", "--output", type=Path, default=Path("model.mercer"), metavar="FILE", help="model file"
-    )
+    output.add_argument("-o", "--output", type=Path, default=Path("model.mercer"), metavar="FILE", help="model file")
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors")
@@ -71,9 +67,7 @@ def run(args: argparse.Namespace) -> None:
         data.X, data.y, test_size=args.test_size, stratify=data.y, random_state=args.seed
     )
     clock.lap("load")
-    machine = SVC(
-        C=args.C, kernel=args.kernel, gamma=args.gamma, degree=args.degree, coef0=args.coef0, tol=args.tol
-    )
+    machine = SVC(C=args.C, kernel=args.kernel, gamma=args.gamma, degree=args.degree, coef0=args.coef0, tol=args.tol)
     model = Pipeline([("standardise", StandardScaler()), ("machine", machine)])
     model.fit(X_train, y_train)
     clock.lap("fit")
@@ -82,9 +76,7 @@ def run(args: argparse.Namespace) -> None:
     save(model, args.output)
     clock.lap("save")
     if args.json:
-        print(
-            json.dumps(report.to_dict() | {"seconds": clock.laps, "model_file": str(args.output)}, indent=2)
-        )
+        print(json.dumps(report.to_dict() | {"seconds": clock.laps, "model_file": str(args.output)}, indent=2))
     elif not args.quiet:
         print(_printable(report.text(clock.laps, args.output)))
 

@@ -1,7 +1,8 @@
-"""The one fit and predict pipeline of every kernel machine: samples in, dual problems solved and certified, expansion out.
+"""The one fit and predict pipeline of every kernel machine: samples in, dual problems solved and certified,
+expansion out.
 
-`fit` works on a copy of the estimator and hands over everything it learnt at its end, so a fit that fails or is interrupted
-leaves the estimator as it was.
+`fit` works on a copy of the estimator and hands over everything it learnt at its end, so a fit that fails or is
+interrupted leaves the estimator as it was.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from mercer.threads import effective_n_threads
 _MAX_STEPS = 100_000_000
 
 _INDEFINITE = (
-    "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a stationary point, not a "
+    "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a "
+    "stationary point, not a "
     "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
 )
 
@@ -93,7 +95,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on samples X with targets y.
 
@@ -115,7 +117,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         trained._train(X, y, sample_weight, watched_by=self)
         for name in _fitted(self):
             delattr(self, name)
-        vars(self).update(vars(trained))
+        self.__dict__.update(vars(trained))
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
@@ -165,7 +167,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X = self._samples(X, expansion.kernel, reset=False)
         if expansion.columns is not None and X.shape[1] != expansion.n_columns:
             raise ValueError(
-                f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples and all "
+                f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
+                f"and all "
                 f"{expansion.n_columns} training samples"
             )
         return expansion(X, effective_n_threads(self.n_jobs))
@@ -237,7 +240,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         certificate = self.certificate_
         text = (
             f"{type(self).__name__} stopped before tol={self.tol:g} ({self.stop_reason_}): violation "
-            f"{certificate.violation:.3g}, gap {certificate.gap:.3g}, {certificate.relative_gap:.1e} of the dual value. "
+            f"{certificate.violation:.3g}, gap {certificate.gap:.3g}, {certificate.relative_gap:.1e} of the "
+            f"dual value. "
         )
         if self.stop_reason_ == "rounding floor":
             return text + "float64 cannot resolve less here; raise tol, lower C or scale the features"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, is_sparse, take
+from mercer.arrays import Flags, Floats, Indices, is_sparse, sums_by, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     first = rows[order[fresh]]
     member = np.empty(len(rows), dtype=np.intp)
     member[order] = group
-    total = np.bincount(member, weights=weight[rows], minlength=len(first))
+    total = sums_by(member, weight[rows], len(first))
     return Merged(_part(X, first), y[first], total, rows, member, weight[rows])
 
 
@@ -78,7 +78,7 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
 
 def _equal(X: Any, left: Indices, right: Indices) -> Flags:
     if is_sparse(X):
-        return np.asarray((X[left] != X[right]).sum(axis=1)).ravel() == 0
+        return np.asarray(np.asarray((X[left] != X[right]).sum(axis=1)).ravel() == 0)
     return np.asarray((X[left] == X[right]).all(axis=1))
 
 
@@ -92,5 +92,5 @@ def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) ->
     return order
 
 
-def _dense_row(X: Any, row: int) -> Floats:
+def _dense_row(X: Any, row: Any) -> Floats:
     return np.asarray(X[[row]].toarray() if is_sparse(X) else X[row], dtype=np.float64).ravel() + 0.0

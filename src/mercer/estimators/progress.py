@@ -16,8 +16,11 @@ except ImportError:
     class CallbackSupport:  # type: ignore[no-redef]  # stands in for the mixin of newer versions
         """No callbacks in this scikit-learn."""
 
-    def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
+    def with_callbacks(method: Any) -> Any:
         return method
+
+
+__all__ = ["CallbackSupport", "Progress", "with_callbacks"]
 
 
 class Progress:
@@ -28,8 +31,9 @@ class Progress:
         self._verbose = verbose
         self._n_tasks = n_tasks
         self._begun = self._printed = time.monotonic()
-        self._task = self._step = None
-        self._root = None
+        self._root: Any = None
+        self._task: Any = None
+        self._step: Any = None
         if getattr(estimator, "_skl_callbacks", None):
             self._root = estimator._init_callback_context(max_subtasks=n_tasks)
             self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)

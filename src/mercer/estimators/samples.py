@@ -36,7 +36,9 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
         column = _column_that_is_no_number(X)
         if column is None:
             raise
-        raise ValueError(f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out") from error
+        raise ValueError(
+            f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
+        ) from error
     _check_finite(checked)
     return _canonical_csr(checked) if is_sparse(checked) else checked
 
@@ -66,7 +68,9 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}")
+        raise ValueError(
+            f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}"
+        )
     return classes, codes
 
 
@@ -78,7 +82,9 @@ def weights(sample_weight: Any, n: int) -> Floats:
         sample_weight = np.full(n, sample_weight)
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim != 1 or len(weight) != n:
-        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} samples: it must be 1-D with shape ({n},)")
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, but X has {n} samples: it must be 1-D with shape ({n},)"
+        )
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
     if len(bad):
         raise ValueError(
@@ -111,7 +117,8 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
     for k, label in enumerate(classes.tolist()):
         if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
             raise ValueError(
-                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier needs every "
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier "
+                f"needs every "
                 "class; give it weight or leave its samples out"
             )
     return factor
@@ -127,7 +134,8 @@ def gram_matrix(K: Any) -> Any:
     size = float(np.abs(K).max())
     if asymmetry > 1e-8 * size:
         raise ValueError(
-            f"the precomputed kernel matrix is not symmetric: entries differ from their mirror by up to {asymmetry:.3g}. "
+            f"the precomputed kernel matrix is not symmetric: entries differ from their mirror by up to "
+            f"{asymmetry:.3g}. "
             "If the difference is noise, give (K + K.T) / 2"
         )
     return K
@@ -175,14 +183,15 @@ def _check_indices(X: Any) -> None:
     ends, stored = X.indptr, len(X.indices)
     if len(ends) != rows + 1 or ends[0] != 0 or ends[-1] > stored or (np.diff(ends) < 0).any():
         raise ValueError(
-            f"X is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to at most {stored} in {rows + 1} entries"
+            f"X is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to at most {stored} "
+            f"in {rows + 1} entries"
         )
     used = X.indices[: ends[-1]]
     for wrong in (used.min(initial=0), used.max(initial=0)):
         if not 0 <= wrong < max(columns, 1):
             raise ValueError(
-                f"X is a damaged {X.format.upper()} matrix: it holds the index {wrong}, but only 0 to {columns - 1} exist "
-                f"(X has shape {X.shape})"
+                f"X is a damaged {X.format.upper()} matrix: it holds the index {wrong}, but its shape is "
+                f"{X.shape} and only 0 to {columns - 1} exist"
             )
 
 

@@ -33,17 +33,18 @@ class _Classes:
 class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """C-support vector classification, exact and certified.
 
-    Minimises ½‖w‖² + Σ C_i ξ_i subject to y_i f(x_i) ≥ 1 − ξ_i, ξ_i ≥ 0, with f(x) = ⟨w, φ(x)⟩ + b, through its dual. A drop-in
-    for scikit-learn's SVC: every parameter and attribute of that class is here with the same meaning. For f(x) = 0 the second
-    class is predicted, as LIBSVM does.
+    Minimises ½‖w‖² + Σ C_i ξ_i subject to y_i f(x_i) ≥ 1 − ξ_i, ξ_i ≥ 0, with f(x) = ⟨w, φ(x)⟩ + b, through its
+    dual. A drop-in
+    for scikit-learn's SVC: every parameter and attribute of that class is here with the same meaning. For f(x) = 0
+    the second class is predicted, as LIBSVM does.
 
     Parameters
     ----------
     C : float, default=1.0
         Price of slack. A sample's own C_i is C times its weight times its class's weight.
     kernel : str, Kernel or callable, default="rbf"
-        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be composed
-        with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
+        composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
     degree, gamma, coef0
         Parameters of the named kernels; a kernel object has its own.
     shrinking : bool, default=True
@@ -79,8 +80,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
     kernel_ : Kernel
         The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_, fit_status_,
-    shape_fit_, n_features_in_, feature_names_in_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
+    fit_status_, shape_fit_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Examples
@@ -150,7 +151,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
     def _target(self, y: Any) -> tuple[Indices, _Classes]:
         self._check_parameters()
         labels, codes = samples.labels(y)
-        # One pair is oriented so that f > 0 means the second class, several so that it means the first (as scikit-learn).
+        # One pair is oriented so that f > 0 means the second class, several so that it means the first (as
+        # scikit-learn).
         pairs = [(1, 0)] if len(labels) == 2 else list(combinations(range(len(labels)), 2))
         return codes, _Classes(labels, pairs, np.ones(len(labels)))
 
@@ -183,7 +185,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
             n_columns=len(X) if precomputed else 0,
         )
 
-        # From here on in the caller's rows: copies share their merged sample's coefficient, classes come one after another.
+        # From here on in the caller's rows: copies share their merged sample's coefficient, classes come one after
+        # another.
         C = positive("C", self.C) * target.factor[merged.y]
         own = _split(table, merged, C)
         codes = merged.y[merged.member]
@@ -197,7 +200,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
 
     def _check_parameters(self) -> None:
-        if self.C == np.inf:
+        if np.inf == self.C:
             raise ValueError("C=inf, the hard margin, is not available yet; use a large finite C, for example 1e6")
         positive("C", self.C)
         if self.probability not in (False, "deprecated"):
@@ -218,12 +221,12 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
         values = self._decision(X)
         if len(self.classes_) == 2:
-            return values[:, 0]
+            return np.asarray(values[:, 0])
         if self.decision_function_shape == "ovo":
             return values
         votes, confidence = self._votes(values)
         # The confidence only orders classes of equal votes: it is squeezed into less than half a vote.
-        return votes + confidence / (3 * (np.abs(confidence) + 1))
+        return np.asarray(votes + confidence / (3 * (np.abs(confidence) + 1)))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie."""

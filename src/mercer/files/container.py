@@ -30,9 +30,7 @@ from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 
 VERSION: Final = 1
-MAGIC: Final = (
-    b"\x89MERCER\n"  # the high bit and the newline show transfers that are not 8-bit clean, as in PNG
-)
+MAGIC: Final = b"\x89MERCER\n"  # the high bit and the newline show transfers that are not 8-bit clean, as in PNG
 ALIGNMENT: Final = 64
 DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 _PREAMBLE: Final = struct.Struct("<8sIQ32s")
@@ -54,9 +52,7 @@ class _Entry:
     sha256: str
 
 
-def write_container(
-    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> None:
+def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically."""
     entries: list[dict[str, Any]] = []
     buffers: list[memoryview] = []
@@ -68,9 +64,7 @@ def write_container(
         flat = np.asarray(array, dtype=dtype).ravel(order="K" if order == "F" else "C")
         buffer = flat.view(np.uint8).data
         digest = hashlib.sha256(buffer).hexdigest()
-        entries.append(
-            {"name": name, "dtype": dtype.str, "shape": list(array.shape), "order": order, "sha256": digest}
-        )
+        entries.append({"name": name, "dtype": dtype.str, "shape": list(array.shape), "order": order, "sha256": digest})
         buffers.append(buffer)
     text = _lay_out(header, entries, [len(buffer) for buffer in buffers])
     with replacing(path) as file:
@@ -141,15 +135,11 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
     if preamble[: len(MAGIC)] != MAGIC[: len(preamble)] or not preamble:
         raise ModelFormatError(f"{where} is not a mercer model file: it does not begin with {MAGIC!r}")
     if len(preamble) < _PREAMBLE.size:
-        raise ModelFormatError(
-            f"{where} is truncated: {size} bytes are too few for the {_PREAMBLE.size} at its start"
-        )
+        raise ModelFormatError(f"{where} is truncated: {size} bytes are too few for the {_PREAMBLE.size} at its start")
     _, version, length, digest = _PREAMBLE.unpack(preamble)
     if version != VERSION:
         advice = "update mercer to read it" if version > VERSION else "it is damaged"
-        raise ModelFormatError(
-            f"{where} has format version {version}; this mercer reads version {VERSION}: {advice}"
-        )
+        raise ModelFormatError(f"{where} has format version {version}; this mercer reads version {VERSION}: {advice}")
     if length > size - _PREAMBLE.size:
         raise ModelFormatError(
             f"{where} is truncated or damaged: its header has {length} bytes from byte {_PREAMBLE.size}, "

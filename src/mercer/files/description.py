@@ -62,18 +62,14 @@ def _cannot_hold(value: object, where: str) -> TypeError:
 
 
 def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
-    if value.dtype.kind == "U" or (
-        value.dtype.kind == "O" and all(isinstance(item, str) for item in value.flat)
-    ):
+    if value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(item, str) for item in value.flat)):
         if value.ndim != 1:
             raise TypeError(
                 f"{where} is a {value.ndim}-dimensional array of strings; a .mercer file holds lists of them"
             )
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
     if value.dtype.newbyteorder("<").str not in DTYPES:
-        raise TypeError(
-            f"{where} is an array of dtype {value.dtype}, which a .mercer file cannot hold; use pickle"
-        )
+        raise TypeError(f"{where} is an array of dtype {value.dtype}, which a .mercer file cannot hold; use pickle")
     name = where
     while name in arrays:
         name += "'"
@@ -83,10 +79,7 @@ def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str
 
 def _describe_csr(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
     rows = value.tocsr()
-    parts = {
-        part: describe(getattr(rows, part), arrays, f"{where}.{part}")
-        for part in ("data", "indices", "indptr")
-    }
+    parts = {part: describe(getattr(rows, part), arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")}
     return {"$": "csr", "shape": list(rows.shape), "matrix": isinstance(value, sp.spmatrix), **parts}
 
 
@@ -110,9 +103,7 @@ def rebuild(description: Any, arrays: Mapping[str, Array], where: str) -> Any:
         raise ModelFormatError(f"{where}: {kind!r} is not a kind of value that this mercer knows")
     fields, read = _READERS[kind]
     if description.keys() != {"$", *fields}:
-        raise ModelFormatError(
-            f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(description)}"
-        )
+        raise ModelFormatError(f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(description)}")
     return read(description, arrays, where)
 
 
@@ -158,11 +149,7 @@ def _read_csr(description: dict[str, Any], arrays: Mapping[str, Array], where: s
         rebuild(description[part], arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")
     )
     shape = description["shape"]
-    if (
-        not isinstance(shape, list)
-        or len(shape) != 2
-        or not all(type(n) is int and 0 <= n < 2**62 for n in shape)
-    ):
+    if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
         raise ModelFormatError(f"{where}: {shape!r} is not the shape of a matrix")
     for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         wanted = "f" if part == "data" else "i"
@@ -170,15 +157,8 @@ def _read_csr(description: dict[str, Any], arrays: Mapping[str, Array], where: s
             raise ModelFormatError(
                 f"{where}.{part}: one-dimensional {'numbers' if wanted == 'f' else 'integers'} expected"
             )
-    if (
-        len(indptr) != shape[0] + 1
-        or indptr[0] != 0
-        or indptr[-1] != len(data)
-        or (indptr[1:] < indptr[:-1]).any()
-    ):
-        raise ModelFormatError(
-            f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row"
-        )
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
+        raise ModelFormatError(f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
     if len(indices) != len(data) or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
         raise ModelFormatError(f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
     build = sp.csr_matrix if description["matrix"] is True else sp.csr_array

@@ -114,8 +114,7 @@ _PIPELINES = "Pipelines of StandardScalers and then one estimator of mercer"
 def _can_be_saved(steps: list[tuple[str, Any]]) -> bool:
     *scalers, (_, last) = steps
     return (
-        all(type(step) is StandardScaler for _, step in scalers)
-        and _estimator_class(type(last).__name__) is not None
+        all(type(step) is StandardScaler for _, step in scalers) and _estimator_class(type(last).__name__) is not None
     )
 
 

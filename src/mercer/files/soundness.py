@@ -63,21 +63,18 @@ def _check_classes(model: Any, n_outputs: int) -> None:
     _expect(int(model.n_support_.sum()) == n, f"n_support_ must add up to the {n} entries of support_")
     _expect(_is_numbers(model.dual_coef_, 2), "dual_coef_ must be a matrix of finite numbers")
     _expect(model.dual_coef_.shape == (k - 1, n), f"dual_coef_ must be {k - 1} × {n}")
-    _expect(
-        _is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed"
-    )
+    _expect(_is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed")
 
 
 def _is_numbers(value: Any, ndim: int) -> bool:
-    data = value.data if sp.issparse(value) else value
+    is_sparse = bool(sp.issparse(value))
+    data = value.data if is_sparse else value
     whole = isinstance(data, np.ndarray) and data.dtype.kind == "f"
     return whole and value.ndim == ndim and bool(np.isfinite(data).all())
 
 
 def _is_indices(value: Any, end: Any) -> bool:
-    if not (
-        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and isinstance(end, int)
-    ):
+    if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and isinstance(end, int)):
         return False
     return bool(((value >= 0) & (value < end)).all())
 

@@ -1,7 +1,7 @@
 """The state of a solve: β, u = Kβ, the active set. In plain NumPy: the reference, and the path of generic kernels.
 
-The decomposition loop drives it: who violates most, K on the working set, move, shrink. The field never asks which machine
-it serves. u is kept for the rows of active variables only; what a dropped row missed is made up by `unshrink`.
+The decomposition loop drives it: who violates most, K on the working set, move, shrink. The field never asks which
+machine it serves. u is kept for the rows of active variables only; what a dropped row missed is made up by `unshrink`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, sums_by
 from mercer.gram.column_cache import ColumnCache
 from mercer.gram.working_set import violation, working_set
 
@@ -87,7 +87,7 @@ class Field:
         outside = np.setdiff1d(self.rows, inside, assume_unique=True)
         if len(outside) and len(changed):
             sources, which = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, np.bincount(which, weights=delta[changed]), outside)
+            self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
 
     def shrink(self) -> bool:
         """Drop bounded variables that no pair would choose, when enough of them can go; whether that was so."""

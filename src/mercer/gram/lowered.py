@@ -1,7 +1,7 @@
 """Samples in the form that the fused core takes for a recipe, dense or sparse, in float32 or float64.
 
-A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so that the
-ending is cheap (src/core/endings.hpp).
+A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so
+that the ending is cheap (src/core/endings.hpp).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, is_sparse, sums_by
 from mercer.kernels import Recipe
 
 _LOG2E = math.log2(math.e)
@@ -89,14 +89,12 @@ class Lowering:
         if not np.max(norms, initial=0.0) < _LARGEST[dtype]:
             return None
         indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return _core.sparse_samples(
-            stored, indices, starts, norms, X.shape[1], self.ending, self.numbers, n_threads
-        )
+        return _core.sparse_samples(stored, indices, starts, norms, X.shape[1], self.ending, self.numbers, n_threads)
 
 
 def _row_sums(values: Floats, indptr: Any) -> Floats:
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.bincount(rows, weights=values, minlength=len(indptr) - 1)
+    return sums_by(rows, values, len(indptr) - 1)
 
 
 def _is_mostly_zero(X: Any) -> bool:

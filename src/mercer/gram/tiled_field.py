@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, sums_by
 from mercer.gram.field import Field
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TiledField(Field):
             self._columns = self.samples.columns(self.origin[self.rows])
         sources, which = np.unique(self.problem.row[J[changed]], return_inverse=True)
         total = self.u[self.rows]
-        self.samples.add(total, self._columns, self.origin[sources], np.bincount(which, weights=delta[changed]))
+        self.samples.add(total, self._columns, self.origin[sources], sums_by(which, delta[changed], len(sources)))
         self.u[self.rows] = total
         self.gram.evaluations += len(sources) * len(self.rows)
 

@@ -1,6 +1,7 @@
 """Who violates optimality, by how much, and which variables a block step should take.
 
-Inside a group, a feasible β is optimal exactly when no variable that may grow (`up`) has a larger gradient h than one that may
+Inside a group, a feasible β is optimal exactly when no variable that may grow (`up`) has a larger gradient h than
+one that may
 shrink (`low`); the largest such difference is the violation (Igel, sec. 4.3.1). The working set deals the worst of both
 sides alternately (sec. 4.3.2, for blocks). Without groups there is no b: every variable is compared with zero.
 """
@@ -30,9 +31,7 @@ def violation(
     return max(0.0, float(np.max(tops - bottoms))), tops, bottoms
 
 
-def working_set(
-    h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int, size: int
-) -> Indices:
+def working_set(h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int, size: int) -> Indices:
     """Positions of at most `size` variables that could take part in an improving step, worst first."""
     _, tops, bottoms = violation(h, up, low, group, n_groups)
     if n_groups == 0:

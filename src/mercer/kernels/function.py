@@ -44,14 +44,13 @@ class FromFunction(Kernel):
         check_callable("function", self.function)
         check_domain(self.accepts)
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return f"FromFunction({name_of(self.function)})"
+
     def _samples(self, X: Any) -> Any:
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def __call__(self, X: Any, Z: Any = None) -> Floats:
-        """The matrix k(x_i, z_j), checked; without Z an asymmetry beyond rounding is an error."""
-        if Z is not None:
-            return super().__call__(X, Z)
-        X = self._samples(X)
+    def _symmetric(self, X: Any) -> Floats:
         K = self._values(X, X)
         self._check_symmetry(K)
         mirror(K)
@@ -115,6 +114,9 @@ class FromFeatureMap(Kernel):
     def _check(self) -> None:
         check_callable("feature_map", self.feature_map)
         check_domain(self.accepts)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return f"FromFeatureMap({name_of(self.feature_map)})"
 
     def _samples(self, X: Any) -> Any:
         return as_matrix(X) if self.accepts == "vectors" else X

@@ -94,4 +94,6 @@ class Tanimoto(Kernel):
 
 
 def _chi2(x: Floats, z: Floats) -> Floats:
+    # scikit-learn's loop does not take read-only arrays.
+    x, z = np.require(x, requirements="W"), np.require(z, requirements="W")
     return np.asarray(-additive_chi2_kernel(x, z), dtype=np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats
-from mercer.kernels.matrices import as_matrix
+from mercer.kernels.matrices import as_matrix, n_samples
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
@@ -49,9 +49,15 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         -------
         float64 array of shape (len(X), len(Z)), C-ordered and fresh.
         """
+        symmetric = Z is None
         X = self._samples(X)
-        if Z is not None:
-            return self._values(X, self._samples(Z))
+        Z = X if Z is None else self._samples(Z)
+        if n_samples(X) == 0 or n_samples(Z) == 0:
+            return np.empty((n_samples(X), n_samples(Z)))
+        return self._symmetric(X) if symmetric else self._values(X, Z)
+
+    def _symmetric(self, X: Any) -> Floats:
+        """K of samples with themselves."""
         K = self._values(X, X)
         mirror(K)
         np.fill_diagonal(K, self.diag(X))

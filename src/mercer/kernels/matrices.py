@@ -160,15 +160,16 @@ def strips(X: Any) -> Iterator[slice]:
 
 
 def read_only(X: Any) -> Any:
-    """The same samples for a user's function, which gets an error when it writes to them."""
+    """The same samples in float64 for a user's function, which gets an error when it writes to them."""
     if is_sparse(X):
+        X = widened(X)
         parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
         view = type(X)(parts, shape=X.shape, copy=False)
         for part in (view.data, view.indices, view.indptr):
             part.flags.writeable = False
         return view
     if isinstance(X, np.ndarray):
-        array = X.view()
+        array = (widened(X) if X.dtype == np.float32 else X).view()
         array.flags.writeable = False
         return array
     return list(X)

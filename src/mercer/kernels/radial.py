@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from scipy.special import gammaln, kve
 
 from mercer.arrays import Floats
@@ -17,6 +19,10 @@ from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import n_samples
 from mercer.kernels.parameters import check_positive
 from mercer.kernels.recipe import Recipe
+
+
+# From here on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
+_LARGE_NU = 50.0
 
 
 class Gaussian(Kernel):
@@ -226,35 +232,46 @@ def _matern(nu: float, t: Floats) -> Floats:
         polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
         polynomial *= exp_of_minus(1.0, t)
         return polynomial
+    return _matern_by_debye(nu, t) if nu >= _LARGE_NU else _matern_by_bessel(nu, t)
+
+
+def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     out = np.ones_like(t)
-    apart = t > 0
-    s = np.minimum(t[apart], 1e300)
-    logarithm = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + _log_bessel(nu, s)
-    out[apart] = np.exp(np.minimum(logarithm, 0.0))
+    out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and the Bessel function gives up far out
+    between = (t > 0) & (out > 0)
+    s = t[between]
+    scaled = kve(nu, s)
+    with np.errstate(over="ignore"):
+        values = np.exp((1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
+    # K_ν overflows only where 1 − k = t²/(4(ν − 1)) is beyond the sixteenth digit, or nearly.
+    near = np.isinf(scaled)
+    values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
+    out[between] = np.minimum(values, 1.0)
     return out
 
 
-def _log_bessel(nu: float, t: Floats) -> Floats:
-    """log K_ν(t), also where K_ν(t) overflows."""
-    with np.errstate(divide="ignore", over="ignore"):
-        scaled = kve(nu, t)
-        out = np.asarray(np.log(scaled) - t)
-    huge = np.isinf(scaled)
-    if huge.any():
-        out[huge] = _log_bessel_by_recurrence(nu, t[huge])
-    return out
+def _matern_by_debye(nu: float, t: Floats) -> Floats:
+    """Debye's expansion of K_ν, uniform in t (DLMF 10.41.4), divided by its value at t = 0.
+
+    With z = t/ν, s = √(1 + z²) and p = 1/s:  log k = −ν(s − 1 − log((1 + s)/2)) − ½ log s + log Σ(p) − log Σ(1),
+    where Σ(p) = Σ_k (−1)^k U_k(p)/ν^k.
+    """
+    with np.errstate(over="ignore"):
+        z = np.minimum(t / nu, 1e150)
+        s = np.sqrt(1.0 + z**2)
+        above = z**2 / (1.0 + s)  # s − 1 without cancellation
+        series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), Polynomial([0.0]))
+        logarithm = -nu * (above - np.log1p(above / 2)) - 0.5 * np.log1p(above)
+        logarithm += np.log(series(1.0 / s) / series(1.0))
+    return np.exp(logarithm)
 
 
-def _log_bessel_by_recurrence(nu: float, t: Floats) -> Floats:
-    # K_{μ+1}/K_μ = 2μ/t + K_{μ−1}/K_μ is stable upwards (DLMF 10.29.1). Below 1e-100 the leading term is all.
-    leading = gammaln(nu) - math.log(2) + nu * (math.log(2) - np.log(t))
-    steps = math.floor(nu)
-    order = nu - steps
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        first, second = kve(order, t), kve(order + 1, t)
-        ratio = second / first
-        out = np.log(first) - t + np.log(ratio)
-        for step in range(1, steps):
-            ratio = 2 * (order + step) / t + 1.0 / ratio
-            out += np.log(ratio)
-    return np.where(t < 1e-100, leading, out)
+@cache
+def _debye_polynomials() -> tuple[Polynomial, ...]:
+    """U_0 to U_10 by their recurrence (DLMF 10.41.9); with ν ≥ 50 what follows is below rounding."""
+    polynomials = [Polynomial([1.0])]
+    for _ in range(10):
+        last = polynomials[-1]
+        integral = (Polynomial([1.0, 0.0, -5.0]) * last).integ()
+        polynomials.append(Polynomial([0.0, 0.0, 0.5, 0.0, -0.5]) * last.deriv() + integral / 8)
+    return tuple(polynomials)

@@ -72,7 +72,8 @@ class Recipe:
         else:
             difference = x[:, None, :] - z[None, :, :]
             t = (difference**2 if self.inner == "sqdist" else np.abs(difference)).sum(axis=2)
-        return self.scale * self._ended(t)
+        with np.errstate(over="ignore"):
+            return self.scale * self._ended(t)
 
     def _prepared(self, X: Any) -> Floats:
         x: Floats = np.asarray(dense(X), dtype=np.float64)

@@ -102,7 +102,7 @@ class Weighted(Composite):
     def diag(self, X: Any) -> Floats:
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.kernel.diag(X) * self._factors(X) ** 2
+            return self.kernel.diag(X) * in_row_blocks(self._factors, X) ** 2
 
     def _factors(self, X: Any) -> Floats:
         n = n_samples(X)

@@ -3,7 +3,8 @@
     maximise  p'β − ½ β'(K + diag d)β   subject to  lower ≤ β ≤ upper,  Σ over group g of β = totals_g
 
 Its gradient is h = p − u[row] − dβ with u = Kβ taken once per Gram row, so the two variables of a regression machine
-(twins) share a row and cost no second kernel pass. A feasible β is optimal exactly when, inside every group, no variable
+(twins) share a row and cost no second kernel pass. A feasible β is optimal exactly when, inside every group, no
+variable
 that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the largest such difference is the violation.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Flags, Floats
+from mercer.arrays import Flags, Floats, sums_by
 from mercer.gram.working_set import violation
 
 
@@ -61,11 +62,11 @@ class DualProblem:
 
     def row_coefficients(self, beta: Floats, n_rows: int) -> Floats:
         """β summed over the variables of each Gram row: what multiplies K."""
-        return np.bincount(self.row, weights=beta, minlength=n_rows)
+        return sums_by(self.row, beta, n_rows)
 
     def feasible_start(self) -> Floats:
         """A feasible β close to zero: each group's total is filled up in order of index."""
-        beta = np.clip(0.0, self.lower, self.upper)
+        beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
             missing = total - beta[members].sum()
@@ -83,7 +84,8 @@ class DualProblem:
 
     def violation(self, beta: Floats, h: Floats) -> float:
         """The largest violation of optimality at β, whose gradient is h."""
-        return violation(h, *self.movable(beta), self.group, len(self.totals))[0]
+        largest, _, _ = violation(h, *self.movable(beta), self.group, len(self.totals))
+        return largest
 
     def offsets(self, beta: Floats, h: Floats) -> Floats:
         """One b per group: the mean of h over its free variables, else the middle of the admissible interval."""

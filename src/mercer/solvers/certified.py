@@ -27,8 +27,8 @@ def solve_certified(
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate, not the solver's running numbers, says that `stop` is met, or why it is not.
 
-    Each return to the solver starts from the certificate's own u: iterative refinement. When that stops helping, the next
-    precision takes over.
+    Each return to the solver starts from the certificate's own u: iterative refinement. When that stops helping, the
+    next precision takes over.
     """
     precisions = list(gram.precisions)
     tol, u, steps, last = stop.tol, None, 0, np.inf

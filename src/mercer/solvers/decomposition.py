@@ -73,12 +73,11 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         steps += taken
         if reason in ("max_steps", "stalled"):
             after = climb_face(problem, J, K, h - K @ (after - before) - d * (after - before), after)
-        delta = after - before
-        with np.errstate(over="ignore", invalid="ignore"):
-            gain = float(delta @ h - 0.5 * (delta @ (K @ delta) + (d * delta) @ delta))
+        field.move(J, after)
+        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        gain = float((after - before) @ (0.5 * (h + field.gradient(J))))
         value += max(gain, 0.0)
         idle = 0 if gain > np.finfo(float).eps * value else idle + 1
-        field.move(J, after)
         if shrinking and len(J) < problem.n_variables:
             field.shrink()
 

@@ -4,9 +4,10 @@ On the face of the box where β is free (F), the optimum solves
 
     (K_FF + diag d_F) δ + E ν = h_F,   E'δ = 0      (E: which group each variable is in)
 
-A step that would leave the box stops at the first bound it meets, that variable is fixed there, and the rest goes on, until a
-whole step fits: then the face's optimum is reached. A ridge far below the kernel's size makes every system solvable; along
-directions in which K is flat it only makes the step long, and the box cuts it.
+A step that would leave the box stops at the first bound it meets, that variable is fixed there, and the rest goes
+on, until a
+whole step fits: then the face's optimum is reached. A ridge far below the kernel's size makes every system solvable;
+along directions in which K is flat it only makes the step long, and the box cuts it.
 """
 
 from __future__ import annotations
