@@ -29,7 +29,7 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
 
 
 def freeze(array: Any) -> Any:
-    """Make an array, or the parts of a CSR matrix, read-only."""
+    """Make an array, or the parts of a CSR matrix, read-only; anything else is left alone."""
     parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)
     for part in parts:
         if isinstance(part, np.ndarray):

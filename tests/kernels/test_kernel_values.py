@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import kernels as naive
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
@@ -24,6 +23,7 @@ from mercer.kernels import (
     Spectrum,
     Tanimoto,
 )
+from reference import kernels as naive
 
 rng = np.random.default_rng(1)
 X = rng.normal(size=(13, 4)) * (rng.random((13, 4)) > 0.4)
@@ -104,7 +104,7 @@ def test_spectrum_takes_strings_only():
 
 @pytest.mark.parametrize("value", [0, 2.0, True, "3", None])
 def test_spectrum_length(value):
-    with pytest.raises(ValueError, match="length=.*integer ≥ 1"):
+    with pytest.raises(ValueError, match=r"length=.*integer ≥ 1"):
         Spectrum(length=value)
 
 

@@ -173,6 +173,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             )
         return expansion(X, effective_n_threads(self.n_jobs))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for name in _fitted(self):
+            freeze(getattr(self, name))
+
     # --- files -----------------------------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -190,7 +190,7 @@ def _check_indices(X: Any) -> None:
     for wrong in (used.min(initial=0), used.max(initial=0)):
         if not 0 <= wrong < max(columns, 1):
             raise ValueError(
-                f"X is a damaged {X.format.upper()} matrix: it holds the index {wrong}, but its shape is "
+                f"X is a damaged {X.format.upper()} matrix: its indices hold {wrong}, but its shape is "
                 f"{X.shape} and only 0 to {columns - 1} exist"
             )
 

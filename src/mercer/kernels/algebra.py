@@ -32,7 +32,7 @@ class Composite(Kernel):
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
-        return {name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
+        return {name: getattr(self, name) for name in self._part_names}
 
     def _check(self) -> None:
         for name, part in self.parts.items():
@@ -57,6 +57,7 @@ class Composite(Kernel):
         return all(part.mergeable for part in self.parts.values())
 
     def _samples(self, X: Any) -> Any:
+        self._check()
         for part in self.parts.values():
             X = part._samples(X)
         return X
@@ -99,16 +100,19 @@ class Composite(Kernel):
         return self._text()
 
 
-class Sum(Composite):
-    """k1(x, z) + k2(x, z); its features are those of both."""
-
-    _binds = _SUM
+class _Pair(Composite):
     _part_names = ("left", "right")
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
         self._check()
+
+
+class Sum(_Pair):
+    """k1(x, z) + k2(x, z); its features are those of both."""
+
+    _binds = _SUM
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)
@@ -148,16 +152,10 @@ class Sum(Composite):
         return f"{inside(self.left, _SUM)} + {inside(self.right, _SUM)}"
 
 
-class Product(Composite):
+class Product(_Pair):
     """k1(x, z) · k2(x, z); its features are the products of one of each."""
 
     _binds = _PRODUCT
-    _part_names = ("left", "right")
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-        self._check()
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)

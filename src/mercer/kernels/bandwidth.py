@@ -95,10 +95,10 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     mean, _ = _moments(X, weight, 0.0)
     rest, variance = _moments(X, weight, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean was rounded; what is left of it is taken out of the second moment (Chan, Golub and LeVeque 1983).
-    variance -= rest**2
+    variance -= rest * rest
     if not math.isfinite(variance):
         raise FloatingPointError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
-    if variance <= _SPREAD**2 * mean**2 or variance < _SMALLEST:
+    if variance <= _SPREAD**2 * mean * mean or variance < _SMALLEST:
         return None
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 

@@ -23,6 +23,7 @@ from mercer.kernels.matrices import (
     squared_lengths,
     strips,
     widened,
+    width,
     with_data,
 )
 
@@ -62,14 +63,14 @@ def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
 
 def _centre(X: Any, Z: Any) -> Floats:
     """Column means of Z; 0 where a CSR matrix has implicit zeros, which shifting would fill in."""
-    if Z.shape[0] == 0:
-        return np.zeros(Z.shape[1])
-    centre = np.asarray(Z.mean(axis=0), dtype=np.float64).ravel()
+    full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
         if is_sparse(matrix):
-            full = np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
-            centre = np.where(full, centre, 0.0)
-    return np.where(np.isfinite(centre), centre, 0.0)
+            full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
+    if not full.any():
+        return np.zeros(Z.shape[1])
+    centre = np.asarray(Z.mean(axis=0), dtype=np.float64).ravel()
+    return np.where(full & np.isfinite(centre), centre, 0.0)
 
 
 def _centred(X: Any, centre: Floats, factor: Floats | None) -> Any:
@@ -86,7 +87,7 @@ def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats
         out[chosen] = cdist(X, Z, "sqeuclidean")[chosen]
         return
     alike = is_sparse(X) == is_sparse(Z)
-    step = max(1, _GATHER_BYTES // (8 * max(1, X.shape[1])))
+    step = max(1, _GATHER_BYTES // (8 * (width(X) + width(Z) if alike else X.shape[1])))
     for start in range(0, len(rows), step):
         i, j = rows[start : start + step], columns[start : start + step]
         difference = X[i] - Z[j] if alike else dense(X[i]) - dense(Z[j])

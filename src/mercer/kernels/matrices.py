@@ -80,7 +80,7 @@ def dot(X: Any, Z: Any) -> Floats:
 def _is_crowded(Z: Any) -> bool:
     """Whether a CSR block is small and full enough that products with it are faster when it is dense."""
     entries = Z.shape[0] * Z.shape[1]
-    return 8 * entries <= _DENSE_BYTES and Z.nnz > 0.05 * entries
+    return bool(8 * entries <= _DENSE_BYTES and Z.nnz > 0.05 * entries)
 
 
 def widened(X: Any) -> Any:
@@ -153,10 +153,14 @@ def with_data(X: Any, data: Floats) -> Any:
 def strips(X: Any) -> Iterator[slice]:
     """Ranges of rows whose entries take about a megabyte in float64."""
     n = X.shape[0]
-    width = 1 + X.nnz // max(1, n) if is_sparse(X) else max(1, X.shape[1])
-    step = max(1, _STRIP_BYTES // (8 * width))
+    step = max(1, _STRIP_BYTES // (8 * width(X)))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
+
+
+def width(X: Any) -> int:
+    """The number of entries in a row; of a CSR matrix, of those it stores, on average."""
+    return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
 
 
 def read_only(X: Any) -> Any:

@@ -20,7 +20,6 @@ from mercer.kernels.matrices import n_samples
 from mercer.kernels.parameters import check_positive
 from mercer.kernels.recipe import Recipe
 
-
 # From here on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
 _LARGE_NU = 50.0
 

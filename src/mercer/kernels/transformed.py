@@ -66,7 +66,28 @@ class Normalised(Composite):
         return f"{inside(self.kernel)}.normalised()"
 
 
-class Weighted(Composite):
+class _ThroughFunction(Composite):
+    """What a kernel states when a function it knows nothing about stands between it and the samples."""
+
+    kernel: Kernel
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._if_the_function_allows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._if_the_function_allows("universal")
+
+    @property
+    def differentiable(self) -> Answer:
+        return self._if_the_function_allows("differentiable")
+
+    def _if_the_function_allows(self, statement: str) -> Answer:
+        return "depends" if self._follows(statement) != "unknown" else "unknown"
+
+
+class Weighted(_ThroughFunction):
     """f(x) k(x, z) f(z).
 
     Parameters
@@ -76,10 +97,7 @@ class Weighted(Composite):
         Maps n samples to n finite numbers, each from its own sample alone.
     """
 
-    strictly_positive_definite: Answer = "depends"  # on f(x) ≠ 0
-    universal: Answer = "depends"
     unit_diagonal: Answer = "depends"
-    differentiable: Answer = "depends"
 
     def __init__(self, kernel: Kernel, function: Callable[[Any], Any]) -> None:
         self.kernel = kernel
@@ -118,7 +136,7 @@ class Weighted(Composite):
         return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
 
 
-class PulledBack(Composite):
+class PulledBack(_ThroughFunction):
     """k(φ(x), φ(z)).
 
     Parameters
@@ -131,8 +149,6 @@ class PulledBack(Composite):
     """
 
     accepts: Domain = "vectors"
-    strictly_positive_definite: Answer = "depends"  # on φ being injective
-    universal: Answer = "depends"
 
     def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
         self.kernel = kernel
@@ -146,6 +162,7 @@ class PulledBack(Composite):
         check_domain(self.accepts)
 
     def _samples(self, X: Any) -> Any:
+        self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
@@ -168,10 +185,6 @@ class PulledBack(Composite):
     @property
     def unit_diagonal(self) -> Answer:
         return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
-
-    @property
-    def differentiable(self) -> Answer:
-        return "depends" if self.kernel.differentiable == "yes" else "unknown"
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"

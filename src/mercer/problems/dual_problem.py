@@ -71,7 +71,7 @@ class DualProblem:
             members = np.flatnonzero(self.group == g)
             missing = total - beta[members].sum()
             bound = self.upper if missing > 0 else self.lower
-            room = np.abs(bound[members] - beta[members])
+            room = np.minimum(np.abs(bound[members] - beta[members]), abs(missing))
             taken = np.minimum(room, np.maximum(0.0, abs(missing) - (np.cumsum(room) - room)))
             reached = float(taken.sum())
             if reached < abs(missing) * (1 - 1e-12):

@@ -22,7 +22,10 @@ from mercer.problems.dual_problem import DualProblem
 
 # Relative to the largest diagonal entry, at the size of the kernel values' own rounding.
 _RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
-_MAX_FACTORISATIONS = 200
+# A factorisation of this size takes a few hundredths of a second, in which nothing can interrupt it; and a climb may
+# spend about a tenth of a second on factorisations before pair steps go on.
+_MAX_FREE = 1500
+_MAX_WORK = 5e9
 
 
 def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats) -> Floats:
@@ -30,9 +33,9 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
     lower, upper, d, group = problem.lower[J], problem.upper[J], problem.d[J], problem.group[J]
     beta, h = beta.copy(), h.copy()
     F = np.flatnonzero((beta > lower) & (beta < upper))
-    for _ in range(_MAX_FACTORISATIONS):
-        if len(F) == 0:
-            break
+    work = 0.0
+    while 0 < len(F) <= _MAX_FREE and work < _MAX_WORK:
+        work += len(F) ** 3 / 3 + len(J) * len(F)
         delta = _direction(K[np.ix_(F, F)], d[F], group[F], h[F])
         if delta is None:
             break

@@ -1,0 +1,157 @@
+"""What kernels say about themselves: a table, derived for composites, and each "no" with a counterexample."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mercer.kernels import (
+    Chi2,
+    Cosine,
+    FromFeatureMap,
+    FromFunction,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Sigmoid,
+    Spectrum,
+    Tanimoto,
+    check_kernel,
+)
+
+STATEMENTS = ("positive_definite", "strictly_positive_definite", "universal", "unit_diagonal", "differentiable")
+WORDS = {"y": "yes", "n": "no", "d": "depends", "u": "unknown"}
+function = FromFunction(lambda a, b: a @ b.T)
+gauss, linear, sigmoid, cosine = Gaussian(gamma=2.0), Linear(), Sigmoid(), Cosine()
+
+# The letters answer positive definite, strictly, universal, unit diagonal, differentiable; then the Lipschitz constant.
+TABLE = [
+    (linear, "ynnny", 1.0),
+    (Polynomial(), "ynnny", None),
+    (Polynomial(degree=1, gamma=4.0, coef0=1.0), "ynnny", 2.0),
+    (Polynomial(degree=1), "ynnny", None),
+    (Polynomial(coef0=-1.0), "nnnny", None),
+    (Polynomial(degree=2, coef0=-1.0), "nnnny", None),
+    (Polynomial(degree=0, coef0=-1.0), "ynnyy", 0.0),
+    (Polynomial(degree=2, gamma=0, coef0=-1.0), "ynnyy", 0.0),
+    (sigmoid, "nnnny", None),
+    (cosine, "ynndn", None),
+    (Gaussian(), "yyyyy", None),
+    (gauss, "yyyyy", 2.0),
+    (Gaussian(sigma=0.5), "yyyyy", 2.0),
+    (Gaussian(M=np.diag([1.0, 8.0])), "yyyyy", 4.0),
+    (Gaussian(gamma=0), "ynnyy", 0.0),
+    (Laplacian(), "yyyyn", None),
+    (Laplacian(gamma=0), "ynnyy", 0.0),
+    (Matern(), "yyyyy", math.sqrt(3)),
+    (Matern(nu=0.5), "yyyyn", None),
+    (Matern(nu=0.8), "yyyyy", None),
+    (Matern(nu=2.5, length_scale=2.0), "yyyyy", math.sqrt(5 / 3) / 2),
+    (Matern(nu=math.inf, length_scale=2.0), "yyyyy", 0.5),
+    (RationalQuadratic(length_scale=4.0), "yyyyy", 0.25),
+    (Chi2(), "yyyyn", None),
+    (Chi2(gamma=0), "ynnyn", None),
+    (Tanimoto(), "yynyn", None),
+    (Spectrum(), "ynnnn", None),
+    (Spectrum(normalise=True), "ynndn", None),
+    (Precomputed(), "uuuuu", None),
+    (function, "uuuuu", None),
+    (FromFeatureMap(np.asarray), "yuuuu", None),
+    (4 * gauss, "yyyny", 4.0),
+    (1 * gauss, "yyyyy", 2.0),
+    (4 * linear, "ynnuy", 2.0),
+    (4 * sigmoid, "nnnuy", None),
+    (gauss + linear, "yyyuy", math.sqrt(5)),
+    (gauss + gauss, "yyyny", math.sqrt(8)),
+    (linear + Polynomial(), "yuuuy", None),
+    (gauss + sigmoid, "uuuuy", None),
+    (gauss + cosine, "yyuuu", None),
+    (gauss + Laplacian(), "yyynu", None),
+    (gauss + function, "uuuuu", None),
+    (gauss + 3, "yyyny", 2.0),
+    (linear + 1, "yuuuy", 1.0),
+    (gauss * gauss, "yyyyy", math.sqrt(8)),
+    (gauss * linear, "yuuny", None),
+    (gauss * Gaussian(gamma=0), "yyuyy", 2.0),
+    (gauss * cosine, "yuudu", None),
+    (gauss * sigmoid, "uuuny", None),
+    (gauss**4, "yyyyy", 4.0),
+    (linear**2, "yuuny", None),
+    (linear**1, "yuuny", 1.0),
+    (sigmoid**2, "uuuuy", None),
+    (gauss.exp(), "yyyny", 2 * math.sqrt(math.e)),
+    (linear.exp(), "yuuuy", None),
+    (sigmoid.exp(), "uuuuy", None),
+    (gauss.normalised(), "yyyyy", 2.0),
+    ((2 * gauss).normalised(), "yyyyy", None),
+    (Polynomial(coef0=1.0).normalised(), "yuuyy", None),
+    (sigmoid.normalised(), "uuuyy", None),
+    (gauss.scaled_by(len), "ydddd", None),
+    (sigmoid.scaled_by(len), "uuudd", None),
+    (gauss.of(np.asarray), "yddyd", None),
+    (linear.of(np.asarray), "yuudd", None),
+    (cosine.of(np.asarray), "yuudu", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "answers", "lipschitz"), TABLE, ids=lambda case: repr(case) if hasattr(case, "diag") else ""
+)
+def test_statements(kernel, answers, lipschitz):
+    given = {statement: getattr(kernel, statement) for statement in STATEMENTS}
+    assert given == dict(zip(STATEMENTS, (WORDS[letter] for letter in answers), strict=True))
+    assert kernel.lipschitz == (lipschitz if lipschitz is None else pytest.approx(lipschitz, rel=1e-12))
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel, answers, _ in TABLE if answers[0] == "n" and kernel.accepts == "vectors"], ids=repr
+)
+def test_every_no_has_a_counterexample(kernel):
+    kernel = kernel.bind(np.array([[1.0], [2.0]]))
+    points = np.linspace(-1.5, 1.5, 9).reshape(-1, 1)
+    check = check_kernel(kernel, points)
+    assert check.witness is not None
+    assert check.witness @ kernel(points) @ check.witness < 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (Linear(), [[1.0], [2.0]]),
+        (Polynomial(degree=2, gamma=1.0, coef0=1.0), [[0.0], [1.0], [2.0], [3.0]]),
+        (Cosine(), [[1.0], [2.0]]),
+        (Spectrum(), ["a", "b"]),
+        (Gaussian(gamma=0), [[1.0], [2.0]]),
+    ],
+)
+def test_kernels_that_are_not_strictly_positive_definite(kernel, X):
+    assert abs(np.linalg.eigvalsh(kernel(X))[0]) < 1e-12
+
+
+def test_what_is_not_differentiable_has_a_kink():
+    step = 1e-6
+    for kernel in (Laplacian(gamma=1.0), Matern(nu=0.5)):
+        left, right = kernel([[0.0]], [[-step], [step]])[0]
+        assert (left - 1) / step == pytest.approx(-1, rel=1e-3)
+        assert (right - 1) / step == pytest.approx(-1, rel=1e-3)
+    left, right = Matern(nu=0.8)([[0.0]], [[-step], [step]])[0]
+    assert abs(right - 1) / step < 1e-2
+
+
+def test_lipschitz_constants_are_tight():
+    for kernel in (
+        Linear(),
+        gauss,
+        Matern(2.5, 2.0),
+        RationalQuadratic(2.0, 3.0),
+        gauss + linear,
+        gauss * gauss,
+        gauss**3,
+    ):
+        h = 1e-3
+        K = kernel([[0.0], [h]])
+        assert math.sqrt(K[0, 0] + K[1, 1] - 2 * K[0, 1]) / h == pytest.approx(kernel.lipschitz, rel=1e-3)

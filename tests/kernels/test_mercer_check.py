@@ -1,0 +1,80 @@
+"""The Mercer check refutes with a witness, and never proves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mercer
+from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid, Spectrum, check_kernel
+
+rng = np.random.default_rng(7)
+X = rng.normal(size=(40, 3))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", "cosine", Gaussian() + Linear() ** 2])
+def test_no_counterexample(kernel):
+    for given in (X, X.astype(np.float32), sp.csr_matrix(X), X.tolist()):
+        check = check_kernel(kernel, given)
+        assert check.symmetric
+        assert check.witness is None
+        assert check.smallest_eigenvalue > -check.tolerance
+        assert check.verdict.startswith("no counterexample here (40 samples)")
+        assert "never prove" in repr(check)
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", Sigmoid(1.0, -1.0), Polynomial(3, 1.0, -1.0), lambda A, B: -(A @ B.T)])
+def test_refuted_with_a_witness(kernel):
+    check = check_kernel(kernel, X)
+    K = kernel(X, X) if callable(kernel) else Sigmoid().bind(X)(X)
+    assert check.symmetric
+    assert check.witness.shape == (40,)
+    assert check.witness @ K @ check.witness == pytest.approx(check.smallest_eigenvalue, rel=1e-6)
+    assert check.smallest_eigenvalue < -check.tolerance < 0
+    assert check.verdict.startswith("refuted on these 40 samples: K has a negative eigenvalue")
+    assert "witness" in repr(check)
+
+
+def test_refuted_by_asymmetry():
+    check = check_kernel(lambda A, B: A[:, :1] + 0 * B[:, 0], X)
+    assert not check.symmetric
+    assert check.asymmetry == pytest.approx(np.ptp(X[:, 0]))
+    assert "K is not symmetric" in check.verdict
+    assert "symmetric            no" in repr(check)
+
+
+def test_precomputed_matrices():
+    assert check_kernel("precomputed", X @ X.T).witness is None
+    check = check_kernel("precomputed", np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert check.smallest_eigenvalue == pytest.approx(-1)
+    np.testing.assert_allclose(np.abs(check.witness), np.sqrt(0.5))
+    with pytest.raises(ValueError, match="square"):
+        check_kernel("precomputed", X)
+    with pytest.raises(ValueError, match="not finite"):
+        check_kernel("precomputed", np.full((2, 2), np.nan))
+
+
+def test_strings():
+    words = ["ab", "ba", "abab", ""]
+    assert check_kernel(Spectrum(2), words).witness is None
+    assert check_kernel("spectrum", words).witness is None
+    check = check_kernel(lambda A, B: [[float(abs(len(a) - len(b))) for b in B] for a in A], words)
+    assert check.witness is not None
+
+
+def test_one_sample_and_none():
+    assert check_kernel("rbf", [[1.0, 2.0]]).smallest_eigenvalue == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"no entries|at least one sample"):
+        check_kernel("rbf", np.empty((0, 2)))
+
+
+def test_tolerance():
+    nearly = np.diag([1.0, 1.0, -1e-6])
+    assert check_kernel("precomputed", nearly).witness is not None
+    assert check_kernel("precomputed", nearly, tol=1e-3).witness is None
+    for tol in (-1.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="tol="):
+            check_kernel("rbf", X, tol=tol)
+
+
+def test_public():
+    assert mercer.check_kernel is check_kernel
