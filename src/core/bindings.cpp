@@ -22,6 +22,8 @@
 #include "smo.hpp"
 #include "tables.hpp"
 #include "thread_limit.hpp"
+#include "working_set.hpp"
+#include "working_set.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -218,13 +220,88 @@ Hashes hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int
     return hand_over(std::move(out), rows);
 }
 
-// --- blocks of the kernel matrix ---------------------------------------------------------------------------------------
-
 void check_range(const std::int64_t* index, std::size_t count, std::int64_t n, const char* name) {
     for (std::size_t i = 0; i < count; ++i) {
-        if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index outside of the samples");
+        if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index that is out of range");
     }
 }
+
+// --- working sets ------------------------------------------------------------------------------------------------------
+
+// The arrays of a problem at a point, checked: every index inside, every length equal.
+class View {
+public:
+    View(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+         std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active)
+        : p_(vector<const double>(p, "p")),
+          lower_(vector<const double>(lower, "lower", p_.shape(0))),
+          upper_(vector<const double>(upper, "upper", p_.shape(0))),
+          d_(vector<const double>(d, "d", p_.shape(0))),
+          beta_(vector<const double>(beta, "beta", p_.shape(0))),
+          u_(vector<const double>(u, "u")),
+          row_(vector<const std::int64_t>(row, "row", p_.shape(0))),
+          active_(vector<const std::int64_t>(active, "active")),
+          group_(vector<const std::int32_t>(group, "group", p_.shape(0))) {
+        if (groups < 0) refuse("groups", "must not be negative");
+        check_range(active_.data(), active_.shape(0), static_cast<std::int64_t>(p_.shape(0)), "active");
+        check_range(row_.data(), row_.shape(0), static_cast<std::int64_t>(u_.shape(0)), "row");
+        for (std::size_t i = 0; groups > 0 && i < group_.shape(0); ++i) {
+            if (group_.data()[i] < 0 || group_.data()[i] >= groups) refuse("group", "holds an unknown group");
+        }
+        view = {p_.data(),     lower_.data(), upper_.data(), d_.data(),      beta_.data(), row_.data(),
+                group_.data(), u_.data(),     active_.data(), static_cast<std::int64_t>(active_.shape(0)), groups};
+    }
+    std::size_t variables() const { return p_.shape(0); }
+    mercer::ActiveView view{};
+
+private:
+    Vector<const double> p_, lower_, upper_, d_, beta_, u_;
+    Vector<const std::int64_t> row_, active_;
+    Vector<const std::int32_t> group_;
+};
+
+template <class T>
+nb::object as_array(std::vector<T> values) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = kept->data();
+    const std::size_t n = kept->size();
+    const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+}
+
+nb::tuple ends_of(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+                  std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active) {
+    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
+    mercer::Ends ends = mercer::ends_of(view.view);
+    return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
+}
+
+nb::object working_set(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+                       std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active, nb::handle kept,
+                       std::int64_t size) {
+    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
+    const auto kept_ = vector<const std::int64_t>(kept, "kept");
+    check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(view.variables()), "kept");
+    if (size < 0) refuse("size", "must not be negative");
+    std::vector<std::uint8_t> excluded(view.variables(), 0);
+    for (std::size_t k = 0; k < kept_.shape(0); ++k) excluded[static_cast<std::size_t>(kept_.data()[k])] = 1;
+    return as_array(mercer::working_set(view.view, mercer::ends_of(view.view), excluded.data(), size));
+}
+
+nb::object survivors(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+                     std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active) {
+    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
+    std::vector<std::uint8_t> stays(static_cast<std::size_t>(view.view.n));
+    const std::int64_t count = mercer::survivors(view.view, mercer::ends_of(view.view), stays.data());
+    std::vector<std::int64_t> out;
+    out.reserve(static_cast<std::size_t>(count));
+    for (std::size_t k = 0; k < stays.size(); ++k) {
+        if (stays[k]) out.push_back(view.view.active[k]);
+    }
+    return as_array(std::move(out));
+}
+
+// --- blocks of the kernel matrix ---------------------------------------------------------------------------------------
 
 std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -516,4 +593,11 @@ NB_MODULE(_core, m) {
           "Samples that share the memory of `rows` and `norms`.");
     m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
           "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
+    const auto problem = [&m](const char* name, auto function, const char* doc, auto... more) {
+        m.def(name, function, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(),
+              "group"_a.none(), "groups"_a, "beta"_a.none(), "u"_a.none(), "active"_a.none(), more..., doc);
+    };
+    problem("ends_of", &ends_of, "The violation, and per group the largest h that may grow and the smallest that may shrink.");
+    problem("working_set", &working_set, "The worst violators besides those kept.", "kept"_a.none(), "size"_a);
+    problem("survivors", &survivors, "The active variables that are free or could still be chosen.");
 }

@@ -84,3 +84,47 @@ def sparse_samples(
     n_threads: int,
 ) -> Samples:
     """Samples that share the memory of CSR arrays."""
+
+def ends_of(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    groups: int,
+    beta: NDArray[np.float64],
+    u: NDArray[np.float64],
+    active: NDArray[np.intp],
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The violation, and per group the largest h that may grow and the smallest that may shrink."""
+
+def working_set(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    groups: int,
+    beta: NDArray[np.float64],
+    u: NDArray[np.float64],
+    active: NDArray[np.intp],
+    kept: NDArray[np.intp],
+    size: int,
+) -> NDArray[np.intp]:
+    """The worst violators besides those kept, by the rule of mercer.gram.working_set."""
+
+def survivors(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    groups: int,
+    beta: NDArray[np.float64],
+    u: NDArray[np.float64],
+    active: NDArray[np.intp],
+) -> NDArray[np.intp]:
+    """The active variables that are free or could still be chosen."""

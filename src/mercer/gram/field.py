@@ -55,12 +55,11 @@ class Field:
         """At most q active variables: up to q·keep of the previous set, free ones first, then the worst violators."""
         if q >= len(self.active):
             return self.active
-        old = self._previous[np.isin(self._previous, self.active)]
-        _, up, low, _, _ = self._view(old)
-        kept = old[np.argsort(~(up & low), kind="stable")][: int(q * keep)]
-        others = np.setdiff1d(self.active, kept, assume_unique=True)
-        worst = others[working_set(*self._view(others), q - len(kept))]
-        self._previous = np.concatenate([worst, kept])
+        old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
+        beta = self.beta[old]
+        free = (beta > self.problem.lower[old]) & (beta < self.problem.upper[old])
+        kept = old[np.argsort(~free, kind="stable")][: int(q * keep)]
+        self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
         return self._previous
 
     def block(self, J: Indices) -> Floats:
@@ -91,14 +90,11 @@ class Field:
 
     def shrink(self) -> bool:
         """Drop bounded variables that no pair would choose, when enough of them can go; whether that was so."""
-        _, tops, bottoms = self.violation()
-        h, up, low, group, n_groups = self._view(self.active)
-        g = group if n_groups else np.zeros(len(group), dtype=np.intp)
-        stay = (up & low) | (up & (h >= bottoms[g])) | (low & (h <= tops[g]))
-        if stay.sum() > (1 - _SHRINK_SHARE) * len(stay):
+        stay = self._survivors()
+        if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
-        self.active = self.active[stay]
-        rows = np.unique(self.problem.row[self.active])
+        self.active = stay
+        rows = np.unique(self.problem.row[stay])
         positions = np.searchsorted(self.rows, rows)
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
         self._cache.keep(positions)
@@ -114,6 +110,19 @@ class Field:
         self._cache.clear()
         self.active = np.arange(self.problem.n_variables)
         self.rows = np.arange(self.gram.n)
+
+    def _worst(self, kept: Indices, size: int) -> Indices:
+        """The worst violators that are active and not kept."""
+        others = np.setdiff1d(self.active, kept, assume_unique=True)
+        return others[working_set(*self._view(others), size)]
+
+    def _survivors(self) -> Indices:
+        """The active variables that are free or could still be chosen."""
+        _, tops, bottoms = self.violation()
+        h, up, low, group, n_groups = self._view(self.active)
+        g = group if n_groups else np.zeros(len(group), dtype=np.intp)
+        stay = (up & low) | (up & (h >= bottoms[g])) | (low & (h <= tops[g]))
+        return np.asarray(self.active[stay])
 
     def _view(self, J: Indices) -> tuple[Floats, np.ndarray, np.ndarray, np.ndarray, int]:
         """What the working-set rule asks of the variables J: h, may grow, may shrink, group, number of groups."""

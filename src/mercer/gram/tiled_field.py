@@ -32,6 +32,21 @@ class TiledField(Field):
         self._columns: _core.Columns | None = None
         super().__init__(gram, problem, beta, u)
 
+    def violation(self) -> tuple[float, Floats, Floats]:
+        return _core.ends_of(*self._state())
+
+    def _worst(self, kept: Indices, size: int) -> Indices:
+        arguments: Any = (*self._state(), kept, size)
+        return _core.working_set(*arguments)
+
+    def _survivors(self) -> Indices:
+        return _core.survivors(*self._state())
+
+    def _state(self) -> tuple[Any, ...]:
+        problem = self.problem
+        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
+        return (*fixed, self.beta, self.u, self.active)
+
     def block(self, J: Indices) -> Any:
         """K between the rows of the variables J, in the samples' precision."""
         rows = self.problem.row[J]

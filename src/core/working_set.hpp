@@ -1,0 +1,37 @@
+// Who violates optimality and which variables a block step should take: src/mercer/gram/working_set.py, for large problems.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace mercer {
+
+// A problem at a point, seen through the variables `active`; h = p - u[row] - d beta.
+struct ActiveView {
+    const double *p, *lower, *upper, *d, *beta;
+    const std::int64_t* row;
+    const std::int32_t* group;
+    const double* u;
+    const std::int64_t* active;
+    std::int64_t n;
+    std::int32_t groups;  // 0: no equalities, and every variable is compared with zero
+
+    double gradient(std::int64_t i) const { return p[i] - u[row[i]] - d[i] * beta[i]; }
+};
+
+// Per group the largest h that may grow and the smallest that may shrink (one pair where there are no groups).
+struct Ends {
+    std::vector<double> top, bottom;
+    double violation = 0.0;
+};
+
+Ends ends_of(const ActiveView& view);
+
+// At most `size` variables that could take part in an improving step and are not `excluded`, worst first, dealt in turn from
+// each group's two sides.
+std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, const std::uint8_t* excluded, std::int64_t size);
+
+// stays[k]: whether active[k] is free or could still be chosen; returns how many do.
+std::int64_t survivors(const ActiveView& view, const Ends& ends, std::uint8_t* stays);
+
+}  // namespace mercer
