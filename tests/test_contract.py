@@ -107,8 +107,8 @@ def test_max_time_is_kept():
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(C=1e5, gamma=0.05, tol=1e-9, max_time=0.5).fit(X, y)
-    # Certifying what was reached is part of fit and comes after the limit.
-    assert time.perf_counter() - start < 8
+    # What was reached is certified after the limit, which here takes a fraction of a second.
+    assert time.perf_counter() - start < 3
     assert model.stop_reason_ == "max_time"
     assert not model.converged_
     assert model.fit_status_ == 1

@@ -87,15 +87,20 @@ def interrupted_fits(n, moments, dtype="float64"):
     return ends, last
 
 
-def assert_prompt(n, moments, dtype="float64"):
+def late_moments(n, moments, dtype):
+    """Which signals took longer than they may, with the seconds they took; all else is asserted here."""
     ends, last = interrupted_fits(n, moments, dtype)
-    assert [end for end, _, _ in ends] == ["interrupted"] * len(moments), (
-        "a fit was over before the signal: make it harder"
-    )
-    late = {moment: round(delay, 3) for moment, (_, delay, _) in zip(moments, ends, strict=True) if delay > LIMIT}
-    assert not late, f"n={n}: seconds from signal to exception, by moment of the signal: {late}"
+    assert [end for end, _, _ in ends] == ["interrupted"] * len(moments), "a fit was over before the signal came"
     assert all(same for _, _, same in ends), "a failed refit left its mark on the estimator"
     assert last[0] == "works", last
+    return {moment: round(delay, 3) for moment, (_, delay, _) in zip(moments, ends, strict=True) if delay > LIMIT}
+
+
+def assert_prompt(n, moments, dtype="float64"):
+    late = late_moments(n, moments, dtype)
+    # A busy machine may keep any process waiting; a fit that cannot be interrupted is late again.
+    again = late_moments(n, list(late), dtype) if late else {}
+    assert not again, f"n={n}: seconds from signal to exception, by moment: {again} after {late}"
 
 
 def random_moments(seed, k, longest):

@@ -23,7 +23,7 @@ from reference.problems import c_svc, gram_matrix, without_bias
 from reference.smo import smo
 
 # Seconds after which a fit that would not end is ended, so that it fails its test's deadline and not the whole run.
-PATIENCE = 10.0
+PATIENCE = 3.0
 KINDS = ("gaussian", "lattice", "constant column", "collinear", "scales")
 
 
@@ -169,8 +169,10 @@ def test_2_the_gap_is_a_gap_and_as_small_as_asked(drawn):
         assert truth.gap <= (tol + 100 * noise) * width
     else:
         assert model.stop_reason_ != "converged"
-    # The intercept the user sees is a good one for the primal problem, not only some number.
-    assert truth_of(drawn, model, b=model.intercept_).primal - truth.dual <= truth.gap + (1e-9 + 100 * noise) * width
+    # The intercept the user sees is a good one for the primal problem, not only some number: any b between the largest
+    # h that may rise and the smallest that may fall keeps the gap below violation times width.
+    with_b = truth_of(drawn, model, b=model.intercept_)
+    assert with_b.primal - truth.dual <= (truth.violation + 1e-9 + 100 * noise) * width
 
 
 @given(problems())

@@ -36,9 +36,6 @@ from mercer.solution import Solution, Stop
 from mercer.solvers.certified import solve_certified
 from mercer.threads import effective_n_threads
 
-# The finite limit behind max_iter=-1: steps of the inner solver, each a microsecond or so.
-_MAX_STEPS = 100_000_000
-
 _INDEFINITE = (
     "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a "
     "stationary point, not a "
@@ -121,9 +118,9 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
-        stop, budget, n_threads = self._limits()
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
+        stop, budget, n_threads = self._limits(X.shape[0] if hasattr(X, "shape") else len(X))
         codes, target = self._target(y)
         check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, len(codes))
@@ -211,7 +208,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _kernel(self) -> Kernel:
         return as_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
 
-    def _limits(self) -> tuple[Stop, int, int]:
+    def _limits(self, n: int) -> tuple[Stop, int, int]:
         """When to stop, how many bytes to use, on how many threads."""
         try:
             check_random_state(self.random_state)
@@ -222,7 +219,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         stop = Stop(
             tol=positive("tol", self.tol),
             gap_tol=gap_tol,
-            max_iter=iterations("max_iter", self.max_iter, _MAX_STEPS),
+            max_iter=iterations("max_iter", self.max_iter, max(10_000_000, 100 * n)),
             deadline=time.monotonic() + seconds,
         )
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")

@@ -61,7 +61,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
     verbose : bool, default=False
         Print a line a second.
     max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 is a finite default.
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

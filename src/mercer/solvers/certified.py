@@ -11,10 +11,13 @@ from mercer.certificate import Certificate, certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
-from mercer.solvers.decomposition import decompose
+from mercer.solvers.decomposition import decompose, rounding_noise
 
 # A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
 _PROGRESS = 1 / 3
+# A stall this many times above the noise of a single gradient is still its doing: pairs of them are compared, and steps
+# add up.
+_FLOOR = 100
 
 
 def solve_certified(
@@ -54,12 +57,6 @@ def solve_certified(
                 del precisions[0]
                 last = certificate.violation
                 continue
-            reason = "rounding floor" if certificate.violation <= rounding_floor(gram, problem, beta) else "stalled"
+            floor = _FLOOR * rounding_noise(gram, problem, beta)
+            reason = "rounding floor" if certificate.violation <= floor else "stalled"
         return Solution(beta, u, steps, reason), certificate
-
-
-def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
-    """The violation that float64 sums cannot resolve: |u_i| ≤ √K_ii Σ_j √K_jj |β_j| with one rounding per term."""
-    weight = np.sqrt(np.abs(gram.diagonal))
-    size = np.bincount(problem.row, weights=np.abs(beta), minlength=gram.n)
-    return float(16 * np.finfo(float).eps * (weight.max() * (weight @ size) + np.abs(problem.p).max()))

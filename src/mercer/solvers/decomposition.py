@@ -14,7 +14,10 @@ import time
 import numpy as np
 
 from mercer import _core
+from mercer.arrays import Floats
 from mercer.gram.field import Field
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.newton import climb_face
 
@@ -25,16 +28,16 @@ _KEEP = 0.5
 # How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
 _INNER_SHARE = 0.3
 _INNER_STEPS = 20
-# Outer steps without a measurable gain of the dual value before the loop gives up.
+# Outer steps in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 5
+_WINDOW = 100
 
 
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
     problem, gram = field.problem, field.gram
     q = _block_size(problem.n_variables, gram.budget)
-    value = abs(float(field.beta @ (problem.p - 0.5 * (field.u[problem.row] + problem.d * field.beta))))
-    steps, idle = 0, 0
+    steps, watch = 0, _StallWatch()
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -44,7 +47,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 return Solution(field.beta, field.u, steps, "converged")
             field.unshrink()
             continue
-        limit = _limit(stop, steps, idle)
+        lost = violation <= rounding_noise(gram, problem, field.beta)
+        limit = _limit(stop, steps, lost or watch.stalled(violation))
         if limit is not None:
             field.unshrink()
             return Solution(field.beta, field.u, steps, limit)
@@ -75,9 +79,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             after = climb_face(problem, J, K, h - K @ (after - before) - d * (after - before), after)
         field.move(J, after)
         # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
-        gain = float((after - before) @ (0.5 * (h + field.gradient(J))))
-        value += max(gain, 0.0)
-        idle = 0 if gain > np.finfo(float).eps * value else idle + 1
+        watch.gained(float((after - before) @ (0.5 * (h + field.gradient(J)))))
         if shrinking and len(J) < problem.n_variables:
             field.shrink()
 
@@ -88,9 +90,43 @@ def _block_size(n_variables: int, budget: int) -> int:
     return min(n_variables if n_variables <= _ONE_BLOCK else _BLOCK, fits)
 
 
-def _limit(stop: Stop, steps: int, idle: int) -> StopReason | None:
+def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+    """What float64 leaves uncertain in a gradient: terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
+    length = np.sqrt(np.abs(gram.diagonal))
+    size = float(length.max() * (length[problem.row] @ np.abs(beta)) + np.abs(problem.p).max())
+    return float(np.finfo(float).eps) * size
+
+
+class _StallWatch:
+    """Gives up after a few outer steps without any gain, or a window of them with next to none and no smaller violation.
+
+    The window is for rounding that feigns gains: steps go round in circles, each of which looks like a small increase.
+    """
+
+    def __init__(self) -> None:
+        self._total = self._window_gain = 0.0
+        self._idle = self._count = 0
+        self._best = self._window_best = math.inf
+
+    def gained(self, gain: float) -> None:
+        self._idle = 0 if gain > np.finfo(float).eps * self._total else self._idle + 1
+        self._total += max(gain, 0.0)
+        self._window_gain += max(gain, 0.0)
+
+    def stalled(self, violation: float) -> bool:
+        self._window_best = min(self._window_best, violation)
+        self._count += 1
+        if self._count >= _WINDOW:
+            if self._window_gain <= 1e-6 * self._total and self._window_best > 0.5 * self._best:
+                return True
+            self._best = min(self._best, self._window_best)
+            self._count, self._window_gain, self._window_best = 0, 0.0, math.inf
+        return self._idle >= _PATIENCE
+
+
+def _limit(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
     if steps >= stop.max_iter:
         return "max_iter"
     if time.monotonic() >= stop.deadline:
         return "max_time"
-    return "stalled" if idle >= _PATIENCE else None
+    return "stalled" if stalled else None

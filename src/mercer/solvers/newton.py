@@ -22,10 +22,10 @@ from mercer.problems.dual_problem import DualProblem
 
 # Relative to the largest diagonal entry, at the size of the kernel values' own rounding.
 _RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
-# A factorisation of this size takes a few hundredths of a second, in which nothing can interrupt it; and a climb may
-# spend about a tenth of a second on factorisations before pair steps go on.
+# A factorisation of this size takes a few hundredths of a second, in which nothing can interrupt it, and a climb may
+# spend about as long on factorisations before pair steps go on: one large factor, or hundreds of small ones.
 _MAX_FREE = 1500
-_MAX_WORK = 5e9
+_MAX_WORK = 6e8
 
 
 def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats) -> Floats:

@@ -1,0 +1,176 @@
+"""What every benchmark here shares: equal threads, interleaved timings, growth, facts about the machine, tables.
+
+Competitors run in one process and take turns (A B C A B C …), so that a busy moment of the machine hits all of them;
+the minimum counts, the spread is kept. Data sets are in tasks.py, the other libraries in peers.py, and truth.py judges
+their answers.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# A competitor that needs longer than this is run once; one that needs less than the other is run twice more.
+SLOW, BRIEF = 30.0, 0.1
+# Before each timing, so that threads of the competitor before have stopped spinning.
+_PAUSE = 0.05
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MERCER_NUM_THREADS")
+
+
+def same_threads_for_all(threads: int) -> None:
+    """Keep this process to `threads` processors, and start it again with that limit where libraries look for it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    wanted = dict.fromkeys(_THREAD_VARIABLES, str(threads))
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+
+
+# --- timing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Timing:
+    """The seconds of each run, what the last one returned, or why there is none."""
+
+    seconds: list[float] = field(default_factory=list)
+    result: Any = None
+    error: str = ""
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds, default=float("nan"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the results file."""
+        if self.error:
+            return {"error": self.error}
+        return {"best": self.best, "spread": max(self.seconds) / self.best - 1.0, "seconds": self.seconds}
+
+
+def interleave(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Timing]:
+    """Time every call `repeats` times in turns; slow ones once, brief ones twice more."""
+    timings = {name: Timing() for name in calls}
+    for round_ in range(repeats + 2):
+        for name, call in calls.items():
+            timing = timings[name]
+            first = timing.seconds[0] if timing.seconds else 0.0
+            if timing.error or first > SLOW or (round_ >= repeats and first > BRIEF):
+                continue
+            timing.result = None
+            gc.collect()
+            time.sleep(_PAUSE)
+            begin = time.perf_counter()
+            try:
+                timing.result = call()
+            except Exception as error:
+                timing.error = f"{type(error).__name__}: {error}"
+                continue
+            timing.seconds.append(time.perf_counter() - begin)
+    return timings
+
+
+def growth_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The slope of log seconds over log sizes by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """NaN where there is no ratio at all."""
+    logs = np.log(list(ratios))
+    return float(np.exp(logs.mean())) if len(logs) else float("nan")
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def peak_kilobytes() -> int:
+    """The largest resident memory of this process so far (VmHWM); Linux only."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def forget_peak() -> None:
+    """Start VmHWM again at the present memory, where the system allows it: a peak of loading must not hide a fit's."""
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        print(f"the peak of loading could not be reset ({error}); extra memory may be underestimated", file=sys.stderr)
+
+
+# --- facts ----------------------------------------------------------------------------------------------------------
+
+
+def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
+    """What a reader must know to place the numbers."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+    }
+
+
+def version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+# --- output ---------------------------------------------------------------------------------------------------------
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; numbers right, the first column left."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def save_json(results: dict[str, Any], path: str | Path | None) -> None:
+    """Write the results, whole or not at all; NaN becomes null."""
+    if path is None:
+        return
+    partial = Path(f"{path}.part")
+    partial.write_text(json.dumps(_plain(results), indent=1, allow_nan=False) + "\n")
+    partial.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def progress(text: str) -> None:
+    """A line for whoever waits."""
+    print(text, file=sys.stderr, flush=True)
