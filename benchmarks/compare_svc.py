@@ -37,7 +37,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, metavar="N", help="at most N training rows everywhere")
     parser.add_argument("--repeats", type=int, default=None, help="3 unless told, 1 with --quick")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--patience", type=float, help="seconds for each peer in all; 3600 unless told, 20 if quick")
+    parser.add_argument("--patience", type=float, help="seconds for each peer in all; 3600 unless told, 30 if quick")
     parser.add_argument("--json", metavar="FILE", help="write all numbers here")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables here too")
     parser.add_argument("--readme", metavar="FILE", help="only print README's table from this results file")
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         only_rows=options.rows,
         limit=options.limit,
         test_limit=2000 if options.quick else None,
-        patience=options.patience or (20.0 if options.quick else 3600.0),
+        patience=options.patience or (30.0 if options.quick else 3600.0),
     )
     plan = svc_sections.QUICK if options.quick else svc_sections.FULL
     results: dict[str, Any] = {

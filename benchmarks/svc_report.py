@@ -61,8 +61,8 @@ def readme(results: Record) -> str:
         if predicted:
             cells.append(_times(_ratio(predicted.get(_key(record), {}), "sklearn")))
         rows.append(cells)
-    means = [_times(_mean_ratio(fits, name)) for name in shown]
-    means += [_times(_mean_ratio(predicted.values(), "sklearn"))] if predicted else []
+    means = [_mean_cell(fits, name) for name in shown]
+    means += [_mean_cell(list(predicted.values()), "sklearn")] if predicted else []
     rows.append(["geometric mean", "", "", "", "", *means])
     facts = results["machine"]
     notes = (
@@ -166,7 +166,8 @@ def _hard(records: list[Record]) -> str:
     ]
     wrong = [r for r in records if r.get("stop_reason") == "converged" and r["violation"] > r["tol"]]
     reached = sum(r.get("violation", float("inf")) <= r["tol"] for r in records)
-    verdict = f"{reached} of {len(records)} reach tol; {len(wrong)} claim it and do not."
+    verdict = f"{reached} of {len(records)} reach tol; {len(wrong)} claim it and do not. "
+    verdict += f"Defaults but for max_time={records[0]['max_time']:g} s."
     return "\n\n".join(["## Large C, extreme widths, tight tolerances", table(header, rows), verdict])
 
 
@@ -283,12 +284,13 @@ def _ratio(record: Record, name: str) -> float | None:
     return None if ours is None or theirs is None else theirs / ours
 
 
-def _mean_ratio(records: Iterable[Record], name: str) -> float:
-    return geometric_mean(ratio for record in records if (ratio := _ratio(record, name)) is not None)
-
-
 def _mean_cell(records: list[Record], name: str) -> str:
-    return "" if name.startswith("mercer") else f"**{_times(_mean_ratio(records, name))}**"
+    """The geometric mean of the ratios, and of how many rows if not of all."""
+    if name.startswith("mercer"):
+        return ""
+    ratios = [ratio for record in records if (ratio := _ratio(record, name)) is not None]
+    mean = f"**{_times(geometric_mean(ratios))}**"
+    return mean if len(ratios) == len(records) else f"{mean} ({len(ratios)} of {len(records)} rows)"
 
 
 def _cell(record: Record, name: str) -> str:

@@ -133,7 +133,8 @@ class Run:
         try:
             return tasks.load(self.folder, row.data, self.rows(row)).first_tests(self.test_limit)
         except FileNotFoundError as error:
-            self.skipped.append(f"{row.data}: {error}")
+            if (why := str(error)) not in self.skipped:
+                self.skipped.append(why)
             return None
 
     def rows(self, row: Row) -> int | None:
@@ -221,12 +222,13 @@ def hard(run: Run, plan: Plan) -> Iterator[Record]:
             setting = Setting(C, factor * gamma, tol=tol)
             call = partial(_quietly, ours, prepared, setting, max_time=max_time)
             timing = harness.interleave({"mercer": call}, 1)["mercer"]
-            record = {"data": name, "n": len(task.y), "C": C, "gamma_factor": factor, "tol": tol, **timing.to_dict()}
+            record = {"data": name, "n": len(task.y), "C": C, "gamma_factor": factor, "tol": tol, "max_time": max_time}
+            record |= timing.to_dict()
             if timing.result is not None:
                 model = timing.result
                 verdict = truth.judge(setting, task.X, task.y, [ours.duals(model)])[0]
-                record |= {"violation": verdict.violation, "stop_reason": model.stop_reason_}
-                record["certified_violation"] = model.certificate_.violation
+                record |= {"violation": verdict.violation, "certified_violation": model.certificate_.violation}
+                record["stop_reason"] = model.stop_reason_
             harness.progress(f"hard  {name} C={C:g} γ×{factor:g} tol={tol:g}: {record.get('stop_reason', 'failed')}")
             yield record
 

@@ -5,6 +5,7 @@ Both sides of a comparison are judged by the same function, the reference certif
 
 import contextlib
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from sklearn.svm import SVC as PeerSVC
 
 import mercer
 from mercer.certificate import certify
+from mercer.gram.field import Field
 from mercer.gram.gram import Gram
-from mercer.kernels import Precomputed
+from mercer.gram.tiled_field import TiledField
+from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.solution import Stop
+from mercer.solvers.certified import solve_certified
 from mercer.solvers.decomposition import decompose
 from reference.certificate import certificate, dual_value, rounding
 from reference.problems import (
@@ -168,7 +172,7 @@ def machines():
     return [pytest.param(maker, id=name) for name, maker in makers.items()]
 
 
-def machine_problem(maker, seed, n=60):
+def machine_problem(maker, seed, n=60, with_data=False):
     rng = np.random.default_rng(seed)
     X = standardised(rng, n, 3)
     y = noisy_labels(rng, X)
@@ -178,7 +182,8 @@ def machine_problem(maker, seed, n=60):
         ("linear", {}),
         ("poly", {"gamma": 0.3, "degree": 2, "coef0": 1.0}),
     ][seed % 3]
-    return maker(y, t, rng.uniform(0.5, 2.0, n)), gram_matrix(kernel, X, **numbers)
+    problem, K = maker(y, t, rng.uniform(0.5, 2.0, n)), gram_matrix(kernel, X, **numbers)
+    return (problem, K, X) if with_data else (problem, K)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -201,6 +206,51 @@ def test_decomposition_on_every_kind_of_problem(maker, seed):
     assert own.dual == pytest.approx(truth.dual, rel=1e-9, abs=1e-9)
     assert own.primal == pytest.approx(truth.primal, rel=1e-7, abs=1e-7)
     assert own.primal - own.dual == pytest.approx(own.gap, abs=1e-6 * (1 + abs(own.dual)))
+
+
+GRAMS = {
+    "stored": lambda X, budget: Gram(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
+    "blocks": lambda X, budget: Gram(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
+    "fused": lambda X, budget: Gram(Gaussian(gamma=0.5), X, budget),
+}
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
+@pytest.mark.parametrize("maker", machines())
+def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch):
+    """The outer loop, the shrinking and the updates of u, with blocks of 20 out of 150 or 300 variables."""
+    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
+    gram = make_gram(X, 32 * 20**2)
+    sizes = []
+
+    def counted(method):
+        return lambda field, J: (sizes.append(len(J)), method(field, J))[1]
+
+    for kind in (Field, TiledField):
+        monkeypatch.setattr(kind, "block", counted(kind.block))
+    solution, own = solve_certified(problem, gram, Stop(tol=1e-8, max_iter=10_000_000), shrinking=shrinking)
+    truth = certificate(problem, K, solution.beta)
+    assert own.violation <= 1e-8
+    assert solution.stop_reason == "converged"
+    assert truth.violation <= 1e-6
+    assert truth.kkt["dual feasibility: box"] == 0
+    assert truth.kkt["dual feasibility: equality"] <= 1e-9 * max(1.0, np.abs(solution.beta).sum())
+    np.testing.assert_allclose(solution.u, truth.u, atol=1e-7 * (1 + np.abs(truth.u).max()))
+    assert truth.dual == pytest.approx(by_qp(problem, K)["piqp"][0], rel=1e-6, abs=1e-8)
+    # The test is about several small blocks, so that they occurred is part of it.
+    assert max(sizes) <= 20
+    assert len(sizes) > 3
+
+
+def test_some_problems_shrink():
+    """A guard on the test above: on a problem with many bounded variables the field must have been shrunk."""
+    problem, _, X = machine_problem(machines()[0].values[0], seed=0, n=150, with_data=True)
+    field = GRAMS["fused"](X, 32 * 20**2).field(problem)
+    seen, shrink = [], field.shrink
+    field.shrink = lambda: (seen.append(shrink()), seen[-1])[1]
+    decompose(field, Stop(tol=1e-8, max_iter=10_000_000))
+    assert any(seen)
 
 
 @pytest.mark.parametrize("maker", machines())

@@ -32,7 +32,7 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "plot", "progress", "torch", "dask", "onnx", "qp"}
+    assert set(extras) == {"test", "lint", "bench", "plot", "progress", "torch", "dask", "onnx", "qp"}
     for module, extra in EXTRAS.items():
         assert package(extras[extra][0]) == module
 

@@ -109,7 +109,7 @@ class Gram:
         rows = np.arange(self.n) if rows is None else rows
         J = np.flatnonzero(coefficients)
         out = np.zeros(len(rows))
-        if len(J) == 0:
+        if len(J) == 0 or len(rows) == 0:
             return out
         if not self.stored and self._engine.samples(dtype) is not None:
             return self._fused_product(coefficients[J], J, rows, dtype)

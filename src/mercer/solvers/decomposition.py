@@ -98,9 +98,10 @@ def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
 
 
 class _StallWatch:
-    """Gives up after a few outer steps without any gain, or a window of them with next to none and no smaller violation.
+    """Gives up after a few outer steps without any gain, or a window of them with next to none.
 
-    The window is for rounding that feigns gains: steps go round in circles, each of which looks like a small increase.
+    The window is for rounding that feigns gains: steps go round in circles, each of which looks like an increase, and
+    the violation does not fall.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class _StallWatch:
         self._window_best = min(self._window_best, violation)
         self._count += 1
         if self._count >= _WINDOW:
-            if self._window_gain <= 1e-6 * self._total and self._window_best > 0.5 * self._best:
+            if self._window_gain <= 1e-12 * self._total and self._window_best > 0.9 * self._best:
                 return True
             self._best = min(self._best, self._window_best)
             self._count, self._window_gain, self._window_best = 0, 0.0, math.inf

@@ -24,7 +24,7 @@ from mercer.problems.dual_problem import DualProblem
 _RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
 # A factorisation of this size takes a few hundredths of a second, in which nothing can interrupt it, and a climb may
 # spend about as long on factorisations before pair steps go on: one large factor, or hundreds of small ones.
-_MAX_FREE = 1500
+_MAX_FREE = 1024
 _MAX_WORK = 6e8
 
 
