@@ -325,6 +325,7 @@ public:
     virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
     virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
+    virtual nb::object square(nb::handle which) = 0;
 
 protected:
     Index rows(nb::handle which, std::int64_t n) const {
@@ -402,6 +403,20 @@ public:
         return hand_over(std::move(out), m, panels.n, stride);
     }
 
+    nb::object square(nb::handle which) override {
+        const auto laid_out = columns(which);
+        const mercer::Panels<T> panels = panels_of(*laid_out);
+        const Index index = rows(which, samples_.n);
+        const std::int64_t stride = row_stride(up_to(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>(up_to(panels.n, tiles_.rows) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_square(panels, samples_, index.data(), ending_, numbers_, out->data(), stride, threads(signals));
+        }
+        return hand_over(std::move(out), panels.n, panels.n, stride);
+    }
+
 private:
     struct Panels final : Columns {
         mercer::Padded<T> data, norms;
@@ -466,6 +481,20 @@ public:
                                 threads(signals));
         }
         return hand_over(std::move(out), picked.n, m, stride).attr("T");
+    }
+
+    nb::object square(nb::handle which) override {
+        const Index index = rows(which, samples_.n);
+        const auto n = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(up_to(n, mercer::strips_of<T>(level_).width));
+        auto out = std::make_unique<mercer::Padded<T>>(n * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_, out->data(),
+                                 stride, threads(signals));
+        }
+        return hand_over(std::move(out), n, n, stride);
     }
 
 private:
@@ -588,7 +617,8 @@ NB_MODULE(_core, m) {
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
-        .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].");
+        .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
+        .def("square", &Samples::square, "which"_a.none(), "K[which, which], exactly symmetric.");
     m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(), "n_threads"_a,
           "Samples that share the memory of `rows` and `norms`.");
     m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,

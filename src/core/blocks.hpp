@@ -68,6 +68,14 @@ template <class T>
 void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                  int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
 
+// out[i][j] = k(rows[i], rows[j]) where `columns` are these rows: one triangle is computed and mirrored.
+template <class T>
+void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, int ending,
+                  const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+template <class T>
+void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers, T* out,
+                  std::int64_t stride, const Threads& threads);
+
 // The same for sparse samples; here out[j][i] = k(rows[i], j).
 template <class T>
 void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,

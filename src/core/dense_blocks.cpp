@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "blocks.hpp"
+#include "mirror.hpp"
 #include "padded.hpp"
 #include "pool.hpp"
 #include "tables.hpp"
@@ -45,9 +46,11 @@ PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* whic
     return packed;
 }
 
+// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row i; where
+// only the lower triangle is wanted, groups that lie wholly above the panel's diagonal are left out.
 template <class T, class Visit>
 void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const double* numbers, const Threads& threads,
-                Visit visit) {
+                bool lower_only, Visit visit) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const std::int64_t d = columns.d, width = tiles.columns, height = tiles.rows;
     const std::int64_t panels = (columns.n + width - 1) / width;
@@ -61,15 +64,18 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
             const std::int64_t last = std::min(panels, (c + 1) * chunk);
             for (std::int64_t g = 0; g < packed.groups; g += block) {
                 for (std::int64_t p = c * chunk; p < last; ++p) {
+                    const std::int64_t end = std::min(packed.groups, g + block);
+                    const std::int64_t begin = lower_only ? std::max(g, p * width / height) : g;
+                    if (begin >= end) continue;
                     TileRun<T> run{};
-                    run.rows = packed.rows.data() + g * height * d;
+                    run.rows = packed.rows.data() + begin * height * d;
                     run.panel = columns.data + p * width * d;
-                    run.row_norms = packed.norms.data() + g * height;
+                    run.row_norms = packed.norms.data() + begin * height;
                     run.column_norms = columns.norms + p * width;
                     run.d = d;
-                    run.groups = std::min(block, packed.groups - g);
+                    run.groups = end - begin;
                     std::copy_n(numbers, kNumbers, run.numbers);
-                    visit(run, g * height, p * width);
+                    visit(run, begin * height, p * width);
                 }
             }
         },
@@ -129,7 +135,7 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
     const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
     Padded<T> weights(packed.groups * tiles.rows, T{0});
     std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
-    for_panels(columns, packed, numbers, threads, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
         double sum[kMaxPanel] = {};
         tiles.sum[ending](run, weights.data() + i, sum);
         for (std::int64_t c = 0; c < std::min<std::int64_t>(tiles.columns, columns.n - j); ++c) total[j + c] += sum[c];
@@ -141,9 +147,21 @@ void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const
                  int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
-    for_panels(columns, packed, numbers, threads, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
         tiles.store[ending](run, out + i * stride + j, stride);
     });
+}
+
+template <class T>
+void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, int ending,
+                  const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const PackedRows<T> packed = pack_rows(samples, rows, columns.n, threads);
+    const bool halve = mirror_pays(samples.d);
+    for_panels(columns, packed, numbers, threads, halve, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+        tiles.store[ending](run, out + i * stride + j, stride);
+    });
+    if (halve) mirror(out, columns.n, stride, threads);
 }
 
 #define MERCER_FOR(T)                                                                                                          \
@@ -153,7 +171,9 @@ void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const
     template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, const double*, int,   \
                             const double*, double*, const Threads&);                                                           \
     template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int, const double*, \
-                              T*, std::int64_t, const Threads&);
+                              T*, std::int64_t, const Threads&);                                                               \
+    template void store_square(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, int, const double*, T*,          \
+                               std::int64_t, const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

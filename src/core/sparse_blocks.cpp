@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "blocks.hpp"
+#include "mirror.hpp"
 #include "padded.hpp"
 #include "pool.hpp"
 #include "tables.hpp"
@@ -50,7 +51,7 @@ private:
 // Calls visit(run, i, j) for every strip of rows, which starts at row i, and every chunk of columns, which starts at j.
 template <class T, class Visit>
 void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-                const double* numbers, const Threads& threads, Visit visit) {
+                const double* numbers, const Threads& threads, bool lower_only, Visit visit) {
     const int width = strips_of<T>(threads.level).width;
     const std::int64_t n = columns.n;
     Strip<T> strip(samples, width);
@@ -61,6 +62,7 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
             (n + kColumnsPerChunk - 1) / kColumnsPerChunk, threads.count,
             [&](std::int64_t c) {
                 const std::int64_t j = c * kColumnsPerChunk;
+                if (lower_only && j + kColumnsPerChunk <= i) return;
                 StripRun<T> run{};
                 run.strip = strip.data();
                 run.strip_norms = strip.norms();
@@ -86,7 +88,7 @@ void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples,
     const Strips<T>& strips = strips_of<T>(threads.level);
     Padded<T> weights(m + strips.width, T{0});
     std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
-    for_strips(columns, samples, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_strips(columns, samples, rows, m, numbers, threads, false, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
         strips.sum[ending](run, weights.data() + i, total + j);
     });
 }
@@ -95,16 +97,30 @@ template <class T>
 void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                  int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
-    for_strips(columns, samples, rows, m, numbers, threads, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+    for_strips(columns, samples, rows, m, numbers, threads, false, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
         strips.store[ending](run, out + j * stride + i, stride);
     });
+}
+
+template <class T>
+void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers, T* out,
+                  std::int64_t stride, const Threads& threads) {
+    const Strips<T>& strips = strips_of<T>(threads.level);
+    const auto store = [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+        strips.store[ending](run, out + j * stride + i, stride);
+    };
+    const bool halve = mirror_pays((samples.starts[samples.n] - samples.starts[0]) / std::max<std::int64_t>(samples.n, 1));
+    for_strips(columns, samples, columns.which, columns.n, numbers, threads, halve, store);
+    if (halve) mirror(out, columns.n, stride, threads);
 }
 
 #define MERCER_FOR(T)                                                                                                      \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,           \
                             const double*, int, const double*, double*, const Threads&);                                   \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t, int,    \
-                              const double*, T*, std::int64_t, const Threads&);
+                              const double*, T*, std::int64_t, const Threads&);                                            \
+    template void store_square(const SparseColumns<T>&, const SparseSamples<T>&, int, const double*, T*, std::int64_t,     \
+                               const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

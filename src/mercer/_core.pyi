@@ -68,6 +68,9 @@ class Samples:
     def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
         """K[which, columns] in the samples' precision."""
 
+    def square(self, which: NDArray[np.intp]) -> NDArray[Any]:
+        """K[which, which], exactly symmetric and with contiguous rows."""
+
 def dense_samples(
     rows: NDArray[Any], norms: NDArray[Any], ending: int, numbers: NDArray[np.float64], n_threads: int
 ) -> Samples:

@@ -49,6 +49,8 @@ class Certificate:
         The arithmetic of the pass over all rows.
     worst : int
         The variable with the largest share of the gap.
+    b : tuple of float
+        The bias of each group that the values were computed with.
     parts : tuple of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
     """
@@ -61,6 +63,7 @@ class Certificate:
     proves: Proves
     precision: str = "float64"
     worst: int = 0
+    b: tuple[float, ...] = ()
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
 
     @property
@@ -83,6 +86,7 @@ class Certificate:
             proves=min((part.proves for part in parts), key=_STRENGTH.index),
             precision=parts[0].precision,
             worst=parts[largest].worst,
+            b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),
         )
 
@@ -97,7 +101,7 @@ class Certificate:
     def from_dict(cls, plain: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
         parts = tuple(cls.from_dict(part) for part in plain["parts"])
-        return cls(**{**plain, "parts": parts})
+        return cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
 
     def __str__(self) -> str:
         lines = [
@@ -133,6 +137,7 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
         proves=_PROOF[gram.positive_definite],
         precision=precision,
         worst=int(np.argmax(terms)),
+        b=tuple(b.tolist()),
     )
     return certificate, u
 

@@ -12,6 +12,7 @@ import math
 import os
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,6 +43,9 @@ _INDEFINITE = (
     "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
 )
 
+# Sub-problems are solved side by side, each on one thread, from this many per thread on; fewer share the threads.
+_TASKS_PER_THREAD = 4
+
 # Sub-problems that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
 _STORE_ROWS = 4000
 
@@ -62,11 +66,6 @@ class Solved:
     task: Task
     solution: Solution
     certificate: Certificate
-
-    @property
-    def b(self) -> Floats:
-        problem, beta = self.task.problem, self.solution.beta
-        return problem.offsets(beta, problem.gradient(beta, self.solution.u))
 
 
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -126,25 +125,20 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         weight = samples.weights(sample_weight, len(codes))
         target = self._weigh(target, codes, weight)
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=n_threads)
+        tasks = self._tasks(merged, target)
+        abreast = len(tasks) >= _TASKS_PER_THREAD * n_threads > _TASKS_PER_THREAD
         if kernel.accepts == "gram":
-            gram = Gram(kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads)
+            K = merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows]
+            gram = Gram(kernel, K, budget)
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, budget, n_threads)
+            gram = Gram(kernel, merged.X, budget, 1 if abreast else n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
-        tasks = self._tasks(merged, target)
-        if len(tasks) > 1 and gram.n <= _STORE_ROWS and 16 * gram.n**2 <= budget:
+        if len(tasks) > 1 and not gram.fused and gram.n <= _STORE_ROWS and 16 * gram.n**2 <= budget:
             gram.store()
-
         progress = Progress(watched_by, bool(self.verbose), len(tasks), X, y)
-        solved = []
-        for task in tasks:
-            progress.begin(task.name)
-            part = gram if len(task.rows) == gram.n else gram.view(task.rows)
-            pair = solve_certified(task.problem, part, stop, None, progress, self.shrinking)
-            solved.append(Solved(task, *pair))
-            progress.end()
+        solved = self._solve(tasks, gram, stop, progress, n_threads if abreast and gram.fused else 1)
 
         self.kernel_ = kernel
         self.certificate_ = Certificate.total([s.certificate for s in solved])
@@ -156,6 +150,26 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if not self.converged_:
             warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
         progress.close(X, y)
+
+    def _solve(self, tasks: list[Task], gram: Gram, stop: Stop, progress: Progress, abreast: int) -> list[Solved]:
+        """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
+
+        def solve(task: Task) -> Solved:
+            report = progress.begin(task.name)
+            part = gram if len(task.rows) == gram.n else gram.view(task.rows)
+            pair = solve_certified(task.problem, part, stop, None, report, self.shrinking)
+            progress.end()
+            return Solved(task, *pair)
+
+        if abreast == 1 or progress.watched:
+            return [solve(task) for task in tasks]
+        with ThreadPoolExecutor(abreast) as threads:
+            try:
+                return list(threads.map(solve, tasks))
+            except BaseException:  # Ctrl-C above all: the others see it before their next outer step
+                progress.cancel()
+                threads.shutdown(cancel_futures=True)
+                raise
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from mercer.certificate import gap_terms
 from mercer.gram.field import Field
+from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
@@ -23,6 +25,10 @@ except ImportError:
 __all__ = ["CallbackSupport", "Progress", "with_callbacks"]
 
 
+class Cancelled(Exception):
+    """Another sub-problem of the same fit has failed."""
+
+
 class Progress:
     """The reports of one fit, which has `n_tasks` sub-problems."""
 
@@ -30,7 +36,9 @@ class Progress:
         self._estimator = estimator
         self._verbose = verbose
         self._n_tasks = n_tasks
-        self._begun = self._printed = time.monotonic()
+        self._begun = time.monotonic()
+        self._next_line = self._begun
+        self._cancelled = False
         self._root: Any = None
         self._task: Any = None
         self._step: Any = None
@@ -38,23 +46,17 @@ class Progress:
             self._root = estimator._init_callback_context(max_subtasks=n_tasks)
             self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
 
-    def begin(self, name: str) -> None:
-        """A sub-problem starts."""
-        self._name = name
+    @property
+    def watched(self) -> bool:
+        """Whether callbacks follow the fit; they expect one sub-problem after the other."""
+        return self._root is not None
+
+    def begin(self, name: str) -> Report:
+        """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
         if self._root is not None:
             self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-
-    def __call__(self, field: Field, steps: int, violation: float) -> None:
-        """An outer step of it is about to be taken."""
-        if self._task is not None:
-            self._end_step()
-            self._step = self._task.subcontext(task_name="step")
-            self._step.call_on_fit_task_begin(estimator=self._estimator)
-        now = time.monotonic()
-        if self._verbose and (now - self._printed >= 1.0 or self._printed == self._begun):
-            self._printed = now
-            print(self._line(field, steps, violation, now - self._begun), flush=True)
+        return partial(self._report, f"{name}: " if self._n_tasks > 1 else "")
 
     def end(self) -> None:
         """The sub-problem is solved."""
@@ -63,24 +65,40 @@ class Progress:
             self._task.call_on_fit_task_end(estimator=self._estimator)
             self._task = None
 
+    def cancel(self) -> None:
+        """Make every sub-problem stop at its next outer step."""
+        self._cancelled = True
+
     def close(self, X: Any, y: Any) -> None:
         """The fit is over."""
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
+
+    def _report(self, name: str, field: Field, steps: int, violation: float) -> None:
+        if self._cancelled:
+            raise Cancelled
+        if self._task is not None:
+            self._end_step()
+            self._step = self._task.subcontext(task_name="step")
+            self._step.call_on_fit_task_begin(estimator=self._estimator)
+        now = time.monotonic()
+        if self._verbose and now >= self._next_line:
+            self._next_line = now + 1.0
+            print(_line(name, field, steps, violation, now - self._begun), flush=True)
 
     def _end_step(self) -> None:
         if self._step is not None:
             self._step.call_on_fit_task_end(estimator=self._estimator)
             self._step = None
 
-    def _line(self, field: Field, steps: int, violation: float, seconds: float) -> str:
-        problem, beta = field.problem, field.beta
-        h = problem.gradient(beta, field.u)
-        b = problem.offsets(beta, h)
-        _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
-        gap = f"{'~' if field.shrunk else ' '}{terms.sum():.3e}"  # dropped rows lag behind while the problem is shrunk
-        task = f"{self._name}: " if self._n_tasks > 1 else ""
-        return (
-            f"[mercer] {task}{seconds:7.1f} s  {steps:>10,} steps  {int((beta != 0).sum()):>7,} support vectors  "
-            f"violation {violation:.3e}  gap {gap}"
-        )
+
+def _line(name: str, field: Field, steps: int, violation: float, seconds: float) -> str:
+    problem, beta = field.problem, field.beta
+    h = problem.gradient(beta, field.u)
+    b = problem.offsets(beta, h)
+    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
+    gap = f"{'~' if field.shrunk else ' '}{terms.sum():.3e}"  # dropped rows lag behind while the problem is shrunk
+    return (
+        f"[mercer] {name}{seconds:7.1f} s  {steps:>10,} steps  {int((beta != 0).sum()):>7,} support vectors  "
+        f"violation {violation:.3e}  gap {gap}"
+    )

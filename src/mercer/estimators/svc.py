@@ -175,7 +175,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         precomputed = self.kernel_.accepts == "gram"
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)
-        self.intercept_ = freeze(np.array([s.b[0] for s in solved]))
+        self.intercept_ = freeze(np.array([s.certificate.b[0] for s in solved]))
         self._expansion_ = Expansion(
             kernel=self.kernel_,
             vectors=None if precomputed else take(merged.X, used),

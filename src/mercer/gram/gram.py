@@ -74,6 +74,11 @@ class Gram:
         return not self._engine.refuted
 
     @property
+    def fused(self) -> bool:
+        """Whether the core computes the kernel values itself."""
+        return self._engine.lowering is not None and not self.stored
+
+    @property
     def stored(self) -> bool:
         """Whether blocks are looked up rather than computed."""
         return self._matrix is not None

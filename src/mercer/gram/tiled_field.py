@@ -52,9 +52,7 @@ class TiledField(Field):
         rows = self.problem.row[J]
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
-            which = self.origin[rows]
-            K = self.samples.block(which, self.samples.columns(which))
-            self._block = K if K.strides[1] == K.itemsize else K.T  # symmetric: the core wants contiguous rows
+            self._block = self.samples.square(self.origin[rows])
             self._block[np.arange(len(J)), np.arange(len(J))] = self.gram.diagonal[rows]
             self.gram.evaluations += len(J) ** 2
         return self._block
@@ -68,9 +66,12 @@ class TiledField(Field):
             return
         if self._columns is None:
             self._columns = self.samples.columns(self.origin[self.rows])
-        sources, which = np.unique(self.problem.row[J[changed]], return_inverse=True)
+        sources, change = self.problem.row[J[changed]], delta[changed]
+        if self.problem.twins:
+            sources, which = np.unique(sources, return_inverse=True)
+            change = sums_by(which, change, len(sources))
         total = self.u[self.rows]
-        self.samples.add(total, self._columns, self.origin[sources], sums_by(which, delta[changed], len(sources)))
+        self.samples.add(total, self._columns, self.origin[sources], change)
         self.u[self.rows] = total
         self.gram.evaluations += len(sources) * len(self.rows)
 

@@ -11,6 +11,7 @@ that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the la
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,11 @@ class DualProblem:
     def n_variables(self) -> int:
         return len(self.p)
 
+    @cached_property
+    def twins(self) -> bool:
+        """Whether some variables may share a row."""
+        return not np.array_equal(self.row, np.arange(self.n_variables))
+
     def gradient(self, beta: Floats, u: Floats) -> Floats:
         """h = p − u[row] − dβ."""
         return self.p - u[self.row] - self.d * beta
@@ -62,12 +68,16 @@ class DualProblem:
 
     def row_coefficients(self, beta: Floats, n_rows: int) -> Floats:
         """β summed over the variables of each Gram row: what multiplies K."""
+        if not self.twins and n_rows == self.n_variables:
+            return beta
         return sums_by(self.row, beta, n_rows)
 
     def feasible_start(self) -> Floats:
         """A feasible β close to zero: each group's total is filled up in order of index."""
         beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
         for g, total in enumerate(self.totals):
+            if total == 0 and not beta.any():
+                continue
             members = np.flatnonzero(self.group == g)
             missing = total - beta[members].sum()
             bound = self.upper if missing > 0 else self.lower
