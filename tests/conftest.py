@@ -19,7 +19,7 @@ _SHARED = {
 settings.register_profile(
     "default", max_examples=150, derandomize=True, phases=[Phase.explicit, Phase.generate], **_SHARED
 )
-settings.register_profile("thorough", max_examples=2000, **_SHARED)
+settings.register_profile("thorough", max_examples=1000, **_SHARED)
 
 
 def _wants_thorough(config: pytest.Config) -> bool:
@@ -38,3 +38,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
                 item.add_marker(pytest.mark.thorough)
+                item.add_marker(pytest.mark.timeout(1800))

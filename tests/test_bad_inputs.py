@@ -4,10 +4,13 @@ Each row names its case, what to do, and the outcome: an error (its type, and a 
 given, why it cannot be, what to do), a warning with a valid result, or a result with a property.
 """
 
+import contextlib
+import os
 import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
@@ -762,11 +765,12 @@ def _decide(X):
 
 
 def _memory_map():
-    import tempfile
-
-    path = tempfile.mkstemp(suffix=".npy")[1]
-    np.save(path, X)
-    return np.load(path, mmap_mode="r")
+    with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+        np.save(file, X)
+    mapped = np.load(file.name, mmap_mode="r")
+    with contextlib.suppress(OSError):  # where a mapped file cannot be removed
+        os.unlink(file.name)
+    return mapped
 
 
 def check(act, expect):

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from mercer import SVC
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 
 FITTED_ARRAYS = (
     "support_",
@@ -332,6 +332,50 @@ def test_budget_is_kept():
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 150
+
+
+def test_float32_data_are_never_float64_as_a_whole():
+    """The same fit on float32 data takes clearly less memory than on float64 data: no copy doubles them."""
+
+    def megabytes(kind):
+        done = run_python(
+            """
+            import resource, sys, warnings
+            import numpy as np
+            from mercer import SVC
+            warnings.simplefilter("ignore")
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(80_000, 100)).astype(sys.argv[1]); y = rng.integers(0, 2, len(X))
+            SVC().fit(X[:4000], y[:4000])
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            SVC(cache_size=20, max_time=1.0).fit(X, y)
+            print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+            """,
+            kind,
+        )
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout)
+
+    assert megabytes("float32") < 0.75 * megabytes("float64")
+
+
+# Samples that are no vectors
+
+
+def test_strings_with_a_string_kernel():
+    words = ["abab", "ababab", "babab", "abba", "cdcd", "dcdcdc", "cddc", "dccd"] * 3
+    labels = np.array((["first"] * 4 + ["second"] * 4) * 3)
+    kernel = Spectrum(2)
+    model = SVC(kernel=kernel, C=10.0, tol=1e-8).fit(words, labels)
+    assert model.score(words, labels) == 1.0
+    given = SVC(kernel="precomputed", C=10.0, tol=1e-8).fit(kernel(words), labels)
+    np.testing.assert_allclose(model.decision_function(words), given.decision_function(kernel(words)), atol=1e-5)
+    np.testing.assert_array_equal(model.predict(np.array(words)), labels)
+    assert list(model.predict(["abab", "zzz", "cdcdcd"]))[::2] == ["first", "second"]
+    with pytest.raises(ValueError, match=r"(?i)string"):
+        model.predict([[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"(?i)string"):
+        SVC(kernel=kernel).fit(np.ones((4, 2)), [0, 1, 0, 1])
 
 
 # 9. A failed fit leaves the estimator as it was

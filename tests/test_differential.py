@@ -27,18 +27,12 @@ from reference.certificate import certificate, dual_value, rounding
 from reference.problems import (
     Case,
     c_svc,
-    epsilon_svr,
     gram_matrix,
-    huber,
-    least_squares,
+    machine_problem,
+    machines,
     noisy_labels,
-    nu_svc,
-    nu_svr,
-    one_class,
     random_case,
     standardised,
-    two_norm_svc,
-    without_bias,
 )
 from reference.qp import SOLVERS, Unsolved
 from reference.smo import smo
@@ -153,39 +147,6 @@ def test_two_hundred_problems_never_below_libsvm():
 
 
 # The decomposition on problems no classifier has: twins, several groups, no equality, ridges, infinite boxes.
-def machines():
-    makers = {
-        "C-SVC": lambda y, t, w: c_svc(y, 3.0 * w),
-        "C-SVC without bias": lambda y, t, w: without_bias(c_svc(y, 3.0 * w)),
-        "2-norm": lambda y, t, w: two_norm_svc(y, 2.0 * w),
-        "2-norm without bias": lambda y, t, w: without_bias(two_norm_svc(y, 2.0 * w)),
-        "epsilon-SVR": lambda y, t, w: epsilon_svr(t, 0.1, 2.0 * w),
-        "epsilon-SVR, no tube": lambda y, t, w: epsilon_svr(t, 0.0, 2.0),
-        "epsilon-SVR without bias": lambda y, t, w: without_bias(epsilon_svr(t, 0.1, 2.0 * w)),
-        "nu-SVC": lambda y, t, w: nu_svc(y, 0.5, w),
-        "nu-SVR": lambda y, t, w: nu_svr(t, 0.4, 2.0),
-        "one-class": lambda y, t, w: one_class(w, 0.3),
-        "Huber": lambda y, t, w: huber(t, 0.5, 2.0),
-        "RLS": lambda y, t, w: least_squares(t, 0.3 / w),
-        "RLS without bias": lambda y, t, w: without_bias(least_squares(t, 0.3 / w)),
-    }
-    return [pytest.param(maker, id=name) for name, maker in makers.items()]
-
-
-def machine_problem(maker, seed, n=60, with_data=False):
-    rng = np.random.default_rng(seed)
-    X = standardised(rng, n, 3)
-    y = noisy_labels(rng, X)
-    t = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=n)
-    kernel, numbers = [
-        ("rbf", {"gamma": 0.5}),
-        ("linear", {}),
-        ("poly", {"gamma": 0.3, "degree": 2, "coef0": 1.0}),
-    ][seed % 3]
-    problem, K = maker(y, t, rng.uniform(0.5, 2.0, n)), gram_matrix(kernel, X, **numbers)
-    return (problem, K, X) if with_data else (problem, K)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("maker", machines())
 def test_decomposition_on_every_kind_of_problem(maker, seed):

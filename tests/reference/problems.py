@@ -6,6 +6,7 @@ Matrices come from scipy's distances, never from the library's own kernels.
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
@@ -193,3 +194,36 @@ def random_case(seed, *, n=(20, 150), C=(1e-3, 1e6)) -> Case:
         as_csr=as_csr,
         numbers=numbers,
     )
+
+
+def machines():
+    makers = {
+        "C-SVC": lambda y, t, w: c_svc(y, 3.0 * w),
+        "C-SVC without bias": lambda y, t, w: without_bias(c_svc(y, 3.0 * w)),
+        "2-norm": lambda y, t, w: two_norm_svc(y, 2.0 * w),
+        "2-norm without bias": lambda y, t, w: without_bias(two_norm_svc(y, 2.0 * w)),
+        "epsilon-SVR": lambda y, t, w: epsilon_svr(t, 0.1, 2.0 * w),
+        "epsilon-SVR, no tube": lambda y, t, w: epsilon_svr(t, 0.0, 2.0),
+        "epsilon-SVR without bias": lambda y, t, w: without_bias(epsilon_svr(t, 0.1, 2.0 * w)),
+        "nu-SVC": lambda y, t, w: nu_svc(y, 0.5, w),
+        "nu-SVR": lambda y, t, w: nu_svr(t, 0.4, 2.0),
+        "one-class": lambda y, t, w: one_class(w, 0.3),
+        "Huber": lambda y, t, w: huber(t, 0.5, 2.0),
+        "RLS": lambda y, t, w: least_squares(t, 0.3 / w),
+        "RLS without bias": lambda y, t, w: without_bias(least_squares(t, 0.3 / w)),
+    }
+    return [pytest.param(maker, id=name) for name, maker in makers.items()]
+
+
+def machine_problem(maker, seed, n=60, with_data=False):
+    rng = np.random.default_rng(seed)
+    X = standardised(rng, n, 3)
+    y = noisy_labels(rng, X)
+    t = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=n)
+    kernel, numbers = [
+        ("rbf", {"gamma": 0.5}),
+        ("linear", {}),
+        ("poly", {"gamma": 0.3, "degree": 2, "coef0": 1.0}),
+    ][seed % 3]
+    problem, K = maker(y, t, rng.uniform(0.5, 2.0, n)), gram_matrix(kernel, X, **numbers)
+    return (problem, K, X) if with_data else (problem, K)

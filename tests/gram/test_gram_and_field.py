@@ -1,0 +1,135 @@
+"""Every kind of Gram matrix passes the same contract, and so does every kind of Field."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from contracts.gram_contract import check_field_contract, check_gram_contract
+from mercer import _core
+from mercer.gram.field import Field
+from mercer.gram.gram import Gram
+from mercer.gram.tiled_field import TiledField
+from mercer.gram.working_set import violation, working_set
+from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from reference.problems import machine_problem, machines
+
+KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.5, 1.0), Sigmoid(0.2, 0.1), Laplacian(0.4), 2 * Gaussian(0.3)]
+
+
+def data(n=90, d=7, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32", "mostly zero"])
+def test_fused_matrices(kernel, kind):
+    X = data(d=20 if kind == "mostly zero" else 7)
+    if kind in ("csr", "mostly zero"):
+        X *= np.random.default_rng(1).random(X.shape) < 0.2
+    given = {"csr": sp.csr_array, "float32": lambda A: A.astype(np.float32)}.get(kind, lambda A: A)(X)
+    exact = np.asarray(given.toarray() if kind == "csr" else given, dtype=np.float64)
+    gram = Gram(kernel, given, n_threads=2)
+    assert gram.fused
+    check_gram_contract(gram, kernel(exact), atol=1e-11)
+
+
+def test_generic_matrices():
+    X = data()
+    kernel = Gaussian(0.3) + Linear() * Laplacian(0.2)
+    gram = Gram(kernel, X)
+    assert not gram.fused
+    check_gram_contract(gram, kernel(X), atol=1e-12)
+
+
+def test_functions_and_stored_matrices():
+    X = data()
+    K = Gaussian(0.3)(X)
+    check_gram_contract(Gram(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
+    check_gram_contract(Gram(Precomputed(), K), K, atol=0)
+    gram = Gram(Gaussian(0.3) + Linear(), X)
+    gram.store()
+    assert gram.stored
+    before = gram.evaluations
+    check_gram_contract(gram, K + X @ X.T, atol=1e-12)
+    assert gram.evaluations == before
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 2e-6)])
+@pytest.mark.parametrize("maker", machines())
+def test_fields_on_the_core(maker, dtype, atol):
+    problem, K, X = machine_problem(maker, seed=3, n=80, with_data=True)
+    gram = Gram(Gaussian(gamma=0.5), X, n_threads=2)
+    assert isinstance(gram.field(problem, dtype=dtype), TiledField)
+    check_field_contract(gram, problem, K, dtype, atol)
+
+
+@pytest.mark.parametrize("maker", machines())
+def test_fields_in_numpy(maker):
+    problem, K, _ = machine_problem(maker, seed=3, n=80, with_data=True)
+    gram = Gram(Precomputed(), K)
+    assert type(gram.field(problem)) is Field
+    check_field_contract(gram, problem, K, np.float64, 1e-12)
+
+
+@pytest.mark.parametrize("maker", machines())
+def test_the_core_chooses_as_the_rule_says(maker):
+    """_core.working_set and friends are the NumPy rule, faster: the same sets in the same order."""
+    problem, K, _ = machine_problem(maker, seed=5, n=60, with_data=True)
+    rng = np.random.default_rng(2)
+    n = problem.n_variables
+    for _ in range(10):
+        beta = np.clip(rng.normal(size=n), problem.lower, problem.upper)
+        at = rng.random(n)
+        beta = np.where((at < 0.3) & np.isfinite(problem.lower), problem.lower, beta)
+        beta = np.where((at > 0.7) & np.isfinite(problem.upper), problem.upper, beta)
+        u = K @ problem.row_coefficients(beta, len(K))
+        active = np.sort(rng.permutation(n)[: n - 7])
+        kept = active[:5]
+        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
+        up, low = problem.movable(beta)
+        h = problem.gradient(beta, u)
+
+        def view(J, up=up, low=low, h=h):
+            return h[J], up[J], low[J], problem.group[J], len(problem.totals)
+
+        for got, wanted in zip(_core.ends_of(*fixed, beta, u, active), violation(*view(active)), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+        # The ends over all active variables decide who is a candidate, kept or not.
+        others = np.setdiff1d(active, kept)
+        chosen = _core.working_set(*fixed, beta, u, active, kept, 12)
+        assert set(chosen) <= set(others)
+        full = _core.working_set(*fixed, beta, u, active, np.empty(0, dtype=np.intp), 12)
+        np.testing.assert_array_equal(full, active[working_set(*view(active), 12)])
+
+
+def test_broken_arguments_are_refused():
+    problem, _K, _ = machine_problem(machines()[0].values[0], seed=5, n=20, with_data=True)
+    n = problem.n_variables
+    good = [problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, 1, np.zeros(n), np.zeros(n)]
+    with pytest.raises(ValueError, match="active"):
+        _core.ends_of(*good, np.array([n]))
+    with pytest.raises(ValueError, match="row"):
+        _core.ends_of(*good[:4], problem.row + 1, *good[5:], np.arange(n))
+    samples = Gram(Gaussian(1.0), data(20))._engine.samples(np.float64)
+    with pytest.raises(ValueError, match="which"):
+        samples.columns(np.array([20]))
+    with pytest.raises(ValueError, match="total"):
+        samples.add(np.zeros(3), samples.columns(np.arange(20)), np.arange(2), np.ones(2))
+    other = Gram(Gaussian(1.0), sp.csr_array(data(20)))._engine.samples(np.float64)
+    with pytest.raises(ValueError, match="columns"):
+        samples.block(np.arange(3), other.columns(np.arange(3)))
+
+
+def test_numbers_too_large_for_float32_are_left_to_float64():
+    X = data() * 1e20
+    gram = Gram(Linear(), X)
+    assert gram._engine.samples(np.float32) is None
+    np.testing.assert_allclose(gram.block(np.arange(3), np.arange(90)), X[:3] @ X.T, rtol=1e-12)
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    X = data(n=3000)
+    coefficients = np.random.default_rng(0).normal(size=3000)
+    one, two = (Gram(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_array_equal(one.product(coefficients, dtype=dtype), two.product(coefficients, dtype=dtype))
