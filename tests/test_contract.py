@@ -335,7 +335,7 @@ def test_budget_is_kept():
 
 
 def test_float32_data_are_never_float64_as_a_whole():
-    """The same fit on float32 data takes clearly less memory than on float64 data: no copy doubles them."""
+    """The same fit on float32 data takes less memory, by the difference of a copy: none of theirs is float64."""
 
     def megabytes(kind):
         done = run_python(
@@ -356,7 +356,8 @@ def test_float32_data_are_never_float64_as_a_whole():
         assert done.returncode == 0, done.stderr
         return float(done.stdout)
 
-    assert megabytes("float32") < 0.75 * megabytes("float64")
+    one_copy = 80_000 * 100 * 4 / 2**20
+    assert megabytes("float32") + 0.5 * one_copy < megabytes("float64")
 
 
 # Samples that are no vectors

@@ -76,6 +76,32 @@ struct Strips {
     void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
 };
 
+// Rows of a factor that are packed together: a multiple of every level's tile, both ways.
+inline constexpr int kRowChunk = 96;
+inline constexpr int kMaxTileRows = 12;  // highest tile of any level
+
+// Groups hold `rows` rows as [k][row], panels `columns` rows or right-hand sides as [k][column] (cholesky_tiles.hpp).
+template <class T>
+struct CholeskyTiles {
+    int rows, columns;
+    // lt[k][i], i >= k, becomes the factor of the symmetric block it holds (n a multiple of `rows`, stride >= n + columns), and
+    // groups its rows, n steps apart, with reciprocals on the diagonal. The first pivot that is not positive, or -1.
+    std::int64_t (*factor_block)(T* lt, std::int64_t stride, std::int64_t n, T* groups);
+    // panel = L^-1 panel for the `depth` rows of groups.
+    void (*solve_panel)(const T* groups, std::int64_t depth, T* panel);
+    // c -= group panel' for `count` panels side by side.
+    void (*rank_update)(const T* group, const T* panels, std::int64_t depth, std::int64_t count, T* c, std::int64_t stride);
+    // kRowChunk rows of panels as groups.
+    void (*regroup)(const T* panels, std::int64_t depth, T* groups);
+    void (*transpose)(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, T* to,
+                      std::int64_t to_stride);
+    // to[r] -= sum over k of a[r row + k step] panel[k], one tile; row or step is 1.
+    void (*subtract_products)(const T* a, std::int64_t row, std::int64_t step, const T* panel, std::int64_t depth, T* to);
+    // One tile with the triangle of a group, and with its transpose.
+    void (*solve_tile)(const T* triangle, T* to);
+    void (*solve_tile_transposed)(const T* triangle, T* to);
+};
+
 struct Level {
     const char* name;
     SmoPasses<float> smo_float;
@@ -84,6 +110,8 @@ struct Level {
     Tiles<double> tiles_double;
     Strips<float> strips_float;
     Strips<double> strips_double;
+    CholeskyTiles<float> cholesky_float;
+    CholeskyTiles<double> cholesky_double;
 };
 
 extern const Level level_plain;

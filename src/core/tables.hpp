@@ -25,4 +25,13 @@ const Strips<T>& strips_of(const Level& level) {
     }
 }
 
+template <class T>
+const CholeskyTiles<T>& cholesky_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.cholesky_float;
+    } else {
+        return level.cholesky_double;
+    }
+}
+
 }  // namespace mercer

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, freeze, take
+from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.gram.lowered import Lowering
 from mercer.kernels import Kernel
 
@@ -46,29 +48,54 @@ class Expansion:
         """f at every sample of X, one column per output; kernel values are as precise as X."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         out = np.tile(self.b, (n, 1))
-        n_vectors = self.coefficients.shape[0]
-        if n_vectors:
-            step = max(1, _BLOCK_BYTES // (8 * n_vectors))
+        if self.coefficients.shape[0]:
+            kept = len(self.b) > 1 or self._lowering is None  # values in a block, rather than summed as they come
+            step = max(1, _BLOCK_BYTES // (8 * (self.coefficients.shape[0] if kept else X.shape[1])))
             for start in range(0, n, step):
                 rows = np.arange(start, min(n, start + step))
-                out[rows] += self._values(take(X, rows), n_threads)
+                self._add(out[start : start + step], take(X, rows), n_threads)
         return out
 
-    def _values(self, X: Any, n_threads: int) -> Floats:
-        if self.columns is not None:
-            return np.asarray(np.asarray(X[:, self.columns], dtype=np.float64) @ self.coefficients)
+    def _add(self, out: Floats, X: Any, n_threads: int) -> None:
+        """out += K(X, vectors) @ coefficients."""
         vectors = others = None
         if self._lowering is not None:
             vectors = self._samples(X.dtype, n_threads)
             others = self._lowering.prepare(X, X.dtype, n_threads)
         if vectors is not None and others is not None:
-            rows, columns = np.arange(self.coefficients.shape[0]), others.columns(np.arange(X.shape[0]))
+            columns, rows = others.columns(np.arange(X.shape[0])), np.arange(self.coefficients.shape[0])
             if len(self.b) == 1:
                 total = np.zeros(X.shape[0])
                 vectors.add(total, columns, rows, self.coefficients[:, 0])
-                return total[:, None]
-            return np.asarray(vectors.block(rows, columns).T.astype(np.float64) @ self.coefficients)
-        return np.asarray(self.kernel(X, self.vectors) @ self.coefficients)
+                out[:, 0] += total
+                return
+            K = vectors.block(rows, columns).T
+        else:
+            K = X[:, self.columns] if self.columns is not None else self.kernel(X, self.vectors)
+        for part, outputs, coefficients in self._segments:
+            out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
+
+    @cached_property
+    def _segments(self) -> list[tuple[slice, Indices, Floats]]:
+        """Runs of vectors that serve the same few outputs, with their coefficients dense.
+
+        With several classes a vector of one class serves only the pairs that this class is in, and the vectors come
+        class by class: a dense product per class does the work of a sparse one several times faster.
+        """
+        if not is_sparse(self.coefficients):
+            return [(slice(None), np.arange(len(self.b)), self.coefficients)]
+        table, n = self.coefficients, self.coefficients.shape[0]
+        served = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
+        limit = max(isqrt(2 * len(self.b)), *(len(outputs) for outputs in served))
+        segments, start, outputs = [], 0, set[int]()
+        for row in range(n + 1):
+            if row == n or len(outputs | served[row]) > limit:
+                some = np.array(sorted(outputs), dtype=np.intp)
+                segments.append((slice(start, row), some, table[start:row].toarray()[:, some]))
+                start, outputs = row, set()
+            if row < n:
+                outputs |= served[row]
+        return segments
 
     @cached_property
     def _lowering(self) -> Lowering | None:

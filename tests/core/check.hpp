@@ -17,3 +17,5 @@ void test_smo();
 void test_pool();
 void test_row_hash();
 void test_dispatch();
+void test_blocks();
+void test_working_set();

@@ -172,6 +172,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
     def _conclude(self, merged: Merged, solved: list[Solved], target: _Classes, X: Any) -> None:
         table = _table(merged, solved)
         used = np.flatnonzero(np.diff(table.indptr))
+        used = used[np.argsort(merged.y[used], kind="stable")]
         precomputed = self.kernel_.accepts == "gram"
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)

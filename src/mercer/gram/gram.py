@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # Python sees between two blocks, is answered within a tenth of a second.
 _BLOCK_BYTES = 16 << 20
 
+# Samples that the core lays out at a time: what it packs stays small beside the samples themselves.
+_CHUNK = 8192
+
 # Below this many rows float64 costs nothing that anyone could measure.
 _SMALL = 1000
 
@@ -128,17 +131,20 @@ class Gram:
         return out
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats:
-        samples = self._engine.samples(dtype)
-        out = np.zeros(len(rows))
-        samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients)
+        samples, out = self._engine.samples(dtype), np.zeros(len(rows))
+        for top in range(0, len(rows), _CHUNK):
+            columns = samples.columns(self._global(rows[top : top + _CHUNK]))
+            for left in range(0, len(J), _CHUNK):
+                part = slice(left, left + _CHUNK)
+                samples.add(out[top : top + _CHUNK], columns, self._global(J[part]), coefficients[part])
         self.evaluations += len(rows) * len(J)
         return out
 
     @property
     def precisions(self) -> tuple[Any, ...]:
         """The precisions in which kernel values can be had for solving, fastest first."""
-        fused = self._engine.samples(np.float32) is not None and not self.stored and self.n > _SMALL
-        return (np.float32, np.float64) if fused else (np.float64,)
+        single = self.n > _SMALL and self.fused and self._engine.samples(np.float32) is not None
+        return (np.float32, np.float64) if single else (np.float64,)
 
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64

@@ -37,8 +37,7 @@ def solve_certified(
     tol, u, steps, last = stop.tol, None, 0, np.inf
     while True:
         asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        field = gram.field(problem, beta, u, precisions[0])
-        solution = decompose(field, asked, report, shrinking)
+        solution = decompose(gram.field(problem, beta, u, precisions[0]), asked, report, shrinking)
         beta, steps = solution.beta, steps + solution.steps
         certificate, u = certify(problem, gram, beta, tol)
         reason = solution.stop_reason

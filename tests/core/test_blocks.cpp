@@ -1,0 +1,192 @@
+// Blocks of the kernel matrix: every ending, precision, level and edge against loops that a person can check.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "blocks.hpp"
+#include "check.hpp"
+#include "dispatch.hpp"
+#include "tables.hpp"
+
+namespace {
+
+using mercer::Ending;
+
+constexpr double kNumbers[mercer::kNumbers] = {1.5, 0.4, 0.3, 3.0};  // scale, gamma, coef0, degree
+
+struct Data {
+    std::int64_t n, d;
+    std::vector<double> x;
+    const double* row(std::int64_t i) const { return x.data() + i * d; }
+};
+
+Data drawn_data(std::int64_t n, std::int64_t d, double share) {
+    std::mt19937 generator(static_cast<unsigned>(n * 100 + d));
+    std::normal_distribution<double> normal;
+    std::uniform_real_distribution<double> uniform;
+    Data data{n, d, std::vector<double>(static_cast<std::size_t>(n * d))};
+    for (double& value : data.x) value = uniform(generator) < share ? normal(generator) : 0.0;
+    return data;
+}
+
+// k of two samples that were prepared for the ending already.
+double kernel(const Data& data, std::int64_t i, std::int64_t j, int ending) {
+    double dot = 0.0, square = 0.0, absolute = 0.0;
+    for (std::int64_t k = 0; k < data.d; ++k) {
+        const double a = data.row(i)[k], b = data.row(j)[k];
+        dot += a * b;
+        square += (a - b) * (a - b);
+        absolute += std::abs(a - b);
+    }
+    switch (ending) {
+        case mercer::kIdentity: return kNumbers[0] * dot;
+        case mercer::kGaussian: return kNumbers[0] * std::exp2(-0.5 * square);
+        case mercer::kPolynomial: return kNumbers[0] * std::pow(kNumbers[1] * dot + kNumbers[2], kNumbers[3]);
+        case mercer::kSigmoid: return kNumbers[0] * std::tanh(kNumbers[1] * dot + kNumbers[2]);
+        default: return kNumbers[0] * std::exp2(-absolute);
+    }
+}
+
+template <class T>
+std::vector<T> norms_of(const Data& data, int ending) {
+    std::vector<T> norms;
+    for (std::int64_t i = 0; i < data.n; ++i) {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < data.d; ++k) {
+            const auto value = static_cast<double>(static_cast<T>(data.row(i)[k]));
+            sum += ending == mercer::kLaplacian ? std::abs(value) : 0.5 * value * value;
+        }
+        norms.push_back(static_cast<T>(sum));
+    }
+    return norms;
+}
+
+template <class T>
+constexpr double kTolerance = sizeof(T) == sizeof(float) ? 2e-4 : 1e-11;
+
+bool close(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * (1.0 + std::abs(b)); }
+
+std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// What either kind of samples must give for rows `rows`, coefficients 1, 2, ... and columns `columns`.
+template <class T>
+void check_sum(const Data& data, int ending, const std::vector<std::int64_t>& columns, const std::vector<std::int64_t>& rows,
+               const std::vector<double>& total) {
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+        double expected = 10.0;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            expected += static_cast<double>(i + 1) * kernel(data, rows[i], columns[j], ending);
+        }
+        CHECK(close(total[j], expected, kTolerance<T> * static_cast<double>(1 + rows.size() * rows.size())));
+    }
+}
+
+template <class T>
+void dense(const Data& data, int ending, const mercer::Level& level, int n_threads) {
+    mercer::Poll poll;
+    const mercer::Threads threads{n_threads, level, poll};
+    const mercer::Tiles<T>& tiles = mercer::tiles_of<T>(level);
+    std::vector<T> stored(data.x.size()), unused(static_cast<std::size_t>(data.n));
+    const std::vector<double> centre(static_cast<std::size_t>(data.d), 0.0);
+    mercer::prepare_dense(data.x.data(), data.n, data.d, centre.data(), 1.0, stored.data(), unused.data(), threads);
+    const std::vector<T> norms = norms_of<T>(data, ending);
+    if (ending == mercer::kGaussian) CHECK(unused == norms);
+    const mercer::DenseSamples<T> samples{stored.data(), data.n, data.d, norms.data()};
+
+    std::vector<std::int64_t> columns, rows;
+    for (std::int64_t i = 0; i < data.n; ++i) columns.push_back((i * 7 + 3) % data.n);
+    for (std::int64_t i = 0; i < data.n; i += 2) rows.push_back(data.n - 1 - i);
+    const auto n = static_cast<std::int64_t>(columns.size()), m = static_cast<std::int64_t>(rows.size());
+    const std::int64_t width = up_to(n, tiles.columns);
+    std::vector<T> panels(static_cast<std::size_t>(width * data.d)), panel_norms(static_cast<std::size_t>(width));
+    mercer::pack(samples, columns.data(), n, panels.data(), panel_norms.data(), threads);
+    const mercer::Panels<T> packed{panels.data(), panel_norms.data(), n, data.d};
+
+    std::vector<double> coefficients, total(columns.size(), 10.0);
+    for (std::int64_t i = 0; i < m; ++i) coefficients.push_back(static_cast<double>(i + 1));
+    mercer::sum_block(packed, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
+    check_sum<T>(data, ending, columns, rows, total);
+
+    const std::int64_t stride = width + 5;
+    std::vector<T> out(static_cast<std::size_t>(up_to(m, tiles.rows) * stride));
+    mercer::store_block(packed, samples, rows.data(), m, ending, kNumbers, out.data(), stride, threads);
+    std::vector<T> square(static_cast<std::size_t>(up_to(n, tiles.rows) * stride));
+    mercer::store_square(packed, samples, columns.data(), ending, kNumbers, square.data(), stride, threads);
+    for (std::int64_t j = 0; j < n; ++j) {
+        const std::int64_t cj = columns[static_cast<std::size_t>(j)];
+        for (std::int64_t i = 0; i < m; ++i) {
+            const auto got = static_cast<double>(out[static_cast<std::size_t>(i * stride + j)]);
+            CHECK(close(got, kernel(data, rows[static_cast<std::size_t>(i)], cj, ending), kTolerance<T>));
+        }
+        for (std::int64_t i = 0; i < n; ++i) {
+            const T got = square[static_cast<std::size_t>(i * stride + j)];
+            CHECK(close(static_cast<double>(got), kernel(data, columns[static_cast<std::size_t>(i)], cj, ending), kTolerance<T>));
+            CHECK(got == square[static_cast<std::size_t>(j * stride + i)]);
+        }
+    }
+}
+
+template <class T>
+void sparse(const Data& data, int ending, const mercer::Level& level, int n_threads) {
+    mercer::Poll poll;
+    const mercer::Threads threads{n_threads, level, poll};
+    std::vector<T> values;
+    std::vector<std::int32_t> indices;
+    std::vector<std::int64_t> starts{0};
+    for (std::int64_t i = 0; i < data.n; ++i) {
+        for (std::int64_t k = 0; k < data.d; ++k) {
+            if (data.row(i)[k] == 0.0) continue;
+            values.push_back(static_cast<T>(data.row(i)[k]));
+            indices.push_back(static_cast<std::int32_t>(k));
+        }
+        starts.push_back(static_cast<std::int64_t>(values.size()));
+    }
+    const std::vector<T> norms = norms_of<T>(data, ending);
+    const mercer::SparseSamples<T> samples{values.data(), indices.data(), starts.data(), data.n, data.d, norms.data()};
+    std::vector<std::int64_t> columns, rows;
+    for (std::int64_t i = 0; i < data.n; ++i) columns.push_back(data.n - 1 - i);
+    for (std::int64_t i = 0; i < data.n; i += 3) rows.push_back(i);
+    const auto n = static_cast<std::int64_t>(columns.size()), m = static_cast<std::int64_t>(rows.size());
+    const mercer::SparseColumns<T> picked{samples, columns.data(), n};
+
+    std::vector<double> coefficients, total(columns.size(), 10.0);
+    for (std::int64_t i = 0; i < m; ++i) coefficients.push_back(static_cast<double>(i + 1));
+    mercer::sum_block(picked, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
+    check_sum<T>(data, ending, columns, rows, total);
+
+    const std::int64_t stride = up_to(n, mercer::strips_of<T>(level).width);
+    std::vector<T> out(static_cast<std::size_t>(n * stride)), square(static_cast<std::size_t>(n * stride));
+    mercer::store_block(picked, samples, rows.data(), m, ending, kNumbers, out.data(), stride, threads);
+    mercer::store_square(picked, samples, ending, kNumbers, square.data(), stride, threads);
+    for (std::int64_t j = 0; j < n; ++j) {
+        const std::int64_t cj = columns[static_cast<std::size_t>(j)];
+        for (std::int64_t i = 0; i < m; ++i) {
+            const auto got = static_cast<double>(out[static_cast<std::size_t>(j * stride + i)]);
+            CHECK(close(got, kernel(data, rows[static_cast<std::size_t>(i)], cj, ending), kTolerance<T>));
+        }
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto got = static_cast<double>(square[static_cast<std::size_t>(i * stride + j)]);
+            CHECK(close(got, kernel(data, columns[static_cast<std::size_t>(i)], cj, ending), kTolerance<T>));
+        }
+    }
+}
+
+}  // namespace
+
+void test_blocks() {
+    for (const mercer::Level* level : mercer::levels()) {
+        for (const std::int64_t n : {1, 11, 12, 13, 33, 65, 130}) {
+            for (const std::int64_t d : {1, 3, 40}) {
+                const Data full = drawn_data(n, d, 1.0), thin = drawn_data(n, d, d == 40 ? 0.9 : 0.4);
+                for (int ending = 0; ending < mercer::kEndings; ++ending) {
+                    dense<float>(full, ending, *level, 2);
+                    dense<double>(full, ending, *level, 1);
+                    sparse<float>(thin, ending, *level, 1);
+                    sparse<double>(thin, ending, *level, 2);
+                }
+            }
+        }
+    }
+}

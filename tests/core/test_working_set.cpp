@@ -1,0 +1,60 @@
+// Working sets: ends, choice and survivors on a problem small enough to see through.
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "check.hpp"
+#include "working_set.hpp"
+
+namespace {
+
+using Indices = std::vector<std::int64_t>;
+
+// Five variables of two groups with h = p, since u, d and beta's products vanish where d = 0.
+struct Example {
+    std::vector<double> p{3.0, -1.0, 2.0, 0.5, -4.0}, lower = std::vector<double>(5, 0.0), upper = std::vector<double>(5, 1.0),
+                        d = std::vector<double>(5, 0.0), beta{0.0, 1.0, 0.5, 0.5, 1.0}, u = std::vector<double>(5, 0.0);
+    Indices row{0, 1, 2, 3, 4}, active{0, 1, 2, 3, 4};
+    std::vector<std::int32_t> group{0, 0, 0, 1, 1};
+
+    mercer::ActiveView view(std::int32_t groups) const {
+        return {p.data(), lower.data(), upper.data(), d.data(), beta.data(), row.data(), group.data(), u.data(), active.data(),
+                static_cast<std::int64_t>(active.size()), groups};
+    }
+};
+
+}  // namespace
+
+void test_working_set() {
+    const Example example;
+    const std::vector<std::uint8_t> nobody(5, 0);
+    const mercer::ActiveView view = example.view(2);
+    const mercer::Ends ends = mercer::ends_of(view);
+    CHECK(ends.violation == 4.5);  // group 1: 0.5 may grow, -4 may shrink
+    CHECK((ends.top == std::vector<double>{3.0, 0.5}));
+    CHECK((ends.bottom == std::vector<double>{-1.0, -4.0}));
+    // Dealt in turn from up and low of each group; 2 and 3 are free and stand on two sides, but come once.
+    CHECK((mercer::working_set(view, ends, nobody.data(), 5) == Indices{0, 1, 3, 4, 2}));
+    CHECK((mercer::working_set(view, ends, nobody.data(), 3) == Indices{0, 1, 3}));
+    CHECK((mercer::working_set(view, ends, std::vector<std::uint8_t>{1, 0, 0, 0, 0}.data(), 2) == Indices{2, 1}));
+
+    std::vector<std::uint8_t> stays(5);
+    CHECK(mercer::survivors(view, ends, stays.data()) == 5);
+
+    Example settled;  // 4 sits at its upper bound with a gradient that wants more: nobody would choose it
+    settled.p[4] = 9.0;
+    const mercer::Ends calm = mercer::ends_of(settled.view(2));
+    CHECK(mercer::survivors(settled.view(2), calm, stays.data()) == 4);
+    CHECK(stays[4] == 0);
+
+    // Without groups every variable is alone against zero.
+    const mercer::Ends alone = mercer::ends_of(example.view(0));
+    CHECK(alone.violation == 4.0);
+    CHECK((mercer::working_set(example.view(0), alone, nobody.data(), 4) == Indices{4, 0, 2, 1}));
+
+    Example none;
+    none.active.clear();
+    const mercer::Ends empty = mercer::ends_of(none.view(1));
+    CHECK(empty.violation == 0.0);
+    CHECK(mercer::working_set(none.view(1), empty, nobody.data(), 4).empty());
+}
