@@ -16,7 +16,7 @@ constexpr std::int64_t kChunk = kRowChunk;
 // Below this many multiplications (some 50 microseconds) waking a helper costs more than it brings.
 constexpr std::int64_t kWorthSharing = 1 << 20;
 // Columns of a block that one chunk updates, in bytes of packed panels: they stay in the second-level cache.
-constexpr std::int64_t kPanelBytes = 320 << 10;
+constexpr std::int64_t kPanelBytes = 448 << 10;
 // Right-hand sides are solved so many panels at a time, so that their packed copy stays small.
 constexpr std::int64_t kPanelsAtATime = 64;
 // Longest sum in the precision of the elements that a solve makes in one go.
@@ -29,7 +29,7 @@ int threads_for(std::int64_t work, const Threads& threads) { return work < kWort
 // Wide blocks make the update efficient, narrow ones the rest short.
 std::int64_t block_size(std::int64_t n) {
     if (n <= 2 * kChunk) return 2 * kChunk;
-    return n < 1500 ? kChunk : 2 * kChunk;
+    return n < 1500 ? kChunk : 3 * kChunk;
 }
 
 template <class T>

@@ -52,12 +52,12 @@ def prepare(
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
     """Factor A = LLᵀ in place: −1, or the index of the first pivot that is not positive, when A is of no use any more.
 
-    A is float32 or float64 with contiguous rows at any distance; only its lower triangle is read and written. The result
-    does not depend on n_threads.
+    A is float32 or float64 with contiguous rows at any distance; only its lower triangle is read and written. The
+    result does not depend on n_threads.
     """
 
 def cholesky_solve(L: NDArray[Any], B: NDArray[Any], n_threads: int) -> None:
-    """B = (LLᵀ)⁻¹B in place, for the columns of B; B is C-contiguous and of L's type, and of L only the lower triangle is read."""
+    """B = (LLᵀ)⁻¹B in place; B is C-contiguous and of L's type, and only the lower triangle of L is read."""
 
 class Columns:
     """Samples laid out to be met as columns, any number of times."""

@@ -125,6 +125,38 @@ void test_definite(const Level& level, std::int64_t n, std::int64_t gap, std::in
     check_solution(n, a, b, x);
 }
 
+// Too large for check_factor: A v against L (L' v), both in double.
+template <class T>
+void test_large(const Level& level, std::int64_t n) {
+    const Matrix<T> a = definite<T>(n, 3);
+    Matrix<T> l = a, shared = a;
+    CHECK(factor(l, level, 1) == -1);
+    CHECK(factor(shared, level, 3) == -1);
+    CHECK(l == shared);
+    const auto size = static_cast<std::size_t>(n);
+    std::vector<double> v(size), expected(size), found(size), inner(size);
+    std::mt19937_64 random(3);
+    std::normal_distribution<double> normal;
+    for (double& value : v) value = normal(random);
+    double scale = 0.0, worst = 0.0;
+    for (std::size_t i = 0; i < size; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            const auto row = static_cast<std::int64_t>(i), column = static_cast<std::int64_t>(j);
+            const auto value = static_cast<double>(a(row, column));
+            expected[i] += value * v[j];
+            if (j < i) expected[j] += value * v[i];
+            inner[j] += static_cast<double>(l(row, column)) * v[i];
+        }
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) found[i] += static_cast<double>(l(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j))) * inner[j];
+        scale = std::max(scale, std::abs(expected[i]));
+        const double error = std::abs(found[i] - expected[i]);
+        worst = error <= worst ? worst : error;
+    }
+    CHECK(worst < 100.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * scale);
+}
+
 template <class T>
 void test_bad_pivots(const Level& level, std::int64_t n) {
     for (const std::int64_t bad : {std::int64_t{0}, n / 3, n / 2, n - 2, n - 1}) {
@@ -158,6 +190,7 @@ void test_level(const Level& level) {
     // More right-hand sides than a panel holds, and enough work to be shared.
     for (const std::int64_t m : {1, 31, 32, 33, 100}) test_definite<T>(level, 130, 0, m);
     test_definite<T>(level, 700, 5, 40);
+    test_large<T>(level, 1541);  // wider blocks
     for (const std::int64_t n : {1, 5, 12, 13, 96, 193, 300}) test_bad_pivots<T>(level, n);
 }
 

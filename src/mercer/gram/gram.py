@@ -77,6 +77,10 @@ class Gram:
         return not self._engine.refuted
 
     @property
+    def n_threads(self) -> int:
+        return self._engine.n_threads
+
+    @property
     def fused(self) -> bool:
         """Whether the core computes the kernel values itself."""
         return self._engine.lowering is not None and not self.stored

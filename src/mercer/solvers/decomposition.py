@@ -81,7 +81,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             )
         steps += taken
         if reason in ("max_steps", "stalled"):
-            after = climb_face(problem, J, K, h - K @ (after - before) - d * (after - before), after)
+            delta = after - before
+            after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
         field.move(J, after)
         # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
         watch.gained(float((after - before) @ (0.5 * (h + field.gradient(J)))))

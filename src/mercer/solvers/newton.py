@@ -15,20 +15,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.problems.dual_problem import DualProblem
 
 # Relative to the largest diagonal entry, at the size of the kernel values' own rounding.
 _RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
-# A factorisation of this size takes a few hundredths of a second, in which nothing can interrupt it, and a climb may
-# spend about as long on factorisations before pair steps go on: one large factor, or hundreds of small ones.
-_MAX_FREE = 1024
+# A climb may spend a few hundredths of a second on factorisations before pair steps go on: one large factor, or many
+# small ones.
+_MAX_FREE = 2048
 _MAX_WORK = 6e8
 
 
-def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats) -> Floats:
+def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats, n_threads: int = 1) -> Floats:
     """β on the block J moved to the optimum of its face, or as near as the box allows; K and h are the block's."""
     lower, upper, d, group = problem.lower[J], problem.upper[J], problem.d[J], problem.group[J]
     beta, h = beta.copy(), h.copy()
@@ -36,7 +36,7 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
     work = 0.0
     while 0 < len(F) <= _MAX_FREE and work < _MAX_WORK:
         work += len(F) ** 3 / 3 + len(J) * len(F)
-        delta = _direction(K[np.ix_(F, F)], d[F], group[F], h[F])
+        delta = _direction(K[np.ix_(F, F)], d[F], group[F], h[F], n_threads)
         if delta is None:
             break
         change = K[:, F] @ delta
@@ -61,19 +61,20 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
     return beta
 
 
-def _direction(K: Any, d: Floats, group: Any, h: Floats) -> Floats | None:
+def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floats | None:
     """The Newton direction that keeps each group's sum, or None where no ridge makes the system definite."""
     groups = np.unique(group[group >= 0])
     E = (group[:, None] == groups).astype(np.float64)
     size = float((np.diagonal(K) + d).max())
     ridge = _RIDGE[K.dtype]
     while ridge < 1e-3:
-        try:
-            factor = cho_factor(K + np.diag(d + ridge * size), lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+        factor = np.array(K, dtype=np.float64, order="C")
+        np.fill_diagonal(factor, factor.diagonal() + d + ridge * size)
+        if _core.cholesky(factor, n_threads) >= 0:
             ridge *= 100
             continue
-        solved = cho_solve(factor, np.column_stack([h, E]), check_finite=False)
+        solved = np.column_stack([h, E])
+        _core.cholesky_solve(factor, solved, n_threads)
         free, held = solved[:, 0], solved[:, 1:]
         delta = free - held @ np.linalg.lstsq(E.T @ held, E.T @ free, rcond=None)[0] if E.shape[1] else free
         # What rounding left of the sum is spread evenly: a direction must keep the equalities.
