@@ -37,7 +37,8 @@ class Factorisation {
 public:
     Factorisation(T* a, std::int64_t stride, std::int64_t n, const Threads& threads)
         : a_(a), stride_(stride), n_(n), block_(block_size(n)), threads_(threads), tiles_(cholesky_of<T>(threads.level)) {
-        const std::int64_t first = std::min(block_, up_to(n, tiles_.rows)), below = up_to(std::max<std::int64_t>(n - block_, 0), kChunk);
+        const std::int64_t first = std::min(block_, up_to(n, tiles_.rows));
+        const std::int64_t below = up_to(std::max<std::int64_t>(n - block_, 0), kChunk);
         lt_stride_ = first + 2 * tiles_.columns;
         lt_ = Padded<T>(first * lt_stride_, T{0});
         triangle_ = Padded<T>(first * first);
@@ -120,7 +121,8 @@ private:
                 tiles_.rank_update(group, panels_.data() + c * block_, block_, 1, edge, width);
                 for (std::int64_t s = 0; s < filled; ++s) {
                     T* to = at(first + r + s, first + c);
-                    for (std::int64_t t = 0; t < std::min(width, std::min(end, r + s + 1) - c); ++t) to[t] += edge[s * width + t];
+                    const std::int64_t below = std::min(width, std::min(end, r + s + 1) - c);
+                    for (std::int64_t t = 0; t < below; ++t) to[t] += edge[s * width + t];
                 }
             }
         }
@@ -159,8 +161,8 @@ private:
     const Threads& threads_;
     const CholeskyTiles<T>& tiles_;
     std::int64_t lt_stride_;
-    Padded<T> lt_, triangle_;     // the diagonal block, transposed, and as groups
-    Padded<T> panels_, groups_;   // the rows below it
+    Padded<T> lt_, triangle_;    // the diagonal block, transposed, and as groups
+    Padded<T> panels_, groups_;  // the rows below it
     std::vector<Piece> pieces_;
 };
 
@@ -187,7 +189,9 @@ public:
         // Rows are read a group at a time, so the last few get company.
         if (padded_ > n) {
             last_ = Padded<T>(height * n, T{0});
-            for (std::int64_t i = padded_ - height; i < n; ++i) std::copy_n(l + i * stride, i + 1, last_.data() + (i + height - padded_) * n);
+            for (std::int64_t i = padded_ - height; i < n; ++i) {
+                std::copy_n(l + i * stride, i + 1, last_.data() + (i + height - padded_) * n);
+            }
         }
     }
 
@@ -226,7 +230,8 @@ private:
     // Calls fn(panel, t) for all panels and t < count, about a hundred microseconds of work at a time.
     template <class F>
     void for_tiles(std::int64_t count, std::int64_t work_of_one, F fn) {
-        const std::int64_t all = panels_ * count, at_once = std::max<std::int64_t>(1, kWorthSharing / std::max<std::int64_t>(work_of_one, 1));
+        const std::int64_t all = panels_ * count;
+        const std::int64_t at_once = std::max<std::int64_t>(1, kWorthSharing / std::max<std::int64_t>(work_of_one, 1));
         parallel_for(
             up_to(all, at_once) / at_once, threads_for(all * work_of_one / 2, threads_),
             [&](std::int64_t c) {
@@ -240,7 +245,8 @@ private:
         const bool inside = i + tiles_.rows <= n_;
         const T* rows = inside ? l_ + i * stride_ : last_.data();
         for (std::int64_t k = from; k < to; k += kSegment) {
-            tiles_.subtract_products(rows + k, inside ? stride_ : n_, 1, tile(panel, k), std::min(kSegment, to - k), tile(panel, i));
+            const std::int64_t depth = std::min(kSegment, to - k);
+            tiles_.subtract_products(rows + k, inside ? stride_ : n_, 1, tile(panel, k), depth, tile(panel, i));
         }
     }
 

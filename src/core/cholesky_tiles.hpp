@@ -1,7 +1,8 @@
 // The loops of a Cholesky factorisation and of the solves with it, a register tile at a time. For level.cpp only.
 //
-// A tile is kTileRows x kTileColumns. A *group* holds kTileRows rows of a factor as [k][row], a *panel* holds kTileColumns rows (or
-// right-hand sides) as [k][column]; the triangle of a group is its last kTileRows steps k, with reciprocals on the diagonal.
+// A tile is kTileRows x kTileColumns. A *group* holds kTileRows rows of a factor as [k][row], a *panel* holds kTileColumns
+// rows (or right-hand sides) as [k][column]; the triangle of a group is its last kTileRows steps k, with reciprocals on the
+// diagonal.
 #pragma once
 
 #include <cstddef>
@@ -229,9 +230,9 @@ void regroup(const T* panels, std::int64_t depth, T* groups) {
 // Exchanges the two off-diagonal blocks of size S in every 2S x 2S block that rows a and b cross.
 template <class T, int S, std::size_t... I>
 MERCER_INLINE void exchange(Vec<T>& a, Vec<T>& b, std::index_sequence<I...>) {
-    constexpr int L = lanes<T>;
-    const Vec<T> upper = __builtin_shufflevector(a, b, ((static_cast<int>(I) & S) ? L + static_cast<int>(I) - S : static_cast<int>(I))...);
-    const Vec<T> lower = __builtin_shufflevector(a, b, ((static_cast<int>(I) & S) ? L + static_cast<int>(I) : static_cast<int>(I) + S)...);
+    // Indices from lanes<T> on mean b.
+    const Vec<T> upper = __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) - S : static_cast<int>(I))...);
+    const Vec<T> lower = __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) : static_cast<int>(I) + S)...);
     a = upper;
     b = lower;
 }
@@ -278,7 +279,8 @@ void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::
         }
     }
     for (std::int64_t i = 0; i < rows; ++i) {
-        for (std::int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+        const std::int64_t done = i < whole_rows ? whole_columns : 0;
+        for (std::int64_t j = done; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
     }
 }
 

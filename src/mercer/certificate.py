@@ -23,7 +23,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
 # What a float32 pass errs by, per unit of ‖β‖₂ (measured on ten data sets: benchmarks/compare_svc.py), and how many
-# rows of it are checked in float64, those that decide the violation among them.
+# rows of it are checked in float64, those that decide the violation among them; a few thousand rows are all float64.
 _FLOAT32_ERROR = 1e-7
 _SPOT_CHECKS = 512
 
@@ -157,7 +157,7 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
 def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
     """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
     noise = _FLOAT32_ERROR * float(np.linalg.norm(coefficients))
-    if gram.n <= _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
+    if gram.n <= 8 * _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
         return gram.product(coefficients), "float64"
     u = gram.product(coefficients, dtype=np.float32)
     h = problem.gradient(beta, u)

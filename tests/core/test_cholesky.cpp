@@ -46,7 +46,8 @@ Matrix<T> definite(std::int64_t n, std::int64_t gap) {
     for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j <= i; ++j) {
             double sum = i == j ? 3.0 : 0.0;
-            for (std::int64_t k = 0; k < d; ++k) sum += x[static_cast<std::size_t>(i * d + k)] * x[static_cast<std::size_t>(j * d + k)];
+            const double *u = x.data() + i * d, *v = x.data() + j * d;
+            for (std::int64_t k = 0; k < d; ++k) sum += u[k] * v[k];
             a(i, j) = static_cast<T>(sum);
         }
     }
@@ -149,7 +150,8 @@ void test_large(const Level& level, std::int64_t n) {
         }
     }
     for (std::size_t i = 0; i < size; ++i) {
-        for (std::size_t j = 0; j <= i; ++j) found[i] += static_cast<double>(l(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j))) * inner[j];
+        const T* row = l.values.data() + static_cast<std::int64_t>(i) * l.stride;
+        for (std::size_t j = 0; j <= i; ++j) found[i] += static_cast<double>(row[j]) * inner[j];
         scale = std::max(scale, std::abs(expected[i]));
         const double error = std::abs(found[i] - expected[i]);
         worst = error <= worst ? worst : error;
@@ -183,8 +185,8 @@ void test_level(const Level& level) {
     Matrix<T> nothing(0, 0);
     CHECK(factor(nothing, level, 2) == -1);
     for (std::int64_t n = 1; n <= 40; ++n) test_definite<T>(level, n, n % 4, 1 + n % 3);
-    for (const std::int64_t n : {47, 48, 49, 95, 96, 97, 107, 108, 109, 143, 144, 191, 192, 193, 194, 203, 204, 205, 239, 240, 241, 287,
-                                 288, 289, 299, 300}) {
+    for (const std::int64_t n : {47,  48,  49,  95,  96,  97,  107, 108, 109, 143, 144, 191, 192,
+                                 193, 194, 203, 204, 205, 239, 240, 241, 287, 288, 289, 299, 300}) {
         test_definite<T>(level, n, n % 3, 1 + n % 5);
     }
     // More right-hand sides than a panel holds, and enough work to be shared.
@@ -205,7 +207,9 @@ void test_poll() {
         bool interrupted = false;
         try {
             // As often as it takes: a fast machine may be done before the first question.
-            for (int round = 0; round < 1000; ++round) mercer::cholesky(a.values.data(), a.stride, a.rows, {n_threads, level, poll});
+            for (int round = 0; round < 1000; ++round) {
+                mercer::cholesky(a.values.data(), a.stride, a.rows, {n_threads, level, poll});
+            }
         } catch (const Interrupt&) {
             interrupted = true;
         }
