@@ -13,12 +13,13 @@ is from the optimum. For an indefinite K the same numbers measure stationarity o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, inner
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
@@ -127,10 +128,10 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
     b = problem.offsets(beta, h)
     residual = h - (b[problem.group] if len(b) else 0.0)
     losses, terms = gap_terms(problem, beta, residual)
-    energy = float(coefficients @ u)
+    energy = inner(coefficients, u)
     certificate = Certificate(
         primal=0.5 * energy + float(losses.sum() + b @ problem.totals),
-        dual=float(problem.p @ beta - 0.5 * energy - 0.5 * ((problem.d * beta) @ beta)),
+        dual=inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta),
         gap=float(terms.sum()),
         violation=problem.violation(beta, h),
         kkt=_kkt(problem, beta, residual),
@@ -156,7 +157,7 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
 
 def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
     """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
-    noise = _FLOAT32_ERROR * float(np.linalg.norm(coefficients))
+    noise = _FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
     if gram.n <= 8 * _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
         return gram.product(coefficients), "float64"
     u = gram.product(coefficients, dtype=np.float32)

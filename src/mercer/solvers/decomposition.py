@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, inner
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -85,7 +85,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
         field.move(J, after)
         # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
-        watch.gained(float((after - before) @ (0.5 * (h + field.gradient(J)))))
+        watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < problem.n_variables:
             free = int(((after > problem.lower[J]) & (after < problem.upper[J])).sum())
             if free > _CROWDED * q:
@@ -97,7 +97,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
 def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """What float64 leaves uncertain in a gradient: terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
     length = np.sqrt(np.abs(gram.diagonal))
-    size = float(length.max() * (length[problem.row] @ np.abs(beta)) + np.abs(problem.p).max())
+    size = float(length.max()) * inner(length[problem.row], np.abs(beta)) + float(np.abs(problem.p).max())
     return float(np.finfo(float).eps) * size
 
 
