@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.dual_problem import DualProblem
 
-# Repacking pays when a shrink removes at least this share of the active variables (design/SPEED: 20 %).
+# Repacking pays when a shrink removes at least this share of the active variables.
 _SHRINK_SHARE = 0.2
 
 

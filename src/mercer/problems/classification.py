@@ -1,4 +1,4 @@
-"""The dual problem of the soft-margin classifier (Igel, eq. 4.20; HOUSE's table, first row).
+"""The dual problem of the soft-margin classifier with 1-norm slack (Igel, sec. 4.2).
 
 With y = ±1 and β_i = y_iα_i:  maximise Σ y_iβ_i − ½β'Kβ,  0 ≤ y_iβ_i ≤ C_i,  Σβ = 0.
 """

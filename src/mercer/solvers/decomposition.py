@@ -21,15 +21,15 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.newton import climb_face
 
-# Below this many variables the whole problem is one block (design/SPEED: full Gram wins up to about 3,000 rows).
+# Below this many variables the whole problem is one block: a full matrix wins up to about 3,000 rows.
 _ONE_BLOCK = 3000
 _BLOCK = 1024
 _KEEP = 0.5
 # A block full of free variables leaves no room for new ones: it grows, and is solved more closely, since what it holds
-# is mostly settled (letter at C=100: 89 outer steps of 1,024 or 24 of up to 4,096).
+# is mostly settled (letter at C=100: 89 outer steps with 1,024, 15 with more).
 _CROWDED = 0.6
 _CROWDED_SHARE = 0.1
-_LARGEST_BLOCK = 4096
+_LARGEST_BLOCK = 2048
 # How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
 _INNER_SHARE = 0.3
 _INNER_STEPS = 20
