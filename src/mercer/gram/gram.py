@@ -123,8 +123,10 @@ class Gram:
         out = np.zeros(len(rows))
         if len(J) == 0 or len(rows) == 0:
             return out
-        if not self.stored and self._engine.samples(dtype) is not None:
-            return self._fused_product(coefficients[J], J, rows, dtype)
+        if self.fused:
+            fused = self._fused_product(coefficients[J], J, rows, dtype)
+            if fused is not None:
+                return fused
         wide = max(1, _BLOCK_BYTES // (8 * min(len(rows), 2048)))
         for left in range(0, len(J), wide):
             columns = J[left : left + wide]
@@ -134,13 +136,17 @@ class Gram:
                 out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
         return out
 
-    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats:
-        samples, out = self._engine.samples(dtype), np.zeros(len(rows))
-        for top in range(0, len(rows), _CHUNK):
-            columns = samples.columns(self._global(rows[top : top + _CHUNK]))
-            for left in range(0, len(J), _CHUNK):
-                part = slice(left, left + _CHUNK)
-                samples.add(out[top : top + _CHUNK], columns, self._global(J[part]), coefficients[part])
+    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+        """The same through the core, chunk by chunk; None where numbers are too large for it."""
+        out = np.zeros(len(rows))
+        for left in range(0, len(J), _CHUNK):
+            part = slice(left, left + _CHUNK)
+            vectors, which = self._engine.some(self._global(J[part]), dtype)
+            for top in range(0, len(rows), _CHUNK):
+                others, these = self._engine.some(self._global(rows[top : top + _CHUNK]), dtype)
+                if vectors is None or others is None:
+                    return None
+                vectors.add(out[top : top + _CHUNK], others.columns(these), which, coefficients[part])
         self.evaluations += len(rows) * len(J)
         return out
 
@@ -180,6 +186,13 @@ class _Engine:
         self.lowering = None if recipe is None else Lowering.of(recipe, X)
         self._samples: dict[np.dtype[Any], Any] = {}
         self.refuted = False
+
+    def some(self, rows: Indices, dtype: Any) -> tuple[Any, Indices]:
+        """Prepared samples that include these rows, and where: all of them if they are at hand, or these alone."""
+        if np.dtype(dtype) in self._samples:
+            return self._samples[np.dtype(dtype)], rows
+        assert self.lowering is not None
+        return self.lowering.prepare(take(self.X, rows), dtype, self.n_threads), np.arange(len(rows))
 
     def samples(self, dtype: Any) -> Any:
         """The prepared samples, or None where the kernel has no fused form or the numbers do not fit."""

@@ -11,13 +11,10 @@ from mercer.certificate import Certificate, certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
-from mercer.solvers.decomposition import decompose, rounding_noise
+from mercer.solvers.decomposition import FLOOR, decompose, rounding_noise
 
 # A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
 _PROGRESS = 1 / 3
-# A stall this many times above the noise of a single gradient is still its doing: pairs of them are compared, and steps
-# add up.
-_FLOOR = 100
 
 
 def solve_certified(
@@ -56,6 +53,6 @@ def solve_certified(
                 del precisions[0]
                 last = certificate.violation
                 continue
-            floor = _FLOOR * rounding_noise(gram, problem, beta)
+            floor = FLOOR * rounding_noise(gram, problem, beta)
             reason = "rounding floor" if certificate.violation <= floor else "stalled"
         return Solution(beta, u, steps, reason), certificate

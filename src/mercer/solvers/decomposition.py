@@ -36,6 +36,9 @@ _INNER_STEPS = 20
 # Outer steps in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 5
 _WINDOW = 100
+# A violation this many times above the noise of a single gradient can still be its doing: pairs of gradients are
+# compared, and the errors of steps add up.
+FLOOR = 100
 
 
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
@@ -43,7 +46,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     problem, gram = field.problem, field.gram
     largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
     q, share = min(problem.n_variables if problem.n_variables <= _ONE_BLOCK else _BLOCK, largest), _INNER_SHARE
-    steps, watch = 0, _StallWatch()
+    steps, watch = 0, _StallWatch(whole=q == problem.n_variables)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -53,8 +56,12 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 return Solution(field.beta, field.u, steps, "converged")
             field.unshrink()
             continue
-        lost = violation <= rounding_noise(gram, problem, field.beta)
-        limit = _limit(stop, steps, lost or watch.stalled(violation))
+        limit = _limit(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
+        if limit == "stalled" and field.shrunk:
+            # Perhaps what was dropped would move again: it stays from now on.
+            field.unshrink()
+            shrinking, watch = False, _StallWatch(whole=False)
+            continue
         if limit is not None:
             field.unshrink()
             return Solution(field.beta, field.u, steps, limit)
@@ -102,31 +109,32 @@ def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
 
 
 class _StallWatch:
-    """Gives up after a few outer steps without any gain, or a window of them with next to none.
+    """Gives up after a few outer steps without any gain, or more of them without a smaller violation.
 
-    The window is for rounding that feigns gains: steps go round in circles, each of which looks like an increase, and
-    the violation does not fall.
+    The second is for rounding that feigns gains: steps go round in circles, each of which looks like an increase. Near
+    the floor of rounding some steps are enough to tell, elsewhere the gains of a window must be next to nothing.
     """
 
-    def __init__(self) -> None:
-        self._total = self._window_gain = 0.0
-        self._idle = self._count = 0
-        self._best = self._window_best = math.inf
+    def __init__(self, whole: bool) -> None:
+        self._whole = whole  # every step sees all variables, so that the violation must fall
+        self._total = self._gain_since = 0.0
+        self._idle = self._age = self._near = 0
+        self._best = math.inf
 
     def gained(self, gain: float) -> None:
         self._idle = 0 if gain > np.finfo(float).eps * self._total else self._idle + 1
         self._total += max(gain, 0.0)
-        self._window_gain += max(gain, 0.0)
+        self._gain_since += max(gain, 0.0)
 
-    def stalled(self, violation: float) -> bool:
-        self._window_best = min(self._window_best, violation)
-        self._count += 1
-        if self._count >= _WINDOW:
-            if self._window_gain <= 1e-12 * self._total and self._window_best > 0.9 * self._best:
-                return True
-            self._best = min(self._best, self._window_best)
-            self._count, self._window_gain, self._window_best = 0, 0.0, math.inf
-        return self._idle >= _PATIENCE
+    def stalled(self, violation: float, noise: float) -> bool:
+        self._age += 1
+        if violation < 0.9 * self._best:
+            self._best, self._age, self._gain_since = violation, 0, 0.0
+        near = self._best <= FLOOR * noise
+        self._near += near
+        at_floor = near and (self._age >= 4 * _PATIENCE or self._near >= 2 * _WINDOW)
+        circling = self._age >= _WINDOW and (self._whole or self._gain_since <= 1e-12 * self._total)
+        return violation <= noise or at_floor or circling or self._idle >= _PATIENCE
 
 
 def _limit(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
