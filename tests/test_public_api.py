@@ -8,16 +8,58 @@ from mercer import kernels
 NAMES = ["SVC", "Certificate", "check_kernel", "load", "save", "show_versions"]
 
 KERNELS = [
-    "Chi2", "Cosine", "Exponential", "FromFeatureMap", "FromFunction", "Gaussian", "Kernel", "KernelCheck", "Laplacian", "Linear",
-    "Matern", "Normalised", "Polynomial", "Power", "Precomputed", "Product", "PulledBack", "RationalQuadratic", "Recipe", "Scaled",
-    "Shifted", "Sigmoid", "Spectrum", "Sum", "Tanimoto", "Weighted", "as_kernel", "check_kernel", "kernel_accepts",
+    "Chi2",
+    "Cosine",
+    "Exponential",
+    "FromFeatureMap",
+    "FromFunction",
+    "Gaussian",
+    "Kernel",
+    "KernelCheck",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Normalised",
+    "Polynomial",
+    "Power",
+    "Precomputed",
+    "Product",
+    "PulledBack",
+    "RationalQuadratic",
+    "Recipe",
+    "Scaled",
+    "Shifted",
+    "Sigmoid",
+    "Spectrum",
+    "Sum",
+    "Tanimoto",
+    "Weighted",
+    "as_kernel",
+    "check_kernel",
+    "kernel_accepts",
     "kernel_named",
-]  # fmt: skip
+]
 
 SVC_PARAMETERS = [
-    "C", "kernel", "degree", "gamma", "coef0", "shrinking", "probability", "tol", "gap_tol", "cache_size", "class_weight",
-    "verbose", "max_iter", "max_time", "decision_function_shape", "break_ties", "random_state", "n_jobs",
-]  # fmt: skip
+    "C",
+    "kernel",
+    "degree",
+    "gamma",
+    "coef0",
+    "shrinking",
+    "probability",
+    "tol",
+    "gap_tol",
+    "cache_size",
+    "class_weight",
+    "verbose",
+    "max_iter",
+    "max_time",
+    "decision_function_shape",
+    "break_ties",
+    "random_state",
+    "n_jobs",
+]
 
 
 def test_names():
