@@ -78,3 +78,20 @@ def test_kernel_work_stays_near_the_least_possible(C, most):
     assert certificate.violation <= 1e-3
     units = gram.evaluations / (len(y) * np.count_nonzero(solution.beta))
     assert units < most
+
+
+def test_a_tolerance_that_the_start_meets_ends_at_the_start():
+    """β = 0 has dual value 0 and violation 2: no gap was asked for, so there is nothing to do."""
+    X, y = problem(60)
+    model = SVC(tol=5.0).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_.tolist() == [0]
+    assert len(model.support_) == 0
+
+
+def test_a_gap_that_was_asked_for_is_reached():
+    X, y = problem(300)
+    loose, tight = SVC(C=100.0).fit(X, y), SVC(C=100.0, gap_tol=1e-7).fit(X, y)
+    assert loose.certificate_.relative_gap > 1e-7
+    assert tight.converged_
+    assert tight.certificate_.relative_gap <= 1e-7

@@ -9,7 +9,7 @@
 
 namespace mercer {
 
-// Copying an element across the diagonal costs about what computing it does with this many features.
+// Copying an element across the diagonal is not free: with 16 features it costs what computing the element does.
 inline bool mirror_pays(std::int64_t features) { return features >= 32; }
 
 template <class T>

@@ -179,8 +179,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if expansion.columns is not None and X.shape[1] != expansion.n_columns:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
-                f"and all "
-                f"{expansion.n_columns} training samples"
+                f"and all {expansion.n_columns} training samples"
             )
         return expansion(X, effective_n_threads(self.n_jobs))
 

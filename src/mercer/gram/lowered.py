@@ -19,7 +19,7 @@ from mercer.kernels import Recipe
 
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
-# Dense data this sparse are faster as CSR: a stored entry costs about what two and a half features do.
+# Dense data this sparse are faster as CSR: a stored entry costs about what two features do.
 _SPARSE_SHARE = 0.3
 # Squared lengths must stay far from the largest number of either precision; not a number is never below.
 _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}

@@ -39,7 +39,7 @@ def solve_certified(
         certificate, u = certify(problem, gram, beta, tol)
         reason = solution.stop_reason
         reached = certificate.violation <= tol
-        if reached and certificate.gap <= stop.gap_tol * abs(certificate.dual):
+        if reached and (stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)):
             reason = "converged"
         elif reason in ("converged", "stalled"):
             if reached:
