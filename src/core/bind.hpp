@@ -6,8 +6,11 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "interrupt.hpp"
 
@@ -127,4 +130,14 @@ inline void check_range(const std::int64_t* index, std::size_t count, std::int64
     for (std::size_t i = 0; i < count; ++i) {
         if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index that is out of range");
     }
+}
+
+// An array that takes over a vector.
+template <class T>
+nb::object as_array(std::vector<T> values) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = kept->data();
+    const std::size_t n = kept->size();
+    const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
 }

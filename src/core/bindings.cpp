@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -21,7 +22,9 @@
 #include "smo.hpp"
 #include "tables.hpp"
 #include "thread_limit.hpp"
-#include "working_set.hpp"
+
+void bind_active(nb::module_& m);
+void bind_table(nb::module_& m);
 
 namespace {
 
@@ -106,86 +109,14 @@ Hashes hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int
     return hand_over(std::move(out), rows);
 }
 
-// --- working sets ------------------------------------------------------------------------------------------------------
-
-// The arrays of a problem at a point, checked: every index inside, every length equal.
-class View {
-public:
-    View(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-         std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active)
-        : p_(vector<const double>(p, "p")),
-          lower_(vector<const double>(lower, "lower", p_.shape(0))),
-          upper_(vector<const double>(upper, "upper", p_.shape(0))),
-          d_(vector<const double>(d, "d", p_.shape(0))),
-          beta_(vector<const double>(beta, "beta", p_.shape(0))),
-          u_(vector<const double>(u, "u")),
-          row_(vector<const std::int64_t>(row, "row", p_.shape(0))),
-          active_(vector<const std::int64_t>(active, "active")),
-          group_(vector<const std::int32_t>(group, "group", p_.shape(0))) {
-        if (groups < 0) refuse("groups", "must not be negative");
-        check_range(active_.data(), active_.shape(0), static_cast<std::int64_t>(p_.shape(0)), "active");
-        check_range(row_.data(), row_.shape(0), static_cast<std::int64_t>(u_.shape(0)), "row");
-        for (std::size_t i = 0; groups > 0 && i < group_.shape(0); ++i) {
-            if (group_.data()[i] < 0 || group_.data()[i] >= groups) refuse("group", "holds an unknown group");
-        }
-        view = {p_.data(),     lower_.data(), upper_.data(), d_.data(),      beta_.data(), row_.data(),
-                group_.data(), u_.data(),     active_.data(), static_cast<std::int64_t>(active_.shape(0)), groups};
-    }
-    std::size_t variables() const { return p_.shape(0); }
-    mercer::ActiveView view{};
-
-private:
-    Vector<const double> p_, lower_, upper_, d_, beta_, u_;
-    Vector<const std::int64_t> row_, active_;
-    Vector<const std::int32_t> group_;
-};
-
-template <class T>
-nb::object as_array(std::vector<T> values) {
-    auto kept = std::make_unique<std::vector<T>>(std::move(values));
-    T* data = kept->data();
-    const std::size_t n = kept->size();
-    const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
-}
-
-nb::tuple ends_of(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-                  std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active) {
-    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
-    mercer::Ends ends = mercer::ends_of(view.view);
-    return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
-}
-
-nb::object working_set(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-                       std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active, nb::handle kept,
-                       std::int64_t size) {
-    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
-    const auto kept_ = vector<const std::int64_t>(kept, "kept");
-    check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(view.variables()), "kept");
-    if (size < 0) refuse("size", "must not be negative");
-    std::vector<std::uint8_t> excluded(view.variables(), 0);
-    for (std::size_t k = 0; k < kept_.shape(0); ++k) excluded[static_cast<std::size_t>(kept_.data()[k])] = 1;
-    return as_array(mercer::working_set(view.view, mercer::ends_of(view.view), excluded.data(), size));
-}
-
-nb::object survivors(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-                     std::int32_t groups, nb::handle beta, nb::handle u, nb::handle active) {
-    const View view(p, lower, upper, d, row, group, groups, beta, u, active);
-    std::vector<std::uint8_t> stays(static_cast<std::size_t>(view.view.n));
-    const std::int64_t count = mercer::survivors(view.view, mercer::ends_of(view.view), stays.data());
-    std::vector<std::int64_t> out;
-    out.reserve(static_cast<std::size_t>(count));
-    for (std::size_t k = 0; k < stays.size(); ++k) {
-        if (stays[k]) out.push_back(view.view.active[k]);
-    }
-    return as_array(std::move(out));
-}
-
 // --- blocks of the kernel matrix ---------------------------------------------------------------------------------------
 
 std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 using Index = Vector<const std::int64_t>;
+
+// From about so many features, or stored entries per sample, on.
+constexpr std::int64_t kDearFeatures = 100, kDearEntries = 40;
 
 // Samples laid out to be met as columns, any number of times.
 struct Columns {
@@ -205,7 +136,11 @@ public:
     virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
     virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
-    virtual nb::object square(nb::handle which) = 0;
+    virtual nb::object table(nb::handle rows, nb::handle which) = 0;
+    virtual void square(nb::handle which, nb::handle out) = 0;
+    // Whether computing a value costs far more than reading one that was kept.
+    virtual bool dear() const = 0;
+    virtual nb::object dtype() const = 0;
 
 protected:
     Index rows(nb::handle which, std::int64_t n) const {
@@ -228,6 +163,20 @@ nb::object hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, st
     const std::size_t shape[2] = {static_cast<std::size_t>(n), static_cast<std::size_t>(m)};
     const std::int64_t strides[2] = {stride, 1};
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(values, 2, shape, owner, strides));
+}
+
+// A matrix to be written to, with contiguous rows and room for whole tiles.
+template <class T>
+auto room_for(nb::handle object, std::int64_t rows, std::int64_t columns) {
+    nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
+    if (!nb::try_cast(object, out, false)) {
+        refuse("out", std::string("must be a C-contiguous two-dimensional ") + type_name<T>() + " array to write to");
+    }
+    check_alignment(out, "out");
+    if (static_cast<std::int64_t>(out.shape(0)) < rows || static_cast<std::int64_t>(out.shape(1)) < columns) {
+        refuse("out", "needs at least " + std::to_string(rows) + " rows of " + std::to_string(columns));
+    }
+    return out;
 }
 
 // Rows a power of two apart would share few cache sets; 16 more elements keep them apart.
@@ -283,19 +232,20 @@ public:
         return hand_over(std::move(out), m, panels.n, stride);
     }
 
-    nb::object square(nb::handle which) override {
+    nb::object table(nb::handle rows, nb::handle which) override { return block(rows, *columns(which)); }
+
+    void square(nb::handle which, nb::handle out) override {
         const auto laid_out = columns(which);
         const mercer::Panels<T> panels = panels_of(*laid_out);
         const Index index = rows(which, samples_.n);
-        const std::int64_t stride = row_stride(up_to(panels.n, tiles_.columns));
-        auto out = std::make_unique<mercer::Padded<T>>(up_to(panels.n, tiles_.rows) * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_square(panels, samples_, index.data(), ending_, numbers_, out->data(), stride, threads(signals));
-        }
-        return hand_over(std::move(out), panels.n, panels.n, stride);
+        const auto room = room_for<T>(out, up_to(panels.n, tiles_.rows), up_to(panels.n, tiles_.columns));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0), threads(signals));
     }
+
+    bool dear() const override { return samples_.d >= kDearFeatures; }
+    nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
 private:
     struct Panels final : Columns {
@@ -363,19 +313,20 @@ public:
         return hand_over(std::move(out), picked.n, m, stride).attr("T");
     }
 
-    nb::object square(nb::handle which) override {
+    nb::object table(nb::handle rows, nb::handle which) override { return block(which, *columns(rows)).attr("T"); }
+
+    void square(nb::handle which, nb::handle out) override {
         const Index index = rows(which, samples_.n);
         const auto n = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(up_to(n, mercer::strips_of<T>(level_).width));
-        auto out = std::make_unique<mercer::Padded<T>>(n * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_, out->data(),
-                                 stride, threads(signals));
-        }
-        return hand_over(std::move(out), n, n, stride);
+        const auto room = room_for<T>(out, n, up_to(n, mercer::strips_of<T>(level_).width));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_, room.data(),
+                             room.stride(0), threads(signals));
     }
+
+    bool dear() const override { return samples_.starts[samples_.n] >= kDearEntries * samples_.n; }
+    nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
 private:
     struct Own {
@@ -401,12 +352,20 @@ private:
     mercer::SparseSamples<T> samples_{};
 };
 
+// A C-contiguous matrix, as a flat pointer.
+template <class Array>
+auto contiguous(const Array& x, const char* name) {
+    const std::size_t n = x.shape(0), d = x.shape(1);
+    if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
+        refuse(name, "must be C-contiguous");
+    }
+    return x.data();
+}
+
 void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb::handle norms, int n_threads) {
     with_matrix<float, double>(X, "X", [&](const auto& x) {
         const std::size_t n = x.shape(0), d = x.shape(1);
-        if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
-            refuse("X", "must be C-contiguous");
-        }
+        const auto* data = contiguous(x, "X");
         const auto centre_ = vector<const double>(centre, "centre", d);
         const auto fill = [&]<class T>(T*) {
             nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
@@ -416,7 +375,7 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
             Signals signals;
             const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
             const nb::gil_scoped_release unlocked;
-            mercer::prepare_dense(x.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(), scale,
+            mercer::prepare_dense(data, static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(), scale,
                                   out.data(), norms_.data(), threads);
             return true;
         };
@@ -425,6 +384,41 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
         }
         return 0;
     });
+}
+
+template <class T, class S>
+nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1, int n_threads) {
+    std::vector<std::int64_t> starts(n + 1, 0);
+    std::vector<T> values, norms(n);
+    std::vector<std::int32_t> indices;
+    {
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        const auto rows = static_cast<std::int64_t>(n), columns = static_cast<std::int64_t>(d);
+        mercer::count_entries(x, rows, columns, centre, starts.data() + 1, threads);
+        std::partial_sum(starts.begin(), starts.end(), starts.begin());
+        values.resize(static_cast<std::size_t>(starts.back()));
+        indices.resize(values.size());
+        mercer::prepare_sparse(x, rows, columns, centre, scale, l1, starts.data(), values.data(), indices.data(), norms.data(),
+                               threads);
+    }
+    return nb::make_tuple(as_array(std::move(values)), as_array(std::move(indices)), as_array(std::move(starts)),
+                          as_array(std::move(norms)));
+}
+
+nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1, bool single, int n_threads) {
+    nb::tuple out;
+    with_matrix<float, double>(X, "X", [&](const auto& x) {
+        const auto* data = contiguous(x, "X");
+        const std::size_t n = x.shape(0), d = x.shape(1);
+        if (d > std::size_t{INT32_MAX}) refuse("X", "has too many features");
+        const auto centre_ = vector<const double>(centre, "centre", d);
+        out = single ? sparse_of<float>(data, n, d, centre_.data(), scale, l1, n_threads)
+                     : sparse_of<double>(data, n, d, centre_.data(), scale, l1, n_threads);
+        return 0;
+    });
+    return out;
 }
 
 std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers, int n_threads) {
@@ -553,6 +547,9 @@ NB_MODULE(_core, m) {
           "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; h = p - Kb - d b; changes beta in place.");
     m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(), "n_threads"_a,
           "rows = (X - centre) * scale and norms = half their squared lengths.");
+    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a, "n_threads"_a,
+          "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the samples' norms.");
+    bind_table(m);
     m.def("cholesky", &cholesky, "A"_a.none(), "n_threads"_a,
           "A = LL' in place of its lower triangle; -1, or the index of the first pivot that is not positive.");
     m.def("cholesky_solve", &cholesky_solve, "L"_a.none(), "B"_a.none(), "n_threads"_a, "B = (LL')^-1 B in place.");
@@ -562,16 +559,13 @@ NB_MODULE(_core, m) {
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
         .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
-        .def("square", &Samples::square, "which"_a.none(), "K[which, which], exactly symmetric.");
+        .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
+        .def_prop_ro("dtype", &Samples::dtype)
+        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
+        .def("square", &Samples::square, "which"_a.none(), "out"_a.none(), "out = K[which, which], exactly symmetric.");
     m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(), "n_threads"_a,
           "Samples that share the memory of `rows` and `norms`.");
     m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
           "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
-    const auto problem = [&m](const char* name, auto function, const char* doc, auto... more) {
-        m.def(name, function, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(),
-              "group"_a.none(), "groups"_a, "beta"_a.none(), "u"_a.none(), "active"_a.none(), more..., doc);
-    };
-    problem("ends_of", &ends_of, "The violation, and per group the largest h that may grow and the smallest that may shrink.");
-    problem("working_set", &working_set, "The worst violators besides those kept.", "kept"_a.none(), "size"_a);
-    problem("survivors", &survivors, "The active variables that are free or could still be chosen.");
+    bind_active(m);
 }

@@ -53,6 +53,14 @@ template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads);
 
+// Dense samples that are mostly zero, as sparse ones: how many entries of each differ from the centre, and then those entries,
+// shifted and scaled, at `starts`. A norm is half the squared length, or the sum of absolute values where `l1`.
+template <class S>
+void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts, const Threads& threads);
+template <class T, class S>
+void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+                    const std::int64_t* starts, T* values, std::int32_t* indices, T* norms, const Threads& threads);
+
 // The samples `which` (or all where null), as panels.
 template <class T>
 void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,

@@ -30,6 +30,8 @@ struct SmoPasses {
     std::int64_t (*coordinate)(const T* h, const T* up, const T* low, const T* diag, const T* floor, std::int64_t n);
     // acc -= factor row, in float64.
     void (*subtract)(double* acc, const T* row, double factor, std::int64_t n);
+    // The sum of row times coefficients, in float64.
+    double (*dot)(const T* row, const double* coefficients, std::int64_t n);
 };
 
 // How inner values become kernel values; the order of the tables below.

@@ -110,6 +110,15 @@ inline void add_to(double* total, Vec<T> v) {
     __builtin_memcpy(total, &sum, sizeof sum);
 }
 
+// lanes<double> elements as float64.
+template <class T>
+inline Vec<double> widened(const T* from) {
+    typedef T Few __attribute__((vector_size(sizeof(T) * static_cast<unsigned>(lanes<double>))));
+    Few few;
+    __builtin_memcpy(&few, from, sizeof few);
+    return __builtin_convertvector(few, Vec<double>);
+}
+
 #else
 
 #define MERCER_INLINE inline
@@ -155,6 +164,11 @@ inline Vec<T> roughly_divided(Vec<T> a, Vec<T> b) {
 template <class T>
 inline void add_to(double* total, Vec<T> v) {
     *total += static_cast<double>(v);
+}
+
+template <class T>
+inline Vec<double> widened(const T* from) {
+    return static_cast<double>(*from);
 }
 
 #endif

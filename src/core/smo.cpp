@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "padded.hpp"
+#include "tables.hpp"
 
 namespace mercer {
 namespace {
@@ -48,23 +49,12 @@ struct Group {
 };
 
 template <class T>
-const SmoPasses<T>& passes_of(const Level& level);
-template <>
-const SmoPasses<float>& passes_of(const Level& level) {
-    return level.smo_float;
-}
-template <>
-const SmoPasses<double>& passes_of(const Level& level) {
-    return level.smo_double;
-}
-
-template <class T>
 class Smo {
 public:
     Smo(const SmoProblem<T>& problem, const SmoStop& stop, const Level& level, Poll& poll)
         : in_(problem),
           stop_(stop),
-          pass_(passes_of<T>(level)),
+          pass_(smo_passes_of<T>(level)),
           poll_(poll),
           q_(problem.q),
           beta_(problem.beta, problem.beta + q_),

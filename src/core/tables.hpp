@@ -8,6 +8,15 @@
 namespace mercer {
 
 template <class T>
+const SmoPasses<T>& smo_passes_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.smo_float;
+    } else {
+        return level.smo_double;
+    }
+}
+
+template <class T>
 const Tiles<T>& tiles_of(const Level& level) {
     if constexpr (std::is_same_v<T, float>) {
         return level.tiles_float;

@@ -18,13 +18,36 @@ struct Candidate {
     }
 };
 
-void keep_best(std::vector<Candidate>& list, std::int64_t size) {
-    if (static_cast<std::int64_t>(list.size()) > size) {
-        std::nth_element(list.begin(), list.begin() + size, list.end());
-        list.resize(static_cast<std::size_t>(size));
+// The best `size` candidates, of which the first `sorted` are in order, and the others once they are asked for.
+class Side {
+public:
+    std::vector<Candidate> list;
+
+    void settle(std::size_t size, std::size_t sorted) {
+        cut(size);
+        list.resize(std::min(list.size(), size));
+        order(sorted);
     }
-    std::sort(list.begin(), list.end());
-}
+    bool has(std::size_t turn) {
+        if (turn >= list.size()) return false;
+        if (turn >= sorted_) order(list.size());
+        return true;
+    }
+
+private:
+    void cut(std::size_t at) {
+        if (at < list.size()) std::nth_element(list.begin() + begin(), list.begin() + static_cast<std::ptrdiff_t>(at), list.end());
+    }
+    void order(std::size_t until) {
+        until = std::min(until, list.size());
+        cut(until);
+        std::sort(list.begin() + begin(), list.begin() + static_cast<std::ptrdiff_t>(until));
+        sorted_ = until;
+    }
+    std::ptrdiff_t begin() const { return static_cast<std::ptrdiff_t>(sorted_); }
+
+    std::size_t sorted_ = 0;
+};
 
 }  // namespace
 
@@ -46,62 +69,53 @@ Ends ends_of(const ActiveView& view) {
     return ends;
 }
 
-std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, const std::uint8_t* excluded,
-                                      std::int64_t size) {
-    std::vector<std::vector<Candidate>> sides(view.groups == 0 ? 1 : 2 * static_cast<std::size_t>(view.groups));
+std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size) {
+    std::vector<Side> sides(view.groups == 0 ? 1 : 2 * static_cast<std::size_t>(view.groups));
     for (std::int64_t k = 0; k < view.n; ++k) {
         const std::int64_t i = view.active[k];
-        if (excluded[i]) continue;
+        if (taken[i]) continue;
         const double h = view.gradient(i);
         const bool up = view.beta[i] < view.upper[i], low = view.beta[i] > view.lower[i];
         if (view.groups == 0) {
             const double gain = std::max(up ? h : -kInfinity, low ? -h : -kInfinity);
-            if (gain > 0.0) sides[0].push_back({gain, i});
+            if (gain > 0.0) sides[0].list.push_back({gain, i});
         } else {
             const auto g = static_cast<std::size_t>(view.group[i]);
-            if (up && h > ends.bottom[g]) sides[2 * g].push_back({h, i});
-            if (low && h < ends.top[g]) sides[2 * g + 1].push_back({-h, i});
+            if (up && h > ends.bottom[g]) sides[2 * g].list.push_back({h, i});
+            if (low && h < ends.top[g]) sides[2 * g + 1].list.push_back({-h, i});
         }
     }
-    std::size_t longest = 0;
-    for (auto& side : sides) {
-        keep_best(side, size);
-        longest = std::max(longest, side.size());
-    }
+    // Few lists are needed beyond their share.
+    const auto whole = static_cast<std::size_t>(size);
+    for (Side& side : sides) side.settle(whole, whole / sides.size() + 16);
     // A free variable can stand on both sides of its group: it is dealt once, at its first turn.
-    std::vector<std::int64_t> dealt;
-    std::vector<std::pair<std::int64_t, std::size_t>> seen;
-    for (std::size_t turn = 0; turn < longest; ++turn) {
-        for (const auto& side : sides) {
-            if (turn < side.size()) {
-                seen.emplace_back(side[turn].variable, dealt.size());
-                dealt.push_back(side[turn].variable);
-            }
-        }
-    }
-    std::sort(seen.begin(), seen.end());
-    std::vector<std::uint8_t> repeated(dealt.size(), 0);
-    for (std::size_t k = 1; k < seen.size(); ++k) {
-        if (seen[k].first == seen[k - 1].first) repeated[seen[k].second] = 1;
-    }
     std::vector<std::int64_t> out;
-    for (std::size_t k = 0; k < dealt.size() && static_cast<std::int64_t>(out.size()) < size; ++k) {
-        if (!repeated[k]) out.push_back(dealt[k]);
+    out.reserve(whole);
+    bool more = true;
+    for (std::size_t turn = 0; more; ++turn) {
+        more = false;
+        for (Side& side : sides) {
+            if (out.size() == whole || !side.has(turn)) continue;
+            more = true;
+            const std::int64_t i = side.list[turn].variable;
+            if (!taken[i]) out.push_back(i);
+            taken[i] = 1;
+        }
     }
     return out;
 }
 
-std::int64_t survivors(const ActiveView& view, const Ends& ends, std::uint8_t* stays) {
-    std::int64_t count = 0;
+std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends) {
+    std::vector<std::int64_t> out;
+    out.reserve(static_cast<std::size_t>(view.n));
     for (std::int64_t k = 0; k < view.n; ++k) {
         const std::int64_t i = view.active[k];
         const auto g = static_cast<std::size_t>(view.groups == 0 ? 0 : view.group[i]);
         const double h = view.gradient(i);
         const bool up = view.beta[i] < view.upper[i], low = view.beta[i] > view.lower[i];
-        stays[k] = (up && low) || (up && h >= ends.bottom[g]) || (low && h <= ends.top[g]);
-        count += stays[k];
+        if ((up && low) || (up && h >= ends.bottom[g]) || (low && h <= ends.top[g])) out.push_back(i);
     }
-    return count;
+    return out;
 }
 
 }  // namespace mercer

@@ -27,11 +27,11 @@ struct Ends {
 
 Ends ends_of(const ActiveView& view);
 
-// At most `size` variables that could take part in an improving step and are not `excluded`, worst first, dealt in turn from
-// each group's two sides.
-std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, const std::uint8_t* excluded, std::int64_t size);
+// At most `size` variables that could take part in an improving step and are not `taken`, worst first, dealt in turn from
+// each group's two sides; they are taken from then on.
+std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size);
 
-// stays[k]: whether active[k] is free or could still be chosen; returns how many do.
-std::int64_t survivors(const ActiveView& view, const Ends& ends, std::uint8_t* stays);
+// The active variables that are free or could still be chosen.
+std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends);
 
 }  // namespace mercer

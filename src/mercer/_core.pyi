@@ -49,6 +49,14 @@ def prepare(
 ) -> None:
     """rows = (X − centre) · scale in their own precision, and norms = half their squared lengths."""
 
+def prepare_sparse(
+    X: NDArray[Any], centre: NDArray[np.float64], scale: float, l1: bool, single: bool, n_threads: int
+) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64], NDArray[Any]]:
+    """The entries of (X − centre) · scale that are not zero: values, indices and starts of CSR in float32 if `single`.
+
+    And the samples' norms: half their squared lengths, or the sums of absolute values where `l1`.
+    """
+
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
     """Factor A = LLᵀ in place: −1, or the index of the first pivot that is not positive, when A is of no use any more.
 
@@ -58,6 +66,14 @@ def cholesky(A: NDArray[Any], n_threads: int) -> int:
 
 def cholesky_solve(L: NDArray[Any], B: NDArray[Any], n_threads: int) -> None:
     """B = (LLᵀ)⁻¹B in place; B is C-contiguous and of L's type, and only the lower triangle of L is read."""
+
+def add_table(
+    total: NDArray[np.float64], table: NDArray[Any], coefficients: NDArray[np.float64], n_threads: int
+) -> None:
+    """total += table @ coefficients, in float64; the table is float32 or float64 with contiguous rows."""
+
+def keep_rows(table: NDArray[Any], which: NDArray[np.intp]) -> None:
+    """Move the rows `which`, which rise, to the front."""
 
 class Columns:
     """Samples laid out to be met as columns, any number of times."""
@@ -78,8 +94,18 @@ class Samples:
     def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
         """K[which, columns] in the samples' precision."""
 
-    def square(self, which: NDArray[np.intp]) -> NDArray[Any]:
-        """K[which, which], exactly symmetric and with contiguous rows."""
+    def table(self, rows: NDArray[np.intp], which: NDArray[np.intp]) -> NDArray[Any]:
+        """K[rows, which] in the samples' precision, with contiguous rows."""
+
+    def square(self, which: NDArray[np.intp], out: NDArray[Any]) -> None:
+        """Write K[which, which], exactly symmetric, into the corner of `out`, which has room for whole tiles."""
+
+    @property
+    def dear(self) -> bool:
+        """Whether computing a value costs far more than reading one that was kept."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
 
 def dense_samples(
     rows: NDArray[Any], norms: NDArray[Any], ending: int, numbers: NDArray[np.float64], n_threads: int
@@ -98,46 +124,34 @@ def sparse_samples(
 ) -> Samples:
     """Samples that share the memory of CSR arrays."""
 
-def ends_of(
-    p: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    d: NDArray[np.float64],
-    row: NDArray[np.int64],
-    group: NDArray[np.int32],
-    groups: int,
-    beta: NDArray[np.float64],
-    u: NDArray[np.float64],
-    active: NDArray[np.intp],
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """The violation, and per group the largest h that may grow and the smallest that may shrink."""
+class Active:
+    """A problem at a point that moves, seen through its active variables.
 
-def working_set(
-    p: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    d: NDArray[np.float64],
-    row: NDArray[np.int64],
-    group: NDArray[np.int32],
-    groups: int,
-    beta: NDArray[np.float64],
-    u: NDArray[np.float64],
-    active: NDArray[np.intp],
-    kept: NDArray[np.intp],
-    size: int,
-) -> NDArray[np.intp]:
-    """The worst violators besides those kept, by the rule of mercer.gram.working_set."""
+    It shares the memory of the float arrays; h = p − u[row] − dβ.
+    """
 
-def survivors(
-    p: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    d: NDArray[np.float64],
-    row: NDArray[np.int64],
-    group: NDArray[np.int32],
-    groups: int,
-    beta: NDArray[np.float64],
-    u: NDArray[np.float64],
-    active: NDArray[np.intp],
-) -> NDArray[np.intp]:
-    """The active variables that are free or could still be chosen."""
+    def __init__(
+        self,
+        p: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        row: NDArray[np.int64],
+        group: NDArray[np.int32],
+        groups: int,
+        beta: NDArray[np.float64],
+        u: NDArray[np.float64],
+    ) -> None: ...
+    def choose(self, active: NDArray[np.intp]) -> None:
+        """Which variables are active from now on."""
+
+    def ends(self) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """The violation, and per group the largest h that may grow and the smallest that may shrink."""
+
+    def working_set(
+        self, top: NDArray[np.float64], bottom: NDArray[np.float64], kept: NDArray[np.intp], size: int
+    ) -> NDArray[np.intp]:
+        """The worst violators besides those kept, by the rule of mercer.gram.working_set, between these ends."""
+
+    def survivors(self, top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The active variables that are free or could still be chosen, between these ends."""

@@ -155,10 +155,15 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 
+def single_suffices(gram: Gram, coefficients: Floats, tol: float) -> bool:
+    """Whether kernel values in float32 are precise enough, and pay, for a certificate of these coefficients."""
+    noise = _FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
+    return gram.n > 8 * _SPOT_CHECKS and len(gram.precisions) > 1 and noise <= tol / 10
+
+
 def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
     """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
-    noise = _FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
-    if gram.n <= 8 * _SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
+    if not single_suffices(gram, coefficients, tol):
         return gram.product(coefficients), "float64"
     u = gram.product(coefficients, dtype=np.float32)
     h = problem.gradient(beta, u)

@@ -8,6 +8,7 @@
 #include "blocks.hpp"
 #include "check.hpp"
 #include "dispatch.hpp"
+#include "table.hpp"
 #include "tables.hpp"
 
 namespace {
@@ -173,9 +174,78 @@ void sparse(const Data& data, int ending, const mercer::Level& level, int n_thre
     }
 }
 
+// Dense rows that are mostly zero become sparse ones: every entry that differs from the centre, shifted and scaled.
+void entries(int n_threads) {
+    mercer::Poll poll;
+    const mercer::Threads threads{n_threads, mercer::level(), poll};
+    const Data data = drawn_data(37, 11, 0.3);
+    std::vector<double> centre(11, 0.0);
+    centre[4] = 0.25;
+    std::vector<std::int64_t> starts(38, 0);
+    mercer::count_entries(data.x.data(), data.n, data.d, centre.data(), starts.data() + 1, threads);
+    for (std::size_t i = 0; i < 37; ++i) starts[i + 1] += starts[i];
+    for (const bool l1 : {false, true}) {
+        std::vector<double> values(static_cast<std::size_t>(starts.back())), norms(37);
+        std::vector<std::int32_t> indices(values.size());
+        mercer::prepare_sparse(data.x.data(), data.n, data.d, centre.data(), 3.0, l1, starts.data(), values.data(),
+                               indices.data(), norms.data(), threads);
+        for (std::int64_t i = 0; i < data.n; ++i) {
+            auto e = static_cast<std::size_t>(starts[static_cast<std::size_t>(i)]);
+            double size = 0.0;
+            for (std::int64_t k = 0; k < data.d; ++k) {
+                const double shifted = 3.0 * (data.row(i)[k] - centre[static_cast<std::size_t>(k)]);
+                if (shifted == 0.0) continue;
+                CHECK(indices[e] == k);
+                CHECK(values[e++] == shifted);
+                size += l1 ? std::abs(shifted) : 0.5 * shifted * shifted;
+            }
+            CHECK(e == static_cast<std::size_t>(starts[static_cast<std::size_t>(i + 1)]));
+            CHECK(close(norms[static_cast<std::size_t>(i)], size, 1e-14));
+        }
+    }
+}
+
+// Kept values: sums over them, for every level and length of a row, and rows that move to the front.
+template <class T>
+void tables(const mercer::Level& level) {
+    mercer::Poll poll;
+    for (const std::int64_t columns : {1, 7, 8, 31, 32, 33, 200}) {
+        const std::int64_t rows = 19, stride = columns + 3;
+        std::vector<T> values(static_cast<std::size_t>(rows * stride));
+        for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(static_cast<double>(k % 17) - 8.0);
+        std::vector<double> coefficients, total(19, 1.0);
+        for (std::int64_t j = 0; j < columns; ++j) coefficients.push_back(static_cast<double>(j % 5) + 0.5);
+        mercer::add_table(mercer::Table<const T>{values.data(), rows, columns, stride}, coefficients.data(), total.data(),
+                          {2, level, poll});
+        for (std::int64_t i = 0; i < rows; ++i) {
+            double expected = 1.0;
+            for (std::int64_t j = 0; j < columns; ++j) {
+                expected += static_cast<double>(values[static_cast<std::size_t>(i * stride + j)]) *
+                            coefficients[static_cast<std::size_t>(j)];
+            }
+            CHECK(close(total[static_cast<std::size_t>(i)], expected, 1e-13));
+        }
+        const std::vector<T> before = values;
+        const std::vector<std::int64_t> which{0, 2, 3, 11, 18};
+        mercer::keep_rows(mercer::Table<T>{values.data(), rows, columns, stride}, which.data(), 5);
+        for (std::size_t r = 0; r < 5; ++r) {
+            for (std::int64_t j = 0; j < columns; ++j) {
+                CHECK(values[r * static_cast<std::size_t>(stride) + static_cast<std::size_t>(j)] ==
+                      before[static_cast<std::size_t>(which[r] * stride + j)]);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void test_blocks() {
+    entries(1);
+    entries(2);
+    for (const mercer::Level* level : mercer::levels()) {
+        tables<float>(*level);
+        tables<double>(*level);
+    }
     for (const mercer::Level* level : mercer::levels()) {
         for (const std::int64_t n : {1, 11, 12, 13, 33, 65, 130}) {
             for (const std::int64_t d : {1, 3, 40}) {

@@ -73,7 +73,7 @@ def test_fields_in_numpy(maker):
 
 @pytest.mark.parametrize("maker", machines())
 def test_the_core_chooses_as_the_rule_says(maker):
-    """_core.working_set and friends are the NumPy rule, faster: the same sets in the same order."""
+    """_core.Active is the NumPy rule, faster: the same sets in the same order."""
     problem, K, _ = machine_problem(maker, seed=5, n=60, with_data=True)
     rng = np.random.default_rng(2)
     n = problem.n_variables
@@ -92,14 +92,18 @@ def test_the_core_chooses_as_the_rule_says(maker):
         def view(J, up=up, low=low, h=h):
             return h[J], up[J], low[J], problem.group[J], len(problem.totals)
 
-        for got, wanted in zip(_core.ends_of(*fixed, beta, u, active), violation(*view(active)), strict=True):
+        seen = _core.Active(*fixed, beta, u)
+        seen.choose(active)
+        ends = seen.ends()
+        for got, wanted in zip(ends, violation(*view(active)), strict=True):
             np.testing.assert_array_equal(got, wanted)
         # The ends over all active variables decide who is a candidate, kept or not.
         others = np.setdiff1d(active, kept)
-        chosen = _core.working_set(*fixed, beta, u, active, kept, 12)
+        chosen = seen.working_set(*ends[1:], kept, 12)
         assert set(chosen) <= set(others)
-        full = _core.working_set(*fixed, beta, u, active, np.empty(0, dtype=np.intp), 12)
-        np.testing.assert_array_equal(full, active[working_set(*view(active), 12)])
+        for size in (1, 12, 30, 2 * n):
+            full = seen.working_set(*ends[1:], np.empty(0, dtype=np.intp), size)
+            np.testing.assert_array_equal(full, active[working_set(*view(active), size)])
 
 
 def test_broken_arguments_are_refused():
@@ -107,9 +111,9 @@ def test_broken_arguments_are_refused():
     n = problem.n_variables
     good = [problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, 1, np.zeros(n), np.zeros(n)]
     with pytest.raises(ValueError, match="active"):
-        _core.ends_of(*good, np.array([n]))
+        _core.Active(*good).choose(np.array([n]))
     with pytest.raises(ValueError, match="row"):
-        _core.ends_of(*good[:4], problem.row + 1, *good[5:], np.arange(n))
+        _core.Active(*good[:4], problem.row + 1, *good[5:])
     samples = Gram(Gaussian(1.0), data(20))._engine.samples(np.float64)
     with pytest.raises(ValueError, match="which"):
         samples.columns(np.array([20]))

@@ -94,7 +94,7 @@ class Field:
         if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
         self.active = stay
-        rows = np.unique(self.problem.row[stay])
+        rows = np.unique(self.problem.row[stay]) if self.problem.twins else stay
         positions = np.searchsorted(self.rows, rows)
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
         self._cache.keep(positions)

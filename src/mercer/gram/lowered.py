@@ -73,6 +73,10 @@ class Lowering:
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
 
     def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
+        if not is_sparse(X) and not self.recipe.normalise:
+            l1, single = self.recipe.inner == "l1", dtype == np.float32
+            entries = _core.prepare_sparse(np.ascontiguousarray(X), self.centre, self.scale, l1, single, n_threads)
+            return self._from_entries(*entries, X.shape[1], n_threads)
         X = sp.csr_array(X)
         full = np.flatnonzero(self.centre)
         if len(full):
@@ -86,10 +90,15 @@ class Lowering:
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
             norms = _row_sums(sizes, X.indptr).astype(dtype)
-        if not np.max(norms, initial=0.0) < _LARGEST[dtype]:
-            return None
         indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return _core.sparse_samples(stored, indices, starts, norms, X.shape[1], self.ending, self.numbers, n_threads)
+        return self._from_entries(stored, indices, starts, norms, X.shape[1], n_threads)
+
+    def _from_entries(
+        self, values: Any, indices: Any, starts: Any, norms: Any, d: int, n_threads: int
+    ) -> _core.Samples | None:
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None
+        return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads)
 
 
 def _row_sums(values: Floats, indptr: Any) -> Floats:

@@ -1,4 +1,7 @@
-"""The state of a solve whose kernel values come from the fused core: rows of K are summed into u and never kept."""
+"""The state of a solve whose kernel values come from the fused core: rows of K are summed into u as they are computed.
+
+They are kept only where computing them again would cost more than reading them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,17 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, sums_by
 from mercer.gram.field import Field
+from mercer.gram.kept_rows import KeptRows
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.dual_problem import DualProblem
+
+
+# Rows and columns of the buffer for K on the working set come in multiples that every level's tiles divide; rows a
+# power of two apart would share few cache sets, so a few more elements keep them apart.
+_TILES = 192
+_APART = 16
 
 
 class TiledField(Field):
@@ -30,29 +40,35 @@ class TiledField(Field):
         self.samples = samples
         self.origin = origin
         self._columns: _core.Columns | None = None
+        self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.dear else None
+        self._buffer: Any = np.empty((0, 0))
         super().__init__(gram, problem, beta, u)
+        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
+        self._seen = _core.Active(*fixed, self.beta, self.u)
+        self._seen.choose(self.active)
+        self._ends: tuple[float, Floats, Floats] | None = None  # of the present β
 
     def violation(self) -> tuple[float, Floats, Floats]:
-        return _core.ends_of(*self._state())
+        if self._ends is None:
+            self._ends = self._seen.ends()
+        return self._ends
 
     def _worst(self, kept: Indices, size: int) -> Indices:
-        arguments: Any = (*self._state(), kept, size)
-        return _core.working_set(*arguments)
+        return self._seen.working_set(*self.violation()[1:], kept, size)
 
     def _survivors(self) -> Indices:
-        return _core.survivors(*self._state())
-
-    def _state(self) -> tuple[Any, ...]:
-        problem = self.problem
-        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        return (*fixed, self.beta, self.u, self.active)
+        return self._seen.survivors(*self.violation()[1:])
 
     def block(self, J: Indices) -> Any:
         """K between the rows of the variables J, in the samples' precision."""
         rows = self.problem.row[J]
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
-            self._block = self.samples.square(self.origin[rows])
+            size = -(-len(J) // _TILES) * _TILES
+            if len(self._buffer) < size:
+                self._buffer = np.empty((size, size + _APART), self.samples.dtype)
+            self.samples.square(self.origin[rows], self._buffer)
+            self._block = self._buffer[: len(J), : len(J)]
             self._block[np.arange(len(J)), np.arange(len(J))] = self.gram.diagonal[rows]
             self.gram.evaluations += len(J) ** 2
         return self._block
@@ -62,23 +78,43 @@ class TiledField(Field):
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J] = beta
+        self._ends = None
         if len(changed) == 0:
             return
-        if self._columns is None:
-            self._columns = self.samples.columns(self.origin[self.rows])
         sources, change = self.problem.row[J[changed]], delta[changed]
         if self.problem.twins:
             sources, which = np.unique(sources, return_inverse=True)
             change = sums_by(which, change, len(sources))
         total = self.u[self.rows]
-        self.samples.add(total, self._columns, self.origin[sources], change)
+        if self._kept is not None:
+            sources, change = self._add_kept(self._kept, total, sources, change)
+        if len(sources):
+            if self._columns is None:
+                self._columns = self.samples.columns(self.origin[self.rows])
+            self.samples.add(total, self._columns, self.origin[sources], change)
+            self.gram.evaluations += len(sources) * len(self.rows)
         self.u[self.rows] = total
+
+    def _add_kept(self, kept: KeptRows, total: Floats, sources: Indices, change: Floats) -> tuple[Indices, Floats]:
+        """Add what kept rows can, and what may be kept from now on; the rest."""
+        left = kept.add(total, sources, change)
+        sources, change = sources[left], change[left]
+        if len(sources) == 0 or not kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize):
+            return sources, change
+        table = self.samples.table(self.origin[self.rows], self.origin[sources])
+        _core.add_table(total, table, change, self.gram.n_threads)
+        kept.put(sources, table)
         self.gram.evaluations += len(sources) * len(self.rows)
+        return sources[:0], change[:0]
 
     def shrink(self) -> bool:
+        before = self.rows
         if not super().shrink():
             return False
         self._columns = None
+        self._seen.choose(self.active)
+        if self._kept is not None:
+            self._kept.keep(np.searchsorted(before, self.rows))
         return True
 
     def unshrink(self) -> None:
@@ -91,4 +127,8 @@ class TiledField(Field):
             self.gram.evaluations += len(sources) * len(rows)
         self._dropped = []
         self._columns = None
+        if self._kept is not None:
+            self._kept.clear()
         super().unshrink()
+        self._seen.choose(self.active)
+        self._ends = None

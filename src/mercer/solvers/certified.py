@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.certificate import Certificate, certify
+from mercer.certificate import Certificate, certify, single_suffices
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
@@ -34,8 +34,14 @@ def solve_certified(
     tol, u, steps, last = stop.tol, None, 0, np.inf
     while True:
         asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        solution = decompose(gram.field(problem, beta, u, precisions[0]), asked, report, shrinking)
+        field = gram.field(problem, beta, u, precisions[0])
+        solution = decompose(field, asked, report, shrinking)
         beta, steps = solution.beta, steps + solution.steps
+        if not solution.whole and not single_suffices(gram, problem.row_coefficients(beta, gram.n), tol):
+            # The certificate will be dear: first see, in the solver's precision, whether it has a chance.
+            field.unshrink()
+            solution = decompose(field, dataclasses.replace(asked, max_iter=stop.max_iter - steps), report, shrinking)
+            beta, steps = solution.beta, steps + solution.steps
         certificate, u = certify(problem, gram, beta, tol)
         reason = solution.stop_reason
         reached = certificate.violation <= tol
@@ -46,7 +52,10 @@ def solve_certified(
                 tol *= min(0.5, 0.5 * stop.gap_tol * abs(certificate.dual) / certificate.gap)
                 last = np.inf
                 continue
-            if certificate.violation <= _PROGRESS * last:
+            progress = certificate.violation <= _PROGRESS * last
+            if progress or not solution.whole:
+                # Variables dropped too early are back now. Where that does not help, none is dropped any more.
+                shrinking = shrinking and progress
                 last = certificate.violation
                 continue
             if len(precisions) > 1:

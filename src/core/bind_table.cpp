@@ -1,0 +1,57 @@
+// Python's view of kept kernel values (table.hpp).
+#include "bind.hpp"
+#include "dispatch.hpp"
+#include "table.hpp"
+
+namespace {
+
+template <class Array>
+auto table_of(const Array& array) {
+    using T = std::remove_reference_t<decltype(*array.data())>;
+    const auto rows = static_cast<std::int64_t>(array.shape(0)), columns = static_cast<std::int64_t>(array.shape(1));
+    if ((columns > 1 && array.stride(1) != 1) || (rows > 1 && array.stride(0) < columns)) {
+        refuse("table", "must have contiguous rows that do not overlap");
+    }
+    return mercer::Table<T>{array.data(), rows, columns, array.stride(0)};
+}
+
+void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads) {
+    with_matrix<float, double>(table, "table", [&](const auto& values) {
+        const auto table_ = table_of(values);
+        const auto total_ = vector<double>(total, "total", values.shape(0));
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", values.shape(1));
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        mercer::add_table(table_, coefficients_.data(), total_.data(), threads);
+        return 0;
+    });
+}
+
+void keep_rows(nb::handle table, nb::handle which) {
+    const auto attempt = [&]<class T>(T*) {
+        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> values;
+        if (!nb::try_cast(table, values, false)) return false;
+        check_alignment(values, "table");
+        const auto table_ = table_of(values);
+        const auto which_ = vector<const std::int64_t>(which, "which");
+        check_range(which_.data(), which_.shape(0), table_.rows, "which");
+        for (std::size_t r = 1; r < which_.shape(0); ++r) {
+            if (which_.data()[r] <= which_.data()[r - 1]) refuse("which", "must rise");
+        }
+        const nb::gil_scoped_release unlocked;
+        mercer::keep_rows(table_, which_.data(), static_cast<std::int64_t>(which_.shape(0)));
+        return true;
+    };
+    if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
+        refuse("table", "must be a two-dimensional float32 or float64 array that can be written to");
+    }
+}
+
+}  // namespace
+
+void bind_table(nb::module_& m) {
+    m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
+          "total += table @ coefficients, in float64.");
+    m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(), "Move the rows `which`, which rise, to the front.");
+}

@@ -1,0 +1,45 @@
+// Sums over kept kernel values: memory is read once, in order.
+#include "table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pool.hpp"
+#include "tables.hpp"
+
+namespace mercer {
+namespace {
+
+constexpr std::int64_t kElementsPerChunk = 1 << 19;
+
+}  // namespace
+
+template <class T>
+void add_table(const Table<const T>& table, const double* coefficients, double* total, const Threads& threads) {
+    const auto dot = smo_passes_of<T>(threads.level).dot;
+    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(table.columns, 1));
+    parallel_for(
+        (table.rows + chunk - 1) / chunk, threads.count,
+        [&](std::int64_t c) {
+            for (std::int64_t i = c * chunk; i < std::min(table.rows, (c + 1) * chunk); ++i) {
+                total[i] += dot(table.values + i * table.stride, coefficients, table.columns);
+            }
+        },
+        threads.poll);
+}
+
+template <class T>
+void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t count) {
+    for (std::int64_t r = 0; r < count; ++r) {
+        if (which[r] == r) continue;
+        std::memmove(table.values + r * table.stride, table.values + which[r] * table.stride,
+                     static_cast<std::size_t>(table.columns) * sizeof(T));
+    }
+}
+
+template void add_table(const Table<const float>&, const double*, double*, const Threads&);
+template void add_table(const Table<const double>&, const double*, double*, const Threads&);
+template void keep_rows(const Table<float>&, const std::int64_t*, std::int64_t);
+template void keep_rows(const Table<double>&, const std::int64_t*, std::int64_t);
+
+}  // namespace mercer

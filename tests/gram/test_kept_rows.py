@@ -1,0 +1,74 @@
+"""Rows of K that a field keeps: sums over them, eviction, and what a shrink leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer import _core
+from mercer.gram.kept_rows import KeptRows
+
+
+@pytest.fixture
+def K() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(50, 50)).astype(np.float32)
+
+
+def table(K: np.ndarray, rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(K[np.ix_(rows, sources)])
+
+
+def test_sums_over_several_batches_and_says_what_is_missing(K: np.ndarray) -> None:
+    rows = np.arange(50)
+    kept = KeptRows(50, 10**6, 2)
+    kept.put(np.arange(0, 10), table(K, rows, np.arange(0, 10)))
+    kept.put(np.arange(10, 20), table(K, rows, np.arange(10, 20)))
+    sources, coefficients = np.array([3, 15, 4, 30, 12]), np.array([1.0, -2.0, 0.5, 7.0, 3.0])
+    total = np.ones(50)
+    left = kept.add(total, sources, coefficients)
+    assert left.tolist() == [False, False, False, True, False]
+    there = ~left
+    np.testing.assert_allclose(total, 1 + K[:, sources[there]].astype(float) @ coefficients[there], rtol=1e-12)
+
+
+def test_a_shrink_keeps_the_rows_that_remain(K: np.ndarray) -> None:
+    kept = KeptRows(50, 10**6, 1)
+    kept.put(np.arange(10), table(K, np.arange(50), np.arange(10)))
+    kept.keep(np.arange(0, 50, 3))
+    kept.keep(np.arange(5, 17))
+    rows = np.arange(0, 50, 3)[5:17]
+    total = np.zeros(len(rows))
+    assert not kept.add(total, np.arange(10), np.arange(10.0)).any()
+    np.testing.assert_allclose(total, K[rows][:, :10].astype(float) @ np.arange(10.0), rtol=1e-12)
+
+
+def test_the_longest_unused_batch_goes_first(K: np.ndarray) -> None:
+    one = 50 * 10 * 4
+    kept, rows, total = KeptRows(50, 2 * one, 1), np.arange(50), np.zeros(50)
+    batches = [np.arange(10 * b, 10 * b + 10) for b in range(3)]
+    kept.put(batches[0], table(K, rows, batches[0]))
+    kept.put(batches[1], table(K, rows, batches[1]))
+    kept.add(total, batches[0], np.ones(10))
+    kept.put(batches[2], table(K, rows, batches[2]))
+    missing = [bool(kept.add(total, batch, np.ones(10)).all()) for batch in batches]
+    assert missing == [False, True, False]
+    assert not kept.fits(50, 20, 4)
+
+
+def test_a_batch_of_which_next_to_nothing_is_asked_is_not_read(K: np.ndarray) -> None:
+    kept, total = KeptRows(50, 10**6, 1), np.zeros(50)
+    kept.put(np.arange(40), table(K, np.arange(50), np.arange(40)))
+    assert kept.add(total, np.array([7]), np.ones(1)).all()
+    assert not total.any()
+
+
+@pytest.mark.parametrize(
+    ("which", "message"), [([3, 2], "rise"), ([0, 50], "out of range"), ([-1], "out of range"), ([1, 1], "rise")]
+)
+def test_rows_to_keep_are_checked(K: np.ndarray, which: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        _core.keep_rows(K, np.array(which, dtype=np.int64))
+    with pytest.raises(ValueError, match="elements"):
+        _core.add_table(np.zeros(50), K, np.zeros(3), 1)
+    with pytest.raises(ValueError, match="contiguous rows"):
+        _core.add_table(np.zeros(50), K.T, np.zeros(50), 1)
