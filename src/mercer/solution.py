@@ -29,14 +29,13 @@ Report = Callable[[Field, int, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible β, the u = Kβ it was left with, the steps it took and why it stopped.
+    """A feasible β, the steps it took and why it stopped.
 
-    Where not the `whole` problem was active at the end, u is current for the active rows only, and the stop speaks of
-    them: the certificate's pass over all rows tells whether a variable that was dropped has to come back.
+    Where not the `whole` problem was active at the end, the stop speaks of the active part: the certificate's pass over
+    all rows tells whether a variable that was dropped has to come back.
     """
 
     beta: Floats
-    u: Floats
     steps: int
     stop_reason: StopReason
     whole: bool = True

@@ -47,7 +47,7 @@ def test_functions_and_stored_matrices():
     check_gram_contract(Gram(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
     check_gram_contract(Gram(Precomputed(), K), K, atol=0)
     gram = Gram(Gaussian(0.3) + Linear(), X)
-    gram.store()
+    gram.share()
     assert gram.stored
     before = gram.evaluations
     check_gram_contract(gram, K + X @ X.T, atol=1e-12)

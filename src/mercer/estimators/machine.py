@@ -46,9 +46,6 @@ _INDEFINITE = (
 # Sub-problems are solved side by side, each on one thread, from this many per thread on; fewer share the threads.
 _TASKS_PER_THREAD = 4
 
-# Sub-problems that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
-_STORE_ROWS = 4000
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -135,8 +132,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             gram = Gram(kernel, merged.X, budget, 1 if abreast else n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
-        if len(tasks) > 1 and not gram.fused and gram.n <= _STORE_ROWS and 16 * gram.n**2 <= budget:
-            gram.store()
+        if len(tasks) > 1:
+            gram.share()
         progress = Progress(watched_by, bool(self.verbose), len(tasks), X, y)
         solved = self._solve(tasks, gram, stop, progress, n_threads if abreast and gram.fused else 1)
 

@@ -95,7 +95,7 @@ class Progress:
 def _line(name: str, field: Field, steps: int, violation: float, seconds: float) -> str:
     problem, beta = field.problem, field.beta
     h = problem.gradient(beta, field.u)
-    b = problem.offsets(beta, h)
+    _, b = problem.violation_and_offsets(beta, h)
     _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
     gap = f"{'~' if field.shrunk else ' '}{terms.sum():.3e}"  # dropped rows lag behind while the problem is shrunk
     return (

@@ -25,6 +25,9 @@ _BLOCK_BYTES = 16 << 20
 # Samples that the core lays out at a time: what it packs stays small beside the samples themselves.
 _CHUNK = 8192
 
+# Views that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
+_STORE_ROWS = 4000
+
 # Below this many rows float64 costs nothing that anyone could measure.
 _SMALL = 1000
 
@@ -99,9 +102,16 @@ class Gram:
         part.diagonal = self.diagonal[rows]
         return part
 
-    def store(self) -> None:
-        """Compute the whole matrix once, for views that overlap (the pairs of a multi-class problem)."""
-        if self._matrix is None:
+    def share(self) -> None:
+        """Compute once what views that overlap (the pairs of a multi-class problem) would compute each for itself.
+
+        That is the samples' float64 form where the core computes kernel values, and the matrix where it does not, as
+        far as they fit.
+        """
+        if self.fused:
+            if 64 * self.X.shape[0] * self.X.shape[1] <= self.budget:
+                self._engine.samples(np.float64)
+        elif self._matrix is None and self.n <= _STORE_ROWS and 16 * self.n**2 <= self.budget:
             everything = np.arange(self.n)
             self._matrix = self.block(everything, everything)
 

@@ -94,17 +94,16 @@ class DualProblem:
 
     def violation(self, beta: Floats, h: Floats) -> float:
         """The largest violation of optimality at β, whose gradient is h."""
-        largest, _, _ = violation(h, *self.movable(beta), self.group, len(self.totals))
-        return largest
+        return self.violation_and_offsets(beta, h)[0]
 
-    def offsets(self, beta: Floats, h: Floats) -> Floats:
-        """One b per group: the mean of h over its free variables, else the middle of the admissible interval."""
+    def violation_and_offsets(self, beta: Floats, h: Floats) -> tuple[float, Floats]:
+        """And one b per group: the mean of h over its free variables, else the middle of the admissible interval."""
         up, low = self.movable(beta)
         free = up & low
-        _, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
+        largest, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
         b = np.zeros(len(self.totals))
         for g in range(len(b)):
-            here = free & (self.group == g)
+            here = h[free] if len(b) == 1 else h[free & (self.group == g)]
             ends = [end for end in (tops[g], bottoms[g]) if np.isfinite(end)]
-            b[g] = h[here].mean() if here.any() else np.mean(ends) if ends else 0.0
-        return b
+            b[g] = here.mean() if len(here) else np.mean(ends) if ends else 0.0
+        return largest, b

@@ -64,4 +64,4 @@ def solve_certified(
                 continue
             floor = FLOOR * rounding_noise(gram, problem, beta)
             reason = "rounding floor" if certificate.violation <= floor else "stalled"
-        return Solution(beta, u, steps, reason), certificate
+        return Solution(beta, steps, reason), certificate

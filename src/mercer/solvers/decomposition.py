@@ -21,8 +21,8 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.newton import climb_face
 
-# Below this many variables the whole problem is one block: a full matrix wins up to about 3,000 rows.
-_ONE_BLOCK = 3000
+# Below this many variables the whole problem is one block: a full matrix wins up to there (letter, spam, usps).
+_ONE_BLOCK = 2500
 _BLOCK = 1024
 _KEEP = 0.5
 # A block full of free variables leaves no room for new ones: it grows, and is solved more closely, since what it holds
@@ -55,7 +55,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if report is not None:
             report(field, steps, violation)
         if violation <= stop.tol:
-            return Solution(field.beta, field.u, steps, "converged", not field.shrunk)
+            return Solution(field.beta, steps, "converged", not field.shrunk)
         limit = _limit(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
         if limit == "stalled" and field.shrunk:
             # Perhaps what was dropped would move again: it stays from now on.
@@ -63,7 +63,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             shrinking, watch = False, _StallWatch(whole=False)
             continue
         if limit is not None:
-            return Solution(field.beta, field.u, steps, limit, not field.shrunk)
+            return Solution(field.beta, steps, limit, not field.shrunk)
 
         J = field.violators(q, _KEEP)
         K, h, d, before = field.block(J), field.gradient(J), problem.d[J], field.beta[J]
@@ -86,6 +86,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 f"bounds up to {np.abs(problem.upper - problem.lower).max():.3g}. Scale the features or lower C"
             )
         steps += taken
+        if reason == "converged" and len(J) == problem.n_variables:
+            return Solution(after, steps, "converged")
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
         if stuck > _STUCK or reason == "stalled":
             delta = after - before
