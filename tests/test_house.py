@@ -123,7 +123,8 @@ def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.Mon
 
 # --- the matrix: every estimator × kernel kind × data kind ----------------------------------------------------------
 
-ESTIMATORS = [getattr(mercer.estimators, name) for name in mercer.estimators.__all__]
+# PegasosSVC is not exact; its distance from the reference is bounded in tests/estimators/test_pegasos.py.
+ESTIMATORS = [getattr(mercer.estimators, name) for name in mercer.estimators.__all__ if name != "PegasosSVC"]
 
 
 def problem() -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import inspect
 import mercer
 from mercer import kernels
 
-NAMES = ["SVC", "Certificate", "check_kernel", "load", "save", "show_versions"]
+NAMES = ["SVC", "Certificate", "PegasosSVC", "check_kernel", "load", "save", "show_versions"]
 
 KERNELS = [
     "Chi2",

@@ -26,6 +26,8 @@
 void bind_active(nb::module_& m);
 void bind_table(nb::module_& m);
 
+void bind_pegasos(nb::module_& m);
+
 namespace {
 
 nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d,
@@ -568,4 +570,5 @@ NB_MODULE(_core, m) {
     m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
           "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
     bind_active(m);
+    bind_pegasos(m);
 }

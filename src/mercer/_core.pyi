@@ -155,3 +155,66 @@ class Active:
 
     def survivors(self, top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.intp]:
         """The active variables that are free or could still be chosen, between these ends."""
+
+def pegasos_dense(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    draws: NDArray[np.int64],
+    lam: float,
+    t: int,
+    project: bool,
+    norm2: float,
+    theta: NDArray[np.float64],
+    total: NDArray[np.float64],
+    counts: NDArray[np.int64] | None,
+) -> tuple[int, float, float, float]:
+    """Steps t + 1, … of stochastic subgradient descent on C-contiguous rows, one for each draw.
+
+    theta, and total, the sum of theta / t, are changed in place; they have an element more than X has columns where
+    every row is followed by a constant 1. Violations are added to counts. Returns the steps made, the factor by which
+    projections have shrunk theta, the sum of that factor over t, and |theta|², which is right if it was on entry and
+    project is true.
+    """
+
+def pegasos_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    d: int,
+    y: NDArray[np.float64],
+    draws: NDArray[np.int64],
+    lam: float,
+    t: int,
+    project: bool,
+    norm2: float,
+    theta: NDArray[np.float64],
+    total: NDArray[np.float64],
+    counts: NDArray[np.int64] | None,
+) -> tuple[int, float, float, float]:
+    """The same on a CSR matrix of d columns; a step costs what its row has entries."""
+
+def pegasos_kernel(
+    rows: NDArray[np.float64],
+    slot: NDArray[np.int64],
+    shift: float,
+    u: NDArray[np.float64],
+    y: NDArray[np.float64],
+    draws: NDArray[np.int64],
+    lam: float,
+    t: int,
+    project: bool,
+    norm2: float,
+    theta: NDArray[np.float64],
+    total: NDArray[np.float64],
+    counts: NDArray[np.int64] | None,
+) -> tuple[int, float, float, float]:
+    """The same on rows of a kernel matrix: row i is rows[slot[i]], and missing where slot[i] is negative.
+
+    theta are coefficients, u = K theta is kept up to date. Stops before a step that needs a missing row.
+    """
+
+def random_bits(seed: int, stream: int, first: int, count: int) -> NDArray[np.uint64]:
+    """Numbers first, first + 1, … of a stream of random 64-bit numbers; the same on every platform."""
+
+def draw_rows(seed: int, stream: int, first: int, count: int, cumulative: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Random rows: each is the first whose cumulative weight exceeds a uniform number times the total weight."""

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from mercer.estimators.pegasos import PegasosSVC
 from mercer.estimators.svc import SVC
 
-__all__ = ["SVC"]
+__all__ = ["SVC", "PegasosSVC"]

@@ -16,6 +16,9 @@ from mercer.expansion import Expansion
 
 def check_machine(model: Any) -> None:
     """Raise ModelFormatError if the parts of a fitted machine contradict each other."""
+    if hasattr(model, "_theta_"):
+        _check_iterates(model)
+        return
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
     if hasattr(model, "classes_"):
@@ -64,6 +67,38 @@ def _check_classes(model: Any, n_outputs: int) -> None:
     _expect(_is_numbers(model.dual_coef_, 2), "dual_coef_ must be a matrix of finite numbers")
     _expect(model.dual_coef_.shape == (k - 1, n), f"dual_coef_ must be {k - 1} × {n}")
     _expect(_is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed")
+
+
+def _check_iterates(model: Any) -> None:
+    """A machine that can go on training: its iterates belong to its classes, and to its features or vectors."""
+    classes = model.classes_
+    _expect(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1, "there must be two classes")
+    machines = 1 if len(classes) == 2 else len(classes)
+    _expect(
+        _is_numbers(model.class_weight_, 1) and len(model.class_weight_) == len(classes),
+        f"{len(classes)} class weights are needed",
+    )
+    if hasattr(model, "_expansion_"):
+        _check_expansion(model._expansion_, getattr(model, "n_features_in_", None))
+        _expect(len(model._expansion_.b) == machines, f"{len(classes)} classes make {machines} outputs")
+        size = model._expansion_.coefficients.shape[0]
+        _expect(_has_shape(model.dual_coef_, machines, size), f"dual_coef_ must be {machines} × {size}")
+    else:
+        d = model.n_features_in_
+        _expect(_has_shape(model.coef_, machines, d), f"coef_ must be {machines} × {d}")
+        size = d + int(model.bias == "regularized")
+    _expect(_has_shape(model.intercept_, machines), f"intercept_ must have {machines} numbers")
+    for name, shape in (("_theta_", ()), ("_total_", ()), ("_marks_", (2,))):
+        whole = _has_shape(getattr(model, name), *shape, machines, size)
+        _expect(whole, f"{name} must be {machines} × {size} finite numbers")
+    _expect(_has_shape(model._norm2_, machines), f"_norm2_ must have {machines} numbers")
+    for name in ("t_", "n_iter_", "_seed_"):
+        value = getattr(model, name)
+        _expect(type(value) is int and 0 <= value < 2**63, f"{name} must be a count")
+
+
+def _has_shape(value: Any, *shape: int) -> bool:
+    return _is_numbers(value, len(shape)) and bool(value.shape == shape)
 
 
 def _is_numbers(value: Any, ndim: int) -> bool:

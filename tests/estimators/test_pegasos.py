@@ -1,0 +1,510 @@
+"""PegasosSVC against the algorithm as printed, its own theorem, the exact machine, and itself in other forms."""
+
+import copy
+import pickle
+import signal
+import threading
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import scale
+
+import mercer
+from mercer import PegasosSVC, _core
+from mercer.gram.gram import Gram
+from mercer.kernels import Gaussian, Linear, Spectrum
+from mercer.problems.classification import soft_margin
+from mercer.solvers import pegasos
+from mercer.solvers.pegasos import Call, Iterates, KernelSpace, LinearSpace
+from reference import pegasos as printed
+from reference.qp import by_clarabel
+
+LAM = 0.03
+
+
+def noisy(n=60, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.8)
+    y = np.where(X @ np.arange(1.0, d + 1) + rng.normal(size=n) > 0, 1.0, -1.0)
+    return X, y
+
+
+def separable(n=60, d=5, seed=0):
+    X, y = noisy(n, d, seed)
+    w = np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))
+    return X + np.outer(y * (1.0 + np.abs(X @ w)) - X @ w, w), y
+
+
+def steps(space, y, draws, lam=LAM, project=False, cuts=()):
+    iterates = Iterates.zero(1, space.size)
+    counts = np.zeros((1, space.n), dtype=np.int64)
+    for part in np.split(np.asarray(draws), cuts):
+        pegasos.advance(space, y[None, :], part, Call(iterates, lam, project, counts), np.inf)
+    return iterates, counts[0]
+
+
+# --- the algorithm as printed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("average", ["all", "suffix", "last"])
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array, "int64 csr"])
+def test_the_linear_form_makes_the_printed_steps(form, bias, project, average):
+    X, y = noisy()
+    X = X.astype(np.float32).astype(np.float64)
+    draws = np.random.default_rng(1).integers(len(X), size=3001)
+    if form == "int64 csr":
+        given = sp.csr_array(X)
+        given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
+    else:
+        given = form(X)
+    iterates, counts = steps(LinearSpace(given, bias=bias), y, draws, project=project, cuts=(17, 1000))
+    plain = np.c_[X, np.ones(len(X))] if bias else X
+    expected, violations = printed.linear(plain, y, LAM, draws, project)
+    np.testing.assert_allclose(iterates.output(LAM, average)[0], printed.output(expected, average), rtol=1e-10)
+    np.testing.assert_array_equal(counts, violations)
+
+
+@pytest.mark.parametrize("budget", [10**9, 5000])
+@pytest.mark.parametrize("average", ["all", "suffix", "last"])
+def test_the_kernel_form_makes_the_printed_steps(average, budget):
+    """Also where only ten rows of K fit into memory at once."""
+    X, y = noisy()
+    kernel = Gaussian(gamma=0.2)
+    draws = np.random.default_rng(1).integers(len(X), size=2000)
+    iterates, _ = steps(KernelSpace(Gram(kernel, X, budget), bias=False), y, draws, cuts=(100,))
+    expected = printed.with_kernel(kernel(X), y, LAM, draws)
+    np.testing.assert_allclose(iterates.output(LAM, average)[0], printed.output(expected, average), rtol=1e-10)
+
+
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_kernel_form_with_the_linear_kernel_is_the_linear_form(bias, project):
+    X, y = noisy()
+    draws = np.random.default_rng(2).integers(len(X), size=4000)
+    linear, counts = steps(LinearSpace(X, bias=bias), y, draws, project=project)
+    dual, dual_counts = steps(KernelSpace(Gram(Linear(), X), bias=bias), y, draws, project=project)
+    np.testing.assert_array_equal(counts, dual_counts)
+    for average in ("all", "suffix", "last"):
+        alpha = dual.output(LAM, average)[0]
+        w = np.r_[X.T @ alpha, alpha.sum()] if bias else X.T @ alpha
+        np.testing.assert_allclose(linear.output(LAM, average)[0], w, rtol=1e-9)
+    assert dual.norm2[0] == pytest.approx(linear.theta[0] @ linear.theta[0], rel=1e-9)
+
+
+def test_estimators_of_both_forms_agree_at_the_same_seed():
+    X, y = load_iris(return_X_y=True)
+    linear = PegasosSVC(LAM, max_iter=100, random_state=3).fit(X, y)
+    dual = PegasosSVC(LAM, kernel=Linear(), max_iter=100, random_state=3).fit(X, y)
+    np.testing.assert_allclose(linear.decision_function(X), dual.decision_function(X), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(dual.dual_coef_ @ dual.support_vectors_, linear.coef_, rtol=1e-8, atol=1e-10)
+    assert linear.objective_ == pytest.approx(dual.objective_, rel=1e-9)
+
+
+def test_projected_iterates_stay_in_their_ball():
+    X, y = noisy()
+    draws = np.random.default_rng(2).integers(len(X), size=300)
+    longest = 0.0
+    for T in (1, 2, 3, 10, 299):
+        iterates, _ = steps(LinearSpace(X, bias=False), y, draws[:T], lam=1e-3, project=True)
+        longest = max(longest, np.linalg.norm(iterates.output(1e-3, "last")))
+    assert longest == pytest.approx(1 / np.sqrt(1e-3), rel=1e-9)  # reached, never exceeded
+    free, _ = steps(LinearSpace(X, bias=False), y, draws[:3], lam=1e-3)
+    assert np.linalg.norm(free.output(1e-3, "last")) > 100
+
+
+def test_lazy_sums_do_not_drift_over_many_steps():
+    """Ten million steps in one piece and in many: the same machine, and the same as plain sums say."""
+    X, y = noisy(20, 3)
+    T = 10_000_000
+    draws = pegasos.draw(5, np.arange(1.0, 21.0), 0, T)
+    for project in (False, True):
+        one, counts = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project)
+        many, _ = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project, cuts=range(0, T, 300_007))
+        for average in ("all", "suffix", "last"):
+            np.testing.assert_allclose(one.output(1e-3, average), many.output(1e-3, average), rtol=1e-9)
+        if not project:
+            np.testing.assert_allclose(one.theta[0], np.c_[X, np.ones(20)].T @ (y * counts), rtol=1e-9)
+
+
+# --- draws ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "weight", [np.ones(7), np.array([1e-9, 3.0, 1e9, 0.5, 2.0]), np.random.default_rng(0).random(400)]
+)
+def test_draws_invert_the_cumulative_weights(weight):
+    cumulative = np.cumsum(weight)
+    uniform = (_core.random_bits(11, 0, 0, 5000) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    expected = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+    np.testing.assert_array_equal(_core.draw_rows(11, 0, 0, 5000, cumulative), expected)
+    np.testing.assert_array_equal(_core.draw_rows(11, 0, 1234, 100, cumulative), expected[1234:1334])
+
+
+def test_the_generator_is_the_same_everywhere_and_looks_uniform():
+    assert _core.random_bits(1, 2, 3, 2).tolist() == [0x8E1E6EACAA45F47F, 0x716D1413A629E76B]
+    u = _core.random_bits(0, 0, 0, 200_000).astype(np.float64) / 2.0**64
+    counts = np.bincount((u * 50).astype(int), minlength=50)
+    assert ((counts - 4000) ** 2 / 4000).sum() < 100  # chi squared with 49 degrees of freedom
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.01
+    other = _core.random_bits(0, 1, 0, 200_000).astype(np.float64)
+    assert abs(np.corrcoef(u, other)[0, 1]) < 0.01
+
+
+def test_a_pass_visits_every_row_as_often_as_its_weight():
+    weight = np.array([1.0, 3.0, 0.5, 2.0, 0.25])
+    visits = np.array([np.bincount(pegasos.one_pass(3, k, weight), minlength=5) for k in range(400)])
+    assert (visits[:, [0, 1, 3]].max(axis=0) <= [2, 4, 3]).all()
+    np.testing.assert_allclose(visits.mean(axis=0), weight, atol=0.1)
+    whole = np.bincount(pegasos.one_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
+    assert whole.tolist() == [2, 1, 5]
+    assert pegasos.one_pass(3, 0, np.ones(50)).tolist() != pegasos.one_pass(3, 1, np.ones(50)).tolist()
+
+
+# --- the theorem, and the optimum -----------------------------------------------------------------------------------
+
+
+def optimum(X, y, lam, weight=None):
+    """min F by an interior-point method on the dual without bias."""
+    weight = np.ones(len(y)) if weight is None else weight
+    problem = soft_margin(y, weight / weight.sum() / lam)
+    problem = replace(problem, group=np.full(len(y), -1, dtype=np.int32), totals=np.zeros(0))
+    return lam * by_clarabel(problem, X @ X.T)[0]
+
+
+@pytest.mark.parametrize("data", [separable, noisy])
+@pytest.mark.parametrize("lam", [1e-3, 0.1])
+def test_the_mean_stays_under_the_theorems_bound(data, lam):
+    """E F(w̄) − min F ≤ 2R²(1 + ln T)/(λT), over 40 seeds, from few steps to many."""
+    X, y = data()
+    best = optimum(X, y, lam)
+    R2 = (X**2).sum(axis=1).max()
+    means = []
+    for epochs in (1, 10, 100):
+        runs = [
+            PegasosSVC(lam, bias=False, average="all", max_iter=epochs, random_state=seed).fit(X, y)
+            for seed in range(40)
+        ]
+        T = runs[0].t_
+        excess = np.array([run.objective_ for run in runs]) - best
+        assert epochs * len(X) == T
+        assert (excess > -1e-9).all()
+        assert excess.mean() <= 2 * R2 * (1 + np.log(T)) / (lam * T)
+        means.append(excess.mean())
+    assert means[2] < 0.1 * means[0]  # the bound falls by a factor of 53 to 57
+
+
+@pytest.mark.parametrize("average", ["all", "suffix", "last"])
+@pytest.mark.parametrize("bias", [False, "regularized"])
+def test_every_output_approaches_the_optimum(bias, average):
+    X, y = noisy()
+    plain = np.c_[X, np.ones(len(X))] if bias else X
+    best = optimum(plain, y, LAM)
+    model = PegasosSVC(LAM, bias=bias, average=average, max_iter=5000, random_state=0).fit(X, y)
+    assert model.objective_ == pytest.approx(best, rel=0.02)
+    w = np.append(model.coef_[0], model.intercept_[0]) if bias else model.coef_[0]
+    assert model.objective_ == pytest.approx(printed.objective(plain, y, np.ones(len(y)), w, LAM), rel=1e-12)
+    assert bias or model.intercept_.tolist() == [0.0]
+
+
+def test_in_the_neighbourhood_of_scikit_learns_sgd():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, signs = scale(X), np.where(y == 1, 1.0, -1.0)
+    ours = PegasosSVC(0.01, max_iter=100, random_state=0).fit(X, y)
+    theirs = SGDClassifier(alpha=0.01, average=True, max_iter=100, tol=None, random_state=0).fit(X, y)
+    plain = np.c_[X, np.ones(len(X))]
+    values = [
+        printed.objective(plain, signs, np.ones(len(y)), np.append(m.coef_[0], m.intercept_[0]), 0.01)
+        for m in (ours, theirs)
+    ]
+    assert values[0] < 1.05 * values[1]
+
+
+# --- the certificate ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kernel", ["linear", Linear(), Gaussian(gamma=0.2)], ids=["linear form", "linear kernel", "Gaussian"]
+)
+@pytest.mark.parametrize("sampling", ["replacement", "passes"])
+@pytest.mark.parametrize("bias", [False, "regularized"])
+def test_the_certificate_encloses_the_optimum(bias, sampling, kernel):
+    X, y = noisy()
+    K = (Linear() if isinstance(kernel, str) else kernel)(X) + (1.0 if bias else 0.0)
+    problem = soft_margin(y, np.full(len(y), 1 / (LAM * len(y))))
+    problem = replace(problem, group=np.full(len(y), -1, dtype=np.int32), totals=np.zeros(0))
+    best = by_clarabel(problem, K)[0]
+    gaps = []
+    for epochs in (1, 30, 3000):
+        model = PegasosSVC(
+            LAM, kernel=kernel, bias=bias, sampling=sampling, max_iter=epochs, certificate=True, random_state=0
+        ).fit(X, y)
+        proof = model.certificate_
+        assert proof.dual <= best * (1 + 1e-8)
+        assert proof.primal >= best * (1 - 1e-8)
+        assert proof.gap >= 0
+        assert proof.gap == pytest.approx(proof.primal - proof.dual, abs=1e-9 * proof.primal)
+        assert proof.primal == pytest.approx(model.objective_ / LAM, rel=1e-9)
+        assert proof.kkt["dual feasibility: box"] == 0
+        assert proof.proves == "optimality"
+        gaps.append(proof.relative_gap)
+    assert gaps[2] < 0.02 < gaps[0]
+
+
+def test_the_certificate_of_several_classes_is_a_sum():
+    X, y = load_iris(return_X_y=True)
+    model = PegasosSVC(0.1, max_iter=200, certificate=True, random_state=0).fit(X, y)
+    assert len(model.certificate_.parts) == 3
+    assert model.certificate_.primal == pytest.approx(model.objective_ / 0.1)
+    assert not hasattr(PegasosSVC(max_iter=1).fit(X, y), "certificate_")
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    weight=st.lists(st.integers(0, 4), min_size=24, max_size=24).filter(lambda w: min(max(w[:12]), max(w[12:])) > 0),
+    sampling=st.sampled_from(["replacement", "passes"]),
+    form=st.sampled_from([np.asarray, sp.csr_array]),
+    kernel=st.sampled_from(["linear", "rbf"]),
+    shuffle=st.integers(0, 1000),
+)
+def test_a_weight_is_a_repetition_to_the_last_bit(weight, sampling, form, kernel, shuffle):
+    X, _ = noisy(24, 3)
+    X[5] = X[4]
+    y = np.repeat([0, 1], 12)
+    model = PegasosSVC(LAM, kernel=kernel, sampling=sampling, max_iter=20, random_state=1)
+    rows = np.random.default_rng(shuffle).permutation(np.repeat(np.arange(24), weight))
+    weighted = clone(model).fit(form(X), y, sample_weight=np.array(weight, dtype=float))
+    repeated = clone(model).fit(form(X[rows]), y[rows])
+    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
+    assert weighted.t_ == repeated.t_
+    if kernel == "linear":
+        streamed = [clone(model).partial_fit(form(X), y, [0, 1], np.array(weight, dtype=float))]
+        streamed.append(clone(model).partial_fit(form(X[rows]), y[rows], [0, 1]))
+        np.testing.assert_array_equal(streamed[0].coef_, streamed[1].coef_)
+        assert streamed[0].t_ == sum(weight)
+
+
+def test_fractional_and_class_weights_weigh_the_objective():
+    X, y = noisy()
+    weight = np.random.default_rng(3).random(len(y)) + 0.1
+    both = weight * np.where(y > 0, 3.0, 0.5)
+    model = PegasosSVC(LAM, bias=False, class_weight={1: 3.0, -1: 0.5}, max_iter=5000, random_state=0)
+    model.fit(X, y, sample_weight=weight)
+    assert model.objective_ == pytest.approx(optimum(X, y, LAM, both), rel=0.02)
+    assert model.objective_ == pytest.approx(printed.objective(X, y, both, model.coef_[0], LAM), rel=1e-12)
+    plain = printed.objective(X, y, np.ones(len(y)), model.coef_[0], LAM)
+    assert abs(plain - model.objective_) > 0.01  # so the weights made a difference
+    balanced = PegasosSVC(LAM, class_weight="balanced", max_iter=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(balanced.class_weight_, [len(y) / (2 * (y < 0).sum()), len(y) / (2 * (y > 0).sum())])
+
+
+# --- streams --------------------------------------------------------------------------------------------------------
+
+
+def chunks(X, y, size=40):
+    return [(X[i : i + size], y[i : i + size]) for i in range(0, len(y), size)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "project"),
+    [("linear", False), ("linear", True), (Linear(), False), (Linear(), True), (Gaussian(gamma=0.2), False)],
+    ids=lambda value: str(value),
+)
+def test_a_stream_makes_the_printed_steps_over_its_chunks(kernel, project):
+    """Chunk after chunk is one long list of draws for the algorithm on all rows."""
+    X, y = noisy(120)
+    model = PegasosSVC(LAM, kernel=kernel, bias=False, average="all", project=project, random_state=5)
+    draws, order, at = [], [], 0
+    learner = clone(model)
+    for number, (A, labels) in enumerate(chunks(X, y)):
+        learner.partial_fit(A, labels, [-1.0, 1.0])
+        merged = mercer.estimators.merging.merge(
+            A, (labels > 0).astype(int), np.ones(len(A)), identical=True, n_threads=1
+        )
+        order += list(at + merged.rows[np.argsort(merged.member)])
+        draws += list(at + pegasos.one_pass(learner._seed_, number, merged.weight))
+        at += len(A)
+    X, y = X[order], y[order]
+    assert sorted(draws) == list(range(120))
+    if isinstance(kernel, Gaussian):
+        alpha = printed.output(printed.with_kernel(kernel(X), y, LAM, draws), "all")
+        expected = kernel(X) @ alpha
+    else:
+        expected = X @ printed.output(printed.linear(X, y, LAM, draws, project)[0], "all")
+    np.testing.assert_allclose(learner.decision_function(X), expected, rtol=1e-8, atol=1e-10)
+    assert (learner.t_, learner.n_iter_) == (120, 3)
+    whole = clone(model).fit_stream(iter(chunks(*noisy(120))), classes=[-1.0, 1.0])
+    np.testing.assert_array_equal(whole.decision_function(X), learner.decision_function(X))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_stream_learns_digits_in_one_pass(kernel):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = PegasosSVC(1e-3, kernel=kernel, random_state=0)
+    model.fit_stream(chunks(X[:1400], y[:1400]), classes=range(10))
+    assert model.score(X[1400:], y[1400:]) > 0.88
+    assert model.t_ == 1400
+    sparse = clone(model).fit_stream([(sp.csr_array(A), b) for A, b in chunks(X[:1400], y[:1400])], classes=range(10))
+    np.testing.assert_allclose(sparse.decision_function(X), model.decision_function(X), rtol=1e-6, atol=1e-8)
+
+
+def test_a_chunk_may_miss_classes_and_hold_no_weight():
+    X, y = load_iris(return_X_y=True)
+    model = PegasosSVC(1e-3, random_state=0)
+    for label in (2, 0, 1, 0, 2, 1):  # one class at a time
+        model.partial_fit(X[y == label], y[y == label], classes=[0, 1, 2])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.coef_.shape == (3, 4)
+    before = model.coef_.copy()
+    model.partial_fit(X, y, sample_weight=np.zeros(150))
+    np.testing.assert_array_equal(model.coef_, before)
+    assert (model.t_, model.n_iter_) == (300, 7)
+
+
+def test_partial_fit_goes_on_where_fit_ended_also_from_a_file(tmp_path):
+    X, y = noisy(80)
+    for kernel in ("linear", "rbf"):
+        model = PegasosSVC(LAM, kernel=kernel, max_iter=3, random_state=2).fit(X, y)
+        mercer.save(model, tmp_path / "m.mercer")
+        loaded = mercer.load(tmp_path / "m.mercer")
+        others = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+        assert loaded.get_params()["lam"] == LAM
+        more, labels = noisy(40, seed=9)
+        model.partial_fit(more, labels)
+        assert model.t_ == 3 * 80 + 40
+        assert not hasattr(model, "objective_")  # it was the objective on other samples
+        for other in others:
+            other.partial_fit(more, labels)
+            np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
+def test_a_stream_that_fails_leaves_the_machine_as_it_was():
+    X, y = noisy(80)
+    model = PegasosSVC(LAM, max_iter=3, random_state=2).fit(X, y)
+    before = model.decision_function(X)
+
+    def broken():
+        yield X[:40], y[:40]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="disk"):
+        model.fit_stream(broken(), classes=[-1, 1])
+    with pytest.raises(ValueError, match="not one of the classes"):
+        model.partial_fit(X, y + 5)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    assert model.t_ == 240
+
+
+# --- limits, seeds, early stopping ----------------------------------------------------------------------------------
+
+
+def test_seeds_reproduce_and_differ():
+    X, y = noisy()
+    fits = [PegasosSVC(LAM, max_iter=5, random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    assert not np.array_equal(fits[0], fits[2])
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = PegasosSVC(LAM, max_iter=5, random_state=0).fit(X[order], y[order])
+    np.testing.assert_array_equal(shuffled.coef_, fits[0])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_early_stopping_keeps_the_best_epoch(kernel):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    model = PegasosSVC(1e-4, kernel=kernel, early_stopping=True, max_iter=300, random_state=0).fit(X, y)
+    losses = model.validation_loss_
+    assert model.stop_reason_ == "early stopping"
+    assert model.converged_
+    assert len(losses) == model.n_iter_ < 300
+    best = int(np.argmin(losses))
+    assert model.t_ == (best + 1) * 512  # nine tenths of 569 samples
+    again = PegasosSVC(1e-4, kernel=kernel, early_stopping=True, max_iter=best + 1, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert model.score(X, y) > 0.93
+
+
+def test_a_time_limit_is_kept_and_told():
+    X, y = noisy()
+    with pytest.warns(ConvergenceWarning, match=r"(?s)max_time.*objective"):
+        model = PegasosSVC(LAM, max_iter=10**9, max_time=0.2, random_state=0).fit(X, y)
+    assert model.stop_reason_ == "max_time"
+    assert not model.converged_
+    assert 0 < model.t_ < 10**9
+    assert model.score(X, y) > 0.8
+
+
+def test_a_fit_can_be_interrupted_and_leaves_the_machine_as_it_was():
+    X, y = noisy(200, 50)
+    model = PegasosSVC(LAM, max_iter=1, random_state=0).fit(X, y)
+    before = model.coef_
+    model.set_params(max_iter=10**9)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    timer.join()
+    assert model.coef_ is before
+
+
+def test_no_steps_at_all_is_the_zero_function():
+    X, y = noisy()
+    model = PegasosSVC(max_iter=0).fit(X, y)
+    assert not model.decision_function(X).any()
+    assert model.objective_ == 1.0
+
+
+def test_verbose_prints_lines(capsys):
+    X, y = noisy()
+    PegasosSVC(LAM, max_iter=5, verbose=True, early_stopping=True, random_state=0).fit(X, y)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith("[mercer]")
+    assert "validation loss" in line
+
+
+# --- other inputs ---------------------------------------------------------------------------------------------------
+
+
+def test_precomputed_kernels_and_strings():
+    X, y = noisy()
+    K = Gaussian(gamma=0.2)(X)
+    model = PegasosSVC(LAM, kernel="precomputed", max_iter=2000, certificate=True, random_state=0).fit(K, y)
+    other = PegasosSVC(LAM, kernel=Gaussian(gamma=0.2), max_iter=2000, random_state=0).fit(X, y)
+    assert model.objective_ == pytest.approx(other.objective_, rel=0.01)
+    assert model.certificate_.relative_gap < 0.05
+    assert model.score(K, y) == other.score(X, y)
+    text = ["aab", "aba", "baa", "bbc", "cbb", "bcb"] * 2
+    words = PegasosSVC(LAM, kernel=Spectrum(), random_state=0).fit(text, [0, 0, 0, 1, 1, 1] * 2)
+    assert words.score(text, [0, 0, 0, 1, 1, 1] * 2) == 1.0
+
+
+def test_fitted_arrays_are_read_only_and_inputs_untouched():
+    X, y = noisy()
+    X.flags.writeable = y.flags.writeable = False
+    model = PegasosSVC(LAM, max_iter=2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef_[0, 0] = 1.0
+    model.partial_fit(X, y)  # and still goes on
+
+
+def test_no_warning_on_ordinary_data():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PegasosSVC(LAM, max_iter=2).fit(*noisy())
