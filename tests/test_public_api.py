@@ -57,6 +57,8 @@ SVC_PARAMETERS = [
     "max_time",
     "decision_function_shape",
     "break_ties",
+    "multiclass",
+    "bias",
     "random_state",
     "n_jobs",
 ]

@@ -23,10 +23,11 @@
 #include "tables.hpp"
 #include "thread_limit.hpp"
 
+// Subjects with a file of their own.
 void bind_active(nb::module_& m);
-void bind_table(nb::module_& m);
-
+void bind_joint(nb::module_& m);
 void bind_pegasos(nb::module_& m);
+void bind_table(nb::module_& m);
 
 namespace {
 
@@ -571,4 +572,5 @@ NB_MODULE(_core, m) {
           "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
     bind_active(m);
     bind_pegasos(m);
+    bind_joint(m);
 }

@@ -1,6 +1,7 @@
 // Every loop that profits from wide registers, compiled once per instruction set; MERCER_LEVEL is its name.
 // No standard-library templates in here, and nothing but the table has external linkage.
 #include "cholesky_tiles.hpp"
+#include "joint_passes.hpp"
 #include "level.hpp"
 #include "smo_passes.hpp"
 #include "sparse_tiles.hpp"
@@ -17,6 +18,7 @@ namespace mercer {
 extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
 constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(), smo_passes<double>(),    tiles<float>(),           tiles<double>(),
-    strips<float>(),           strips<double>(),    cholesky_tiles<float>(), cholesky_tiles<double>()};
+    strips<float>(),           strips<double>(),    cholesky_tiles<float>(), cholesky_tiles<double>(),
+    joint_passes<float>(),     joint_passes<double>()};
 
 }  // namespace mercer

@@ -34,6 +34,16 @@ struct SmoPasses {
     double (*dot)(const T* row, const double* coefficients, std::int64_t n);
 };
 
+// Of a joint multi-class machine's working set: values lie class by class, `stride` elements apart, a sample per column.
+template <class T>
+struct JointPasses {
+    // to[c] += factors[c] (row + shift) for m classes c; only `row` is the user's, of exactly n elements.
+    void (*add)(T* const* to, const T* factors, std::int64_t m, const T* row, T shift, std::int64_t n);
+    // The largest h + up and the smallest h + low over the classes, for each sample.
+    void (*ends)(const T* h, const T* up, const T* low, std::int64_t stride, std::int64_t classes, std::int64_t n, T* top,
+                 T* bottom);
+};
+
 // How inner values become kernel values; the order of the tables below.
 enum Ending { kIdentity, kGaussian, kPolynomial, kSigmoid, kLaplacian, kEndings };
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
@@ -114,6 +124,8 @@ struct Level {
     Strips<double> strips_double;
     CholeskyTiles<float> cholesky_float;
     CholeskyTiles<double> cholesky_double;
+    JointPasses<float> joint_float;
+    JointPasses<double> joint_double;
 };
 
 extern const Level level_plain;

@@ -43,4 +43,13 @@ const CholeskyTiles<T>& cholesky_of(const Level& level) {
     }
 }
 
+template <class T>
+const JointPasses<T>& joint_passes_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.joint_float;
+    } else {
+        return level.joint_double;
+    }
+}
+
 }  // namespace mercer

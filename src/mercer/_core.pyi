@@ -44,6 +44,25 @@ def smo(
     "nonfinite", when beta is left as it was) and why it ended.
     """
 
+def joint(
+    K: NDArray[Any],
+    excess: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    label: NDArray[np.intp],
+    bound: NDArray[np.float64],
+    shared: bool,
+    shift: float,
+    tol: float,
+    max_steps: int,
+    max_seconds: float,
+) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "nonfinite"]]:
+    """Ascend the dual of a joint multi-class machine on one block of samples; beta is changed in place.
+
+    excess = f + 1 − [class is the label] at beta, samples × classes. `shared`: the multipliers of a sample together
+    stay below its bound (Crammer–Singer), else each does (Weston–Watkins). Returns the steps made, the violation last
+    seen (NaN if "nonfinite", when beta is left as it was) and why it ended.
+    """
+
 def prepare(
     X: NDArray[Any], centre: NDArray[np.float64], scale: float, rows: NDArray[Any], norms: NDArray[Any], n_threads: int
 ) -> None:

@@ -25,8 +25,8 @@ from mercer.problems.dual_problem import DualProblem
 
 # What a float32 pass errs by, per unit of ‖β‖₂ (tests/test_precision.py holds it to that), and how many
 # rows of it are checked in float64, those that decide the violation among them; a few thousand rows are all float64.
-_FLOAT32_ERROR = 1e-7
-_SPOT_CHECKS = 512
+FLOAT32_ERROR = 1e-7
+SPOT_CHECKS = 512
 
 Proves = Literal["optimality", "optimality if K is positive semi-definite", "stationarity"]
 _STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
@@ -70,7 +70,7 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the dual value."""
-        return self.gap / max(abs(self.dual), np.finfo(float).tiny)
+        return self.gap / max(abs(self.dual), float(np.finfo(float).tiny))
 
     @classmethod
     def total(cls, parts: list[Certificate]) -> Certificate:
@@ -135,7 +135,7 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
         gap=float(terms.sum()),
         violation=violation,
         kkt=_kkt(problem, beta, residual),
-        proves=_PROOF[gram.positive_definite],
+        proves=PROOF[gram.positive_definite],
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
@@ -165,7 +165,7 @@ def certify_pair(
 
 def proof(positive_definite: str) -> Proves:
     """What a certificate proves for a kernel matrix of which this is known."""
-    return _PROOF[positive_definite]
+    return PROOF[positive_definite]
 
 
 def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Floats, Floats]:
@@ -182,8 +182,8 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
 
 def single_suffices(gram: Gram, coefficients: Floats, tol: float) -> bool:
     """Whether kernel values in float32 are precise enough, and pay, for a certificate of these coefficients."""
-    noise = _FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
-    return gram.n > 8 * _SPOT_CHECKS and len(gram.precisions) > 1 and noise <= tol / 10
+    noise = FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
+    return gram.n > 8 * SPOT_CHECKS and len(gram.precisions) > 1 and noise <= tol / 10
 
 
 def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
@@ -193,7 +193,7 @@ def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats,
     u = gram.product(coefficients, dtype=np.float32)
     h = problem.gradient(beta, u)
     up, low = problem.movable(beta)
-    half = _SPOT_CHECKS // 2
+    half = SPOT_CHECKS // 2
     worst = np.concatenate([_largest(np.where(up, h, -np.inf), half), _largest(np.where(low, -h, -np.inf), half)])
     rows = np.unique(problem.row[worst])
     exact = gram.product(coefficients, rows)
@@ -207,7 +207,7 @@ def _largest(score: Floats, count: int) -> Indices:
     return np.argpartition(score, -count)[-count:] if len(score) > count else np.arange(len(score))
 
 
-_PROOF: dict[str, Proves] = {
+PROOF: dict[str, Proves] = {
     "yes": "optimality",
     "no": "stationarity",
     "depends": "optimality if K is positive semi-definite",

@@ -9,6 +9,7 @@ from typing import Literal
 
 from mercer.arrays import Floats
 from mercer.gram.field import Field
+from mercer.gram.joint_field import JointField
 
 StopReason = Literal["converged", "rounding floor", "max_iter", "max_time", "stalled"]
 
@@ -24,12 +25,12 @@ class Stop:
 
 
 # Told before every outer step: the field, the steps so far, the violation. It may raise to abandon the fit.
-Report = Callable[[Field, int, float], None]
+Report = Callable[[Field | JointField, int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible β, the steps it took and why it stopped.
+    """A feasible β, the steps it took and why it stopped; β has a column per class for the joint multi-class machines.
 
     Where not the `whole` problem was active at the end, the stop speaks of the active part: the certificate's pass over
     all rows tells whether a variable that was dropped has to come back.

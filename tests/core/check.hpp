@@ -19,3 +19,4 @@ void test_row_hash();
 void test_dispatch();
 void test_blocks();
 void test_working_set();
+void test_joint();

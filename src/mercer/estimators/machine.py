@@ -12,6 +12,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
@@ -33,6 +34,7 @@ from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel, as_kernel
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.multiclass import JointProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers.certified import solve_certified
 from mercer.threads import effective_n_threads
@@ -49,11 +51,12 @@ _TASKS_PER_THREAD = 4
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One dual problem on some of the merged samples."""
+    """One dual problem on some of the merged samples, and the function that solves it with a proof."""
 
     name: str
     rows: Indices
-    problem: DualProblem
+    problem: DualProblem | JointProblem
+    solve: Callable[..., tuple[Solution, Certificate]] = solve_certified
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +157,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         def solve(task: Task) -> Solved:
             report = progress.begin(task.name)
             part = gram if len(task.rows) == gram.n else gram.view(task.rows)
-            pair = solve_certified(task.problem, part, stop, None, report, self.shrinking)
+            pair = task.solve(task.problem, part, stop, None, report, self.shrinking)
             progress.end()
             return Solved(task, *pair)
 

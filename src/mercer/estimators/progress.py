@@ -6,8 +6,11 @@ import time
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mercer.certificate import gap_terms
 from mercer.gram.field import Field
+from mercer.gram.joint_field import JointField
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
@@ -74,7 +77,7 @@ class Progress:
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
-    def _report(self, name: str, field: Field, steps: int, violation: float) -> None:
+    def _report(self, name: str, field: Field | JointField, steps: int, violation: float) -> None:
         if self._cancelled:
             raise Cancelled
         if self._task is not None:
@@ -92,13 +95,21 @@ class Progress:
             self._step = None
 
 
-def _line(name: str, field: Field, steps: int, violation: float, seconds: float) -> str:
+def _line(name: str, field: Field | JointField, steps: int, violation: float, seconds: float) -> str:
+    gap = f"{'~' if field.shrunk else ' '}{_running_gap(field):.3e}"  # dropped rows lag behind meanwhile
+    support = np.count_nonzero(field.beta if field.beta.ndim == 1 else field.beta.any(axis=1))
+    return (
+        f"[mercer] {name}{seconds:7.1f} s  {steps:>10,} steps  {support:>7,} support vectors  "
+        f"violation {violation:.3e}  gap {gap}"
+    )
+
+
+def _running_gap(field: Field | JointField) -> float:
+    if isinstance(field, JointField):
+        _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
+        return float(terms.sum())
     problem, beta = field.problem, field.beta
     h = problem.gradient(beta, field.u)
     _, b = problem.violation_and_offsets(beta, h)
     _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
-    gap = f"{'~' if field.shrunk else ' '}{terms.sum():.3e}"  # dropped rows lag behind while the problem is shrunk
-    return (
-        f"[mercer] {name}{seconds:7.1f} s  {steps:>10,} steps  {int((beta != 0).sum()):>7,} support vectors  "
-        f"violation {violation:.3e}  gap {gap}"
-    )
+    return float(terms.sum())

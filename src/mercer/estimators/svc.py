@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.estimators import samples
+from mercer.estimators.joint import JOINT, joint_table, joint_task, outputs
 from mercer.estimators.machine import Machine, Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of, positive
@@ -66,6 +67,17 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
     break_ties : bool, default=False
+    multiclass : {"ovo", "crammer-singer", "weston-watkins"}, default="ovo"
+        How several classes are treated. "ovo" trains every pair of classes and lets them vote. The other two are one
+        problem over all classes, with a function f_k for each and the largest as the prediction: they minimise
+        ½Σ_k‖w_k‖² + Σ_i C_i loss_i, where loss_i is max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)) for
+        "crammer-singer" and Σ_{k≠y_i} max(0, 1 − f_{y_i}(x_i) + f_k(x_i)) for "weston-watkins". They have a
+        row of `dual_coef_` and an entry of `intercept_` per class; with two classes both are the binary machine at 2C,
+        and shown as its one function, f_2 − f_1.
+    bias : {True, False, "regularized"}, default=True
+        Whether f has a constant term: True a free one, "regularized" one that is penalised together with the weights
+        (the kernel k + 1, as BSVM and kernlab's "kbb-svc" have it), False none (as LIBLINEAR and kernlab's "spoc-svc").
+        With "ovo" only True is available.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -115,6 +127,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         max_time: float | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        multiclass: str = "ovo",
+        bias: Any = True,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -134,6 +148,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         self.max_time = max_time
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.multiclass = multiclass
+        self.bias = bias
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -161,6 +177,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
 
     def _tasks(self, merged: Merged, target: _Classes) -> list[Task]:
         C = positive("C", self.C) * target.factor[merged.y] * merged.weight
+        if self.multiclass in JOINT:
+            return [joint_task(merged, C, len(target.labels), self.multiclass, self.bias)]
         tasks = []
         for first, second in target.pairs:
             rows = np.flatnonzero((merged.y == first) | (merged.y == second))
@@ -170,17 +188,19 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         return tasks
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: _Classes, X: Any) -> None:
-        table = _table(merged, solved)
+        joint = self.multiclass in JOINT
+        table = joint_table(solved[0]) if joint else _table(merged, solved)
         used = np.flatnonzero(np.diff(table.indptr))
         used = used[np.argsort(merged.y[used], kind="stable")]
         precomputed = self.kernel_.accepts == "gram"
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)
-        self.intercept_ = freeze(np.array([s.certificate.b[0] for s in solved]))
+        b = np.array([s.certificate.b[0] for s in solved])
+        self.intercept_ = freeze(outputs(np.array(solved[0].certificate.b)) if joint else b)
         self._expansion_ = Expansion(
             kernel=self.kernel_,
             vectors=None if precomputed else take(merged.X, used),
-            coefficients=table[used].toarray() if len(solved) == 1 else table[used],
+            coefficients=outputs(table[used].toarray()) if joint else _compact(table[used]),
             b=self.intercept_,
             columns=merged.rows[used] if precomputed else None,
             n_columns=len(X) if precomputed else 0,
@@ -196,7 +216,8 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         self.support_ = freeze(merged.rows[order].astype(np.int32))
         self.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else take(X, merged.rows[order]))
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(_dual_coef(own[order], codes[order], target))
+        shown = outputs(own[order].toarray()).T if joint else _dual_coef(own[order], codes[order], target)
+        self.dual_coef_ = freeze(np.ascontiguousarray(shown))
         self.fit_status_ = int(not self.converged_)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
 
@@ -210,6 +231,15 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
                 "sklearn.calibration.CalibratedClassifierCV, whose probabilities agree with predict"
             )
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        one_of("multiclass", self.multiclass, ("ovo", *JOINT))
+        one_of("bias", self.bias, (True, False, "regularized"))
+        if self.multiclass == "ovo" and self.bias is not True:
+            raise ValueError(f"bias={self.bias!r} is not available with multiclass='ovo' yet; use bias=True")
+        if self.multiclass in JOINT and self.decision_function_shape == "ovo":
+            raise ValueError(
+                f"decision_function_shape='ovo' has no meaning for multiclass={self.multiclass!r}, which has one "
+                "function per class and no pairs; leave it at 'ovr'"
+            )
         self._check_ties()
 
     def _check_ties(self) -> None:
@@ -219,11 +249,14 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
+        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+
+        The scores of the joint machines are their f_k(x).
+        """
         values = self._decision(X)
         if len(self.classes_) == 2:
             return np.asarray(values[:, 0])
-        if self.decision_function_shape == "ovo":
+        if self.multiclass in JOINT or self.decision_function_shape == "ovo":
             return values
         votes, confidence = self._votes(values)
         # The confidence only orders classes of equal votes: it is squeezed into less than half a vote.
@@ -235,7 +268,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
         self._check_ties()
         if len(self.classes_) == 2:
             winner = (self._decision(X)[:, 0] >= 0).astype(np.intp)
-        elif self.break_ties:
+        elif self.break_ties or self.multiclass in JOINT:
             winner = np.argmax(self.decision_function(X), axis=1)
         else:
             winner = np.argmax(self._votes(self._decision(X))[0], axis=1)
@@ -255,7 +288,7 @@ class SVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is un
 
     @property
     def coef_(self) -> Any:
-        """w, one row per pair of classes; only for a linear kernel."""
+        """w, one row per pair of classes (joint machines: per class); only for a linear kernel."""
         check_is_fitted(self)
         recipe = self.kernel_.recipe()
         if recipe is None or not recipe.linear:
@@ -273,6 +306,11 @@ def _table(merged: Merged, solved: list[Solved]) -> sp.csr_array:
     table = sp.csr_array((beta, (rows, pair)), shape=(len(merged.y), len(solved)))
     table.eliminate_zeros()
     return table
+
+
+def _compact(table: sp.csr_array) -> Any:
+    """Dense where there is one pair, and every vector serves it."""
+    return table.toarray() if table.shape[1] == 1 else table
 
 
 def _split(table: sp.csr_array, merged: Merged, C: Floats) -> sp.csr_array:

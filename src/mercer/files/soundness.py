@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import ModelFormatError
+from mercer.estimators.joint import JOINT
 from mercer.expansion import Expansion
 
 
@@ -58,14 +59,19 @@ def _check_classes(model: Any, n_outputs: int) -> None:
         "there must be two classes",
     )
     k = len(classes)
-    _expect(n_outputs == k * (k - 1) // 2, f"{k} classes make {k * (k - 1) // 2} pairs, not {n_outputs}")
+    joint = k > 2 and model.multiclass in JOINT
+    if joint:
+        _expect(n_outputs == k, f"{k} classes make {k} functions, not {n_outputs}")
+    else:
+        _expect(n_outputs == k * (k - 1) // 2, f"{k} classes make {k * (k - 1) // 2} pairs, not {n_outputs}")
     _expect(_is_indices(model.support_, model.shape_fit_[0]), "support_ must be indices of training samples")
     n = len(model.support_)
     _expect(_is_indices(model.n_support_, n + 1), "n_support_ must count support vectors")
     _expect(model.n_support_.shape == (k,), f"n_support_ must have one count for each of {k} classes")
     _expect(int(model.n_support_.sum()) == n, f"n_support_ must add up to the {n} entries of support_")
     _expect(_is_numbers(model.dual_coef_, 2), "dual_coef_ must be a matrix of finite numbers")
-    _expect(model.dual_coef_.shape == (k - 1, n), f"dual_coef_ must be {k - 1} × {n}")
+    rows = k if joint else k - 1
+    _expect(model.dual_coef_.shape == (rows, n), f"dual_coef_ must be {rows} × {n}")
     _expect(_is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed")
 
 

@@ -176,6 +176,13 @@ class Gram:
             return Field(self, problem, beta, u)
         return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
+    def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
+        """The core's samples, these rows or the `whole` data, and where the rows are in them; else None."""
+        if not self.fused:
+            return None, rows
+        rows = self._global(rows)
+        return (self._engine.samples(dtype), rows) if whole else self._engine.some(rows, dtype)
+
     def _global(self, rows: Indices) -> Indices:
         return rows if self._rows is None else self._rows[rows]
 

@@ -13,16 +13,11 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, sums_by
 from mercer.gram.field import Field
 from mercer.gram.kept_rows import KeptRows
+from mercer.gram.square import Square
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.dual_problem import DualProblem
-
-
-# Rows and columns of the buffer for K on the working set come in multiples that every level's tiles divide; rows a
-# power of two apart would share few cache sets, so a few more elements keep them apart.
-_TILES = 192
-_APART = 16
 
 
 class TiledField(Field):
@@ -41,7 +36,7 @@ class TiledField(Field):
         self.origin = origin
         self._columns: _core.Columns | None = None
         self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.dear else None
-        self._buffer: Any = np.empty((0, 0))
+        self._square = Square(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
         self._seen = _core.Active(*fixed, self.beta, self.u)
@@ -64,12 +59,7 @@ class TiledField(Field):
         rows = self.problem.row[J]
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
-            size = -(-len(J) // _TILES) * _TILES
-            if len(self._buffer) < size:
-                self._buffer = np.empty((size, size + _APART), self.samples.dtype)
-            self.samples.square(self.origin[rows], self._buffer)
-            self._block = self._buffer[: len(J), : len(J)]
-            self._block[np.arange(len(J)), np.arange(len(J))] = self.gram.diagonal[rows]
+            self._block = self._square(self.origin[rows], self.gram.diagonal[rows])
             self.gram.evaluations += len(J) ** 2
         return self._block
 

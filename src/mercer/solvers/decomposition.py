@@ -49,7 +49,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     problem, gram = field.problem, field.gram
     largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
     q, share = min(problem.n_variables if problem.n_variables <= _ONE_BLOCK else _BLOCK, largest), _INNER_SHARE
-    steps, stuck, watch = 0, 0, _StallWatch(whole=q == problem.n_variables)
+    steps, stuck, watch = 0, 0, StallWatch(whole=q == problem.n_variables)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -60,7 +60,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if limit == "stalled" and field.shrunk:
             # Perhaps what was dropped would move again: it stays from now on.
             field.unshrink()
-            shrinking, watch = False, _StallWatch(whole=False)
+            shrinking, watch = False, StallWatch(whole=False)
             continue
         if limit is not None:
             return Solution(field.beta, steps, limit, not field.shrunk)
@@ -110,7 +110,7 @@ def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     return float(np.finfo(float).eps) * size
 
 
-class _StallWatch:
+class StallWatch:
     """Gives up after a few outer steps without any gain, or more of them without a smaller violation.
 
     The second is for rounding that feigns gains: steps go round in circles, each of which looks like an increase. Near

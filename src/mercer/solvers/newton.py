@@ -21,11 +21,11 @@ from mercer.arrays import Floats, Indices
 from mercer.problems.dual_problem import DualProblem
 
 # Relative to the largest diagonal entry, at the size of the kernel values' own rounding.
-_RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
+RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
 # A climb may spend a few hundredths of a second on factorisations before pair steps go on: one large factor, or many
 # small ones.
-_MAX_FREE = 2048
-_MAX_WORK = 6e8
+MAX_FREE = 2048
+MAX_WORK = 6e8
 
 
 def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats, n_threads: int = 1) -> Floats:
@@ -34,7 +34,7 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
     beta, h = beta.copy(), h.copy()
     F = np.flatnonzero((beta > lower) & (beta < upper))
     work = 0.0
-    while 0 < len(F) <= _MAX_FREE and work < _MAX_WORK:
+    while 0 < len(F) <= MAX_FREE and work < MAX_WORK:
         work += len(F) ** 3 / 3 + len(J) * len(F)
         delta = _direction(K[np.ix_(F, F)], d[F], group[F], h[F], n_threads)
         if delta is None:
@@ -66,7 +66,7 @@ def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floa
     groups = np.unique(group[group >= 0])
     E = (group[:, None] == groups).astype(np.float64)
     size = float((np.diagonal(K) + d).max())
-    ridge = _RIDGE[K.dtype]
+    ridge = RIDGE[K.dtype]
     while ridge < 1e-3:
         factor = np.array(K, dtype=np.float64, order="C")
         np.fill_diagonal(factor, factor.diagonal() + d + ridge * size)

@@ -1,0 +1,168 @@
+"""The state of a joint multi-class solve: β and u = Kβ with one column per class, and the samples still in play.
+
+One block of kernel values serves all classes: it is computed, in the core where the kernel has a recipe, multiplied by
+the changes of all columns at once, and dropped. What a dropped row of u missed is made up by `unshrink`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.gram.square import Square
+
+if TYPE_CHECKING:
+    from mercer.gram.gram import Gram
+    from mercer.problems.multiclass import JointProblem
+
+# Rows of one block of kernel values, and the bytes it may take: between the second and the third cache.
+_TALL = 2048
+_BLOCK_BYTES = 8 << 20
+
+# Repacking pays when a shrink removes at least this share of the active samples.
+_SHRINK_SHARE = 0.1
+
+
+class JointField:
+    """β and u over all samples and classes, of which the active samples' u is current."""
+
+    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Any) -> None:
+        self.gram = gram
+        self.problem = problem
+        self.beta = beta.copy()
+        self.u = u.copy()
+        self.b = problem.offsets(beta)
+        self.dtype = dtype
+        self.active: Indices = np.arange(problem.n)
+        self._dropped: list[tuple[Indices, Floats]] = []  # samples, and β at the moment they were dropped
+        self._previous: Indices = np.empty(0, dtype=np.intp)
+        self._block_rows: Indices = np.empty(0, dtype=np.intp)
+        self._block: Any = np.empty((0, 0))
+        self._square: Square | None = None
+        self._columns: dict[int, Any] = {}
+
+    @property
+    def shrunk(self) -> bool:
+        return bool(self._dropped)
+
+    def excess(self, rows: Indices) -> Floats:
+        """e on some active samples."""
+        return self.problem.excess(self.u[rows], self.b, rows)
+
+    def violations(self) -> Floats:
+        """Of the active samples."""
+        return self.problem.violations(self.beta[self.active], self.excess(self.active), self.active)
+
+    def violators(self, violations: Floats, q: int, keep: float) -> Indices:
+        """At most q active samples: up to q·keep of the previous set, free ones first, then the worst violators."""
+        if q >= len(self.active):
+            return self.active
+        old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
+        kept = old[np.argsort(~self._free(old), kind="stable")][: int(q * keep)]
+        score = violations.copy()
+        score[np.searchsorted(self.active, kept)] = -np.inf
+        count = q - len(kept)
+        worst = self.active[np.argpartition(score, -count)[-count:]]
+        self._previous = np.concatenate([np.sort(worst), kept])
+        return self._previous
+
+    def _free(self, rows: Indices) -> np.ndarray:
+        """Which samples have a multiplier strictly between its bounds."""
+        beta, C = self.beta[rows], self.problem.C[rows, None]
+        inside = (beta < 0) & (beta > -C)
+        return np.asarray(inside.any(axis=1))
+
+    def block(self, J: Indices) -> Any:
+        """K between the samples J, in the field's precision."""
+        if not np.array_equal(J, self._block_rows):
+            samples, which = self.gram.prepared(J, self.dtype, whole=True)
+            self._block_rows = J
+            if samples is None:
+                self._block = self.gram.block(J, J)
+            else:
+                if self._square is None:
+                    self._square = Square(samples)
+                self._block = self._square(which, self.gram.diagonal[J])
+                self.gram.evaluations += len(J) ** 2
+        return self._block
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, the samples whose block was asked for last, and bring u of the active samples up to date."""
+        delta = beta - self.beta[J]
+        changed = np.flatnonzero(delta.any(axis=1))
+        self.beta[J] = beta
+        if len(changed) == 0:
+            return
+        self.b = self.problem.offsets(self.beta)
+        if len(J) == len(self.active):
+            self.u[J] += self._block @ delta
+        else:
+            self._add(self.active, J[changed], delta[changed], self._columns)
+
+    def shrink(self, violation: float) -> None:
+        """Drop samples that sit in a corner and would leave it only for a gradient beyond the current violation."""
+        problem, rows = self.problem, self.active
+        beta, e = self.beta[rows], self.excess(rows)
+        down, up = problem.movable(beta, rows)
+        own = e[np.arange(len(rows)), problem.y[rows], None]
+        if problem.shared:
+            # In a corner one β may rise: it stays where its excess leads by more than anyone's violation.
+            corner = up.sum(axis=1) == 1
+            holder = np.where(up, e, np.inf).min(axis=1)
+            others = np.where(up, -np.inf, e).max(axis=1)
+            settled = corner & (holder - others > violation)
+        else:
+            corner = ~(down & up).any(axis=1)
+            away = np.where(down, own - e, np.where(up, e - own, np.inf))
+            settled = corner & (away.min(axis=1) > violation)
+        if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
+            return
+        self._dropped.append((rows[settled], self.beta.copy()))
+        self.active = rows[~settled]
+        self._columns = {}
+
+    def unshrink(self) -> None:
+        """Take every dropped sample back, its u made up."""
+        for rows, then in self._dropped:
+            change = self.beta - then
+            sources = np.flatnonzero(change.any(axis=1))
+            if len(sources):
+                self._add(rows, sources, change[sources], {})
+        self._dropped = []
+        self._columns = {}
+        self.active = np.arange(self.problem.n)
+
+    def _add(self, rows: Indices, sources: Indices, change: Floats, columns: dict[int, Any]) -> None:
+        """u[rows] += K[rows, sources] @ change; `columns` keeps the core's layout of the rows between calls."""
+        samples, which = self.gram.prepared(sources, self.dtype, whole=True)
+        if samples is None:
+            self.u[rows] += joint_product(self.gram, change, sources, rows)
+            return
+        factor = change.astype(self.dtype)
+        for top in range(0, len(rows), _TALL):
+            some = rows[top : top + _TALL]
+            if top not in columns:
+                columns[top] = samples.columns(self.gram.prepared(some, self.dtype, whole=True)[1])
+            self.u[some] += samples.block(which, columns[top]).T @ factor
+        self.gram.evaluations += len(rows) * len(sources)
+
+
+def joint_product(gram: Gram, coefficients: Floats, sources: Indices, rows: Indices, dtype: Any = np.float64) -> Floats:
+    """K[rows, sources] @ coefficients for several columns; kernel values as precise as `dtype`, sums in float64."""
+    out = np.zeros((len(rows), coefficients.shape[1]))
+    wide = max(1, _BLOCK_BYTES // (8 * _TALL))
+    for left in range(0, len(sources), wide):
+        part = slice(left, left + wide)
+        vectors, which = gram.prepared(sources[part], dtype)
+        for top in range(0, len(rows), _TALL):
+            some = slice(top, top + _TALL)
+            others, these = gram.prepared(rows[some], dtype)
+            if vectors is None or others is None:  # no recipe, or numbers too large for this precision
+                K = gram.block(rows[some], sources[part])
+            else:
+                K = vectors.block(which, others.columns(these)).T
+                gram.evaluations += len(these) * len(which)
+            out[some] += np.asarray(K, dtype=np.float64) @ coefficients[part]
+    return out

@@ -1,0 +1,34 @@
+"""K on a working set, computed into memory that is used again: fresh pages would cost as much as the values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats, Indices
+
+# Rows and columns come in multiples that every level's tiles divide; rows a power of two apart would share few cache
+# sets, so a few more elements keep them apart.
+_TILES = 192
+_APART = 16
+
+
+class Square:
+    """A buffer for K[J, J], which the next one overwrites."""
+
+    def __init__(self, samples: _core.Samples) -> None:
+        self._samples = samples
+        self._buffer: Any = np.empty((0, 0))
+
+    def __call__(self, which: Indices, diagonal: Floats) -> Any:
+        """K between some of the samples, in their precision but for the diagonal, which is given."""
+        n = len(which)
+        size = -(-n // _TILES) * _TILES
+        if len(self._buffer) < size:
+            self._buffer = np.empty((size, size + _APART), self._samples.dtype)
+        self._samples.square(which, self._buffer)
+        K = self._buffer[:n, :n]
+        K[np.arange(n), np.arange(n)] = diagonal
+        return K
