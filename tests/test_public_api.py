@@ -5,7 +5,20 @@ import inspect
 import mercer
 from mercer import kernels
 
-NAMES = ["SVC", "Certificate", "PegasosSVC", "check_kernel", "load", "save", "show_versions"]
+NAMES = [
+    "SVC",
+    "Certificate",
+    "KernelMachine",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
+    "NystromRLS",
+    "NystromRLSClassifier",
+    "PegasosSVC",
+    "check_kernel",
+    "load",
+    "save",
+    "show_versions",
+]
 
 KERNELS = [
     "Chi2",

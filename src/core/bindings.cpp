@@ -138,6 +138,9 @@ public:
     virtual ~Samples() = default;
     virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
     virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
+    virtual void add_normal(nb::handle, const Columns&, nb::handle, nb::handle, nb::handle) {
+        refuse("samples", "must be dense and float64 for add_normal");
+    }
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
     virtual nb::object table(nb::handle rows, nb::handle which) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
@@ -219,6 +222,23 @@ public:
         const nb::gil_scoped_release unlocked;
         mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(), ending_,
                           numbers_, total_.data(), threads(signals));
+    }
+
+    void add_normal(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients,
+                    nb::handle weights) override {
+        if constexpr (std::is_same_v<T, double>) {
+            const mercer::Panels<T> panels = panels_of(columns);
+            const Index index = rows(which, samples_.n);
+            const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+            const auto weights_ = vector<const double>(weights, "weights", static_cast<std::size_t>(panels.n));
+            const auto total_ = vector<double>(total, "total", index.shape(0));
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::add_normal(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(),
+                               weights_.data(), ending_, numbers_, total_.data(), threads(signals));
+        } else {
+            Samples::add_normal(total, columns, which, coefficients, weights);
+        }
     }
 
     nb::object block(nb::handle which, const Columns& columns) override {
@@ -561,6 +581,8 @@ NB_MODULE(_core, m) {
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
+        .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
+             "weights"_a.none(), "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
         .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
         .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &Samples::dtype)

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kRowBlockBytes = 640 << 10;
 // Panels a thread takes at a time: about a millisecond of work.
 constexpr std::int64_t kElementsPerChunk = 1 << 20;
+// Columns that are summed together where sums run over columns: enough that adding the sums up costs little.
+constexpr std::int64_t kColumnsPerSum = 512;
 
 template <class T>
 struct PackedRows {
@@ -140,6 +142,47 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
         tiles.sum[ending](run, weights.data() + i, sum);
         for (std::int64_t c = 0; c < std::min<std::int64_t>(tiles.columns, columns.n - j); ++c) total[j + c] += sum[c];
     });
+}
+
+// Here the sums run over the columns, which are what the threads share: each chunk of them, whose size depends on nothing but the
+// level, has sums of its own, and these are added in order.
+void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* coefficients, const double* weights, int ending, const double* numbers, double* total,
+                const Threads& threads) {
+    const Tiles<double>& tiles = tiles_of<double>(threads.level);
+    const NormalTiles& normal = threads.level.normal;
+    const PackedRows<double> packed = pack_rows(samples, rows, m, threads);
+    const std::int64_t d = columns.d, width = tiles.columns, padded = packed.groups * tiles.rows;
+    const std::int64_t panels = (columns.n + width - 1) / width, chunk = kColumnsPerSum / width;
+    const std::int64_t chunks = (panels + chunk - 1) / chunk;
+    Padded<double> c(padded, 0.0), w(panels * width, 0.0), sums(chunks * m);
+    std::copy_n(coefficients, m, c.data());
+    std::copy_n(weights, columns.n, w.data());
+    parallel_for(
+        chunks, threads.count,
+        [&](std::int64_t k) {
+            Padded<double> kept(padded * width), sum(padded * normal.lanes, 0.0);
+            for (std::int64_t p = k * chunk; p < std::min(panels, (k + 1) * chunk); ++p) {
+                TileRun<double> run{};
+                run.rows = packed.rows.data();
+                run.panel = columns.data + p * width * d;
+                run.row_norms = packed.norms.data();
+                run.column_norms = columns.norms + p * width;
+                run.d = d;
+                run.groups = packed.groups;
+                std::copy_n(numbers, kNumbers, run.numbers);
+                normal.add[ending](run, c.data(), w.data() + p * width, kept.data(), sum.data());
+            }
+            for (std::int64_t i = 0; i < m; ++i) {
+                double all = 0.0;
+                for (int l = 0; l < normal.lanes; ++l) all += sum[i * normal.lanes + l];
+                sums[k * m + i] = all;
+            }
+        },
+        threads.poll);
+    for (std::int64_t k = 0; k < chunks; ++k) {
+        for (std::int64_t i = 0; i < m; ++i) total[i] += sums[k * m + i];
+    }
 }
 
 template <class T>

@@ -67,6 +67,15 @@ struct Tiles {
     void (*sum[kEndings])(const TileRun<T>& run, const T* coefficients, double* total);
 };
 
+// One panel's share of K W K' c for the rows of `run`: with u = w K'c for the panel's columns, total[row][lane] += K u, lanes
+// of columns apart. `kept` holds the panel's kernel values meanwhile, rows x columns; coefficients of padding rows and weights of
+// padding columns are zero.
+struct NormalTiles {
+    int lanes;
+    void (*add[kEndings])(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
+                          double* total);
+};
+
 // A strip of rows laid out [feature][row] against n sparse samples.
 template <class T>
 struct StripRun {
@@ -126,6 +135,7 @@ struct Level {
     CholeskyTiles<double> cholesky_double;
     JointPasses<float> joint_float;
     JointPasses<double> joint_double;
+    NormalTiles normal;
 };
 
 extern const Level level_plain;

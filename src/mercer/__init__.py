@@ -1,11 +1,32 @@
 """mercer: kernel machines that are exact, fast and certified."""
 
 from mercer.certificate import Certificate
-from mercer.estimators import SVC, PegasosSVC
+from mercer.estimators import (
+    SVC,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    NystromRLS,
+    NystromRLSClassifier,
+    PegasosSVC,
+)
+from mercer.estimators.kernel_machine import KernelMachine
 from mercer.files import load, save
 from mercer.kernels import check_kernel
 from mercer.versions import show_versions
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "Certificate", "PegasosSVC", "check_kernel", "load", "save", "show_versions"]
+__all__ = [
+    "SVC",
+    "Certificate",
+    "KernelMachine",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
+    "NystromRLS",
+    "NystromRLSClassifier",
+    "PegasosSVC",
+    "check_kernel",
+    "load",
+    "save",
+    "show_versions",
+]

@@ -110,6 +110,19 @@ class Samples:
     ) -> None:
         """total += K[columns, which] @ coefficients, without keeping K; sums in float64."""
 
+    def add_normal(
+        self,
+        total: NDArray[np.float64],
+        columns: Columns,
+        which: NDArray[np.intp],
+        coefficients: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """total += K[which, columns] @ (weights · (K[columns, which] @ coefficients)), K evaluated once.
+
+        For dense float64 samples only; the result does not depend on the number of threads.
+        """
+
     def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
         """K[which, columns] in the samples' precision."""
 

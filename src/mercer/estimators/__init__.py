@@ -1,6 +1,15 @@
 """Estimators with scikit-learn's interface."""
 
+from mercer.estimators.kernel_machine import KernelMachineClassifier, KernelMachineRegressor
+from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
 from mercer.estimators.pegasos import PegasosSVC
 from mercer.estimators.svc import SVC
 
-__all__ = ["SVC", "PegasosSVC"]
+__all__ = [
+    "SVC",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
+    "NystromRLS",
+    "NystromRLSClassifier",
+    "PegasosSVC",
+]

@@ -59,6 +59,9 @@ def _check_classes(model: Any, n_outputs: int) -> None:
         "there must be two classes",
     )
     k = len(classes)
+    if not hasattr(model, "support_"):  # one class against all others
+        _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not make {n_outputs} outputs")
+        return
     joint = k > 2 and model.multiclass in JOINT
     if joint:
         _expect(n_outputs == k, f"{k} classes make {k} functions, not {n_outputs}")

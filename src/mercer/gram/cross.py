@@ -1,0 +1,250 @@
+"""K_nM: kernel values between samples that come in chunks and M landmarks that stay, in products, never as a whole.
+
+    normal(C) = K_nMᵀ W K_nM C      residual(C, b) = K_nMᵀ W (Y − K_nM C − b)
+
+W holds the weights of the samples. Memory is one chunk, what was prepared of chunks that stay in memory, and M numbers
+per output; only `gather`, which sums K_nMᵀ W K_nM itself, needs M².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.gram.lowered import Lowering
+from mercer.kernels import Kernel
+
+CHUNK = 8192
+
+# Up to this many outputs each is summed as its kernel values come; for more, a block of values serves them all.
+_FEW_OUTPUTS = 6
+_CACHE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some of the samples: rows of X, their targets (one column per output) and weights.
+
+    `kept` belongs to samples that stay in memory, and holds what was prepared of them.
+    """
+
+    X: Any
+    Y: Floats
+    weight: Floats
+    kept: dict[Any, Any] | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.weight)
+
+
+@dataclass
+class Totals:
+    """What one pass over the samples sums up: residual, its weighted mean and squares, and the targets' alone."""
+
+    residual: Floats  # K_nMᵀW(Y − f)
+    pull: Floats  # K_nMᵀw, what a bias adds to the normal equations
+    weight: float = 0.0
+    mean: Floats = field(default_factory=lambda: np.zeros(0))  # Σ w(y − f), per output
+    squares: Floats = field(default_factory=lambda: np.zeros(0))  # Σ w(y − f)²
+    n: int = 0
+
+
+class Cross:
+    """The rectangle K_nM of a bound kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : samples, or the columns that count where the kernel matrix is given
+    chunks : callable
+        Returns an iterator over all samples; called once per pass.
+    budget : int
+        Bytes for what is kept of the samples between passes.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int = 0,
+        n_threads: int = 1,
+    ) -> None:
+        self.kernel, self.landmarks, self.chunks = kernel, landmarks, chunks
+        self.m = landmarks.shape[0] if hasattr(landmarks, "shape") else len(landmarks)
+        self.n_threads = n_threads
+        self._room = budget
+        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+        self._lowering = None if recipe is None else Lowering.of(recipe, landmarks)
+        self._landmarks: tuple[Any, Indices, Any] | None = None
+        samples = None if self._lowering is None else self._lowering.prepare(landmarks, np.float64, n_threads)
+        if samples is not None:
+            everything = np.arange(self.m)
+            self._landmarks = (samples, everything, samples.columns(everything))
+        # The core meets all landmarks with a few samples at a time: worth it while they stay in the cache.
+        sparse = self._lowering is None or self._lowering.sparse
+        self._both_ways = not sparse and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+        self.evaluations = 0
+
+    @property
+    def fused(self) -> bool:
+        """Whether the core computes the kernel values itself."""
+        return self._landmarks is not None
+
+    def normal(self, C: Floats) -> Floats:
+        """K_nMᵀ W K_nM C."""
+        out = np.zeros(C.shape)
+        for _, X, weight, _ in self._pass():
+            X.normal(C, weight, out)
+        return out
+
+    def residual(self, C: Floats, b: Floats) -> Totals:
+        """K_nMᵀ W (Y − K_nM C − b) and its company, in float64; the pull of a bias only at C = 0, since it stays."""
+        out = Totals(np.zeros(C.shape), np.zeros(self.m))
+        zero = not C.any()
+        for Y, X, weight, n in self._pass():
+            E = Y - b if zero else Y - X.forward(C) - b
+            weighted = weight[:, None] * E
+            X.backward(weighted, out.residual)
+            if zero:
+                X.backward(weight[:, None], out.pull[:, None])
+            out.weight += float(weight.sum())
+            out.mean = weighted.sum(axis=0) + (out.mean if out.n else 0.0)
+            out.squares = (weighted * E).sum(axis=0) + (out.squares if out.n else 0.0)
+            out.n += n
+        return out
+
+    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        """K_nMᵀ W K_nM over a sample, or over everything, and of the same pass the totals of the targets themselves."""
+        G = np.zeros((self.m, self.m))
+        out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
+        for Y, X, weight, n in self._pass(None if sample is None else [sample]):
+            K = X.values()
+            scaled = np.sqrt(weight)[:, None] * K
+            G += scaled.T @ scaled
+            weighted = weight[:, None] * Y
+            out.residual = K.T @ weighted + (out.residual if out.n else 0.0)
+            out.pull += K.T @ weight
+            out.weight += float(weight.sum())
+            out.mean = weighted.sum(axis=0) + (out.mean if out.n else 0.0)
+            out.squares = (weighted * Y).sum(axis=0) + (out.squares if out.n else 0.0)
+            out.n += n
+        return G, out
+
+    # --- one chunk at a time -----------------------------------------------------------------------------------
+
+    def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats, int]]:
+        for chunk in self.chunks() if chunks is None else chunks:
+            for start in range(0, chunk.n, CHUNK):
+                part = slice(start, start + CHUNK)
+                weight = chunk.weight[part]
+                self.evaluations += len(weight) * self.m
+                yield chunk.Y[part], self._rows(chunk, part), weight, len(weight)
+
+    def _rows(self, chunk: Chunk, part: slice) -> _Rows:
+        key = part.start
+        if chunk.kept is not None and key in chunk.kept:
+            rows: _Rows = chunk.kept[key]
+            return rows
+        X = chunk.X[part]
+        landmarks, lowering = self._landmarks, self._lowering
+        samples = None
+        if landmarks is not None and lowering is not None:
+            samples = lowering.prepare(X, np.float64, self.n_threads)
+        if landmarks is None or samples is None:
+            rows = _Evaluated(self.kernel, X, self.landmarks)
+            size = 8 * X.shape[0] * self.m if hasattr(X, "shape") else 8 * len(X) * self.m
+        else:
+            rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)
+            stored = X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1]
+            size = 8 * stored
+        if chunk.kept is not None and size <= self._room:
+            self._room -= size
+            chunk.kept[key] = rows
+        return rows
+
+
+class _Rows:
+    """Some rows of K_nM: what a pass does with them."""
+
+    def values(self) -> Floats:
+        """The rows themselves, in float64."""
+        raise NotImplementedError
+
+    def forward(self, C: Floats) -> Floats:
+        """K C."""
+        return self.values() @ C
+
+    def backward(self, U: Floats, out: Floats) -> None:
+        """out += Kᵀ U."""
+        out += self.values().T @ U
+
+    def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
+        """out += Kᵀ W K C."""
+        self.backward(weight[:, None] * self.forward(C), out)
+
+
+class _Prepared(_Rows):
+    """Rows whose kernel values the core computes when they are needed, and forgets."""
+
+    def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], both_ways: bool) -> None:
+        self._both_ways = both_ways
+        self._samples, self._rows, self._landmarks = samples, np.arange(n), landmarks
+        self._columns = samples.columns(self._rows)
+
+    def values(self) -> Floats:
+        return np.asarray(self._samples.block(self._rows, self._landmarks[2]), dtype=np.float64)
+
+    def forward(self, C: Floats) -> Floats:
+        if C.shape[1] > _FEW_OUTPUTS:
+            return super().forward(C)
+        landmarks, everything, _ = self._landmarks
+        out = np.zeros((C.shape[1], len(self._rows)))
+        for k in range(C.shape[1]):
+            landmarks.add(out[k], self._columns, everything, np.ascontiguousarray(C[:, k]))
+        return out.T
+
+    def backward(self, U: Floats, out: Floats) -> None:
+        if U.shape[1] > _FEW_OUTPUTS:
+            super().backward(U, out)
+            return
+        for k in range(U.shape[1]):
+            total = np.zeros(len(out))
+            self._samples.add(total, self._landmarks[2], self._rows, np.ascontiguousarray(U[:, k]))
+            out[:, k] += total
+
+    def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
+        if C.shape[1] > _FEW_OUTPUTS or not self._both_ways:
+            super().normal(C, weight, out)
+            return
+        landmarks, everything, _ = self._landmarks
+        for k in range(C.shape[1]):
+            total = np.zeros(len(out))
+            landmarks.add_normal(total, self._columns, everything, np.ascontiguousarray(C[:, k]), weight)
+            out[:, k] += total
+
+
+class _Evaluated(_Rows):
+    """Rows of a kernel without fused form: evaluated once while they are looked at."""
+
+    def __init__(self, kernel: Kernel, X: Any, landmarks: Any) -> None:
+        self._kernel, self._X, self._landmarks = kernel, X, landmarks
+        self._values: Floats | None = None
+
+    def values(self) -> Floats:
+        if self._values is None:
+            if self._kernel.accepts == "gram":
+                self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
+            else:
+                self._values = self._kernel(self._X, self._landmarks)
+            if not np.isfinite(self._values).all():
+                raise FloatingPointError(
+                    f"{self._kernel!r} produced a non-finite value; scale the features, or lower the degree, gamma "
+                    "or coef0"
+                )
+        return self._values

@@ -1,0 +1,136 @@
+"""Convex losses ℓ(y, f) of a target and a value, each with its first and second derivative in f.
+
+A loss of one's own is any object with three methods that take and return arrays, one entry per sample:
+
+    value(y, f)      ℓ(y, f), convex in f
+    gradient(y, f)   dℓ/df
+    curvature(y, f)  d²ℓ/df² ≥ 0; at a kink of the gradient, any value between the two sides
+
+and, for `KernelMachine` to know what it predicts, `kind` = "classification" (y = ±1) or "regression". One with a method
+`probability(f)`, the chance of y = +1, gives `predict_proba`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import expit
+
+from mercer.arrays import Floats
+
+Kind = Literal["classification", "regression"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a machine needs of a loss."""
+
+    def value(self, y: Floats, f: Floats) -> Floats: ...
+
+    def gradient(self, y: Floats, f: Floats) -> Floats: ...
+
+    def curvature(self, y: Floats, f: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Squared:
+    """(y − f)²."""
+
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return (y - f) ** 2
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return 2 * (f - y)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.full(len(f), 2.0)
+
+
+@dataclass(frozen=True)
+class Huber:
+    """½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond."""
+
+    delta: float = 1.0
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        far = np.abs(y - f)
+        return np.asarray(np.where(far <= self.delta, 0.5 * far**2, self.delta * (far - 0.5 * self.delta)))
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.clip(f - y, -self.delta, self.delta)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return (np.abs(y - f) <= self.delta).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + exp(−yf)), the negative log-likelihood of P(y = 1) = 1/(1 + exp(−f))."""
+
+    kind: ClassVar[Kind] = "classification"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(np.logaddexp(0.0, -y * f))
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(-y * expit(-y * f))
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(expit(f) * expit(-f))
+
+    def probability(self, f: Floats) -> Floats:
+        return np.asarray(expit(f))
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    """max(0, 1 − yf)²."""
+
+    kind: ClassVar[Kind] = "classification"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.maximum(0.0, 1.0 - y * f) ** 2
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * f)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.where(y * f < 1.0, 2.0, 0.0)
+
+
+def check_derivatives(loss: Any, y: Floats) -> None:
+    """Compare a user's gradient and curvature with differences of his value and gradient, at points spread around y.
+
+    Kinks are allowed for: a quotient may differ at a few of the points, not at most of them.
+    """
+    targets = np.resize(np.unique(y)[:: max(1, len(np.unique(y)) // 8)], 64)
+    spread = float(np.abs(targets).max(initial=0.0)) + 1.0
+    f = targets + spread * np.linspace(-2.0, 2.0, 64) + 0.01
+    step = 1e-5 * spread
+    for name, function in (("gradient", loss.value), ("curvature", loss.gradient)):
+        given = _array(loss, name, targets, f)
+        below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
+        wrong = np.abs((above - below) / (2 * step) - given) > 1e-3 * (1.0 + np.abs(given))
+        if wrong.mean() > 0.2:
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"loss.{name}(y, f) is {given[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
+                f"loss.{function.__name__} say {(above - below)[i] / (2 * step):.6g}; correct the derivative"
+            )
+    if (_array(loss, "curvature", targets, f) < 0).any():
+        raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")
+
+
+def _array(loss: Any, name: str, y: Floats, f: Floats) -> Floats:
+    out = np.asarray(getattr(loss, name)(y, f), dtype=np.float64)
+    if out.shape != f.shape or not np.isfinite(out).all():
+        raise ValueError(
+            f"loss.{name}(y, f) must return {len(f)} finite numbers for {len(f)} samples, but its shape is {out.shape}"
+            f"{' and some are not finite' if out.shape == f.shape else ''}"
+        )
+    return out
