@@ -26,6 +26,7 @@
 // Subjects with a file of their own.
 void bind_active(nb::module_& m);
 void bind_joint(nb::module_& m);
+void bind_linear(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_table(nb::module_& m);
 
@@ -595,4 +596,5 @@ NB_MODULE(_core, m) {
     bind_active(m);
     bind_pegasos(m);
     bind_joint(m);
+    bind_linear(m);
 }

@@ -3,6 +3,7 @@
 #include "cholesky_tiles.hpp"
 #include "joint_passes.hpp"
 #include "level.hpp"
+#include "linear_passes.hpp"
 #include "normal_tiles.hpp"
 #include "smo_passes.hpp"
 #include "sparse_tiles.hpp"
@@ -20,6 +21,6 @@ extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
 constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(), smo_passes<double>(),    tiles<float>(),           tiles<double>(),
     strips<float>(),           strips<double>(),    cholesky_tiles<float>(), cholesky_tiles<double>(),
-    joint_passes<float>(),     joint_passes<double>(), normal_tiles()};
+    joint_passes<float>(),     joint_passes<double>(), normal_tiles(),           linear_passes<float>(),   linear_passes<double>()};
 
 }  // namespace mercer

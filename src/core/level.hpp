@@ -30,8 +30,6 @@ struct SmoPasses {
     std::int64_t (*coordinate)(const T* h, const T* up, const T* low, const T* diag, const T* floor, std::int64_t n);
     // acc -= factor row, in float64.
     void (*subtract)(double* acc, const T* row, double factor, std::int64_t n);
-    // The sum of row times coefficients, in float64.
-    double (*dot)(const T* row, const double* coefficients, std::int64_t n);
 };
 
 // Of a joint multi-class machine's working set: values lie class by class, `stride` elements apart, a sample per column.
@@ -123,6 +121,13 @@ struct CholeskyTiles {
     void (*solve_tile_transposed)(const T* triangle, T* to);
 };
 
+// Rows of a linear machine's data against its weight vector, sums in float64.
+template <class T>
+struct LinearPasses {
+    double (*dot)(const T* x, const double* w, std::int64_t n);
+    void (*add)(double* w, const T* x, double factor, std::int64_t n);  // w += factor x
+};
+
 struct Level {
     const char* name;
     SmoPasses<float> smo_float;
@@ -136,6 +141,8 @@ struct Level {
     JointPasses<float> joint_float;
     JointPasses<double> joint_double;
     NormalTiles normal;
+    LinearPasses<float> linear_float;
+    LinearPasses<double> linear_double;
 };
 
 extern const Level level_plain;

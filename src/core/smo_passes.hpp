@@ -120,24 +120,8 @@ void subtract(double* acc, const T* row, double factor, std::int64_t n) {
 }
 
 template <class T>
-double dot(const T* row, const double* coefficients, std::int64_t n) {
-    constexpr int L = lanes<double>;
-    Vec<double> sum[4] = {};
-    std::int64_t k = 0;
-    for (; k + 4 * L <= n; k += 4 * L) {
-        prefetch(row + k);
-#pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) sum[v] += widened<T>(row + k + v * L) * load(coefficients + k + v * L);
-    }
-    const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double total = fold<double, L>(all, [](auto a, auto b) { return a + b; });
-    for (; k < n; ++k) total += static_cast<double>(row[k]) * coefficients[k];
-    return total;
-}
-
-template <class T>
 constexpr SmoPasses<T> smo_passes() {
-    return {update<T>, extremes<T>, partner<T>, coordinate<T>, subtract<T>, dot<T>};
+    return {update<T>, extremes<T>, partner<T>, coordinate<T>, subtract<T>};
 }
 
 }  // namespace

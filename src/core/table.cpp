@@ -16,7 +16,7 @@ constexpr std::int64_t kElementsPerChunk = 1 << 19;
 
 template <class T>
 void add_table(const Table<const T>& table, const double* coefficients, double* total, const Threads& threads) {
-    const auto dot = smo_passes_of<T>(threads.level).dot;
+    const auto dot = linear_passes_of<T>(threads.level).dot;
     const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(table.columns, 1));
     parallel_for(
         (table.rows + chunk - 1) / chunk, threads.count,

@@ -17,6 +17,15 @@ const SmoPasses<T>& smo_passes_of(const Level& level) {
 }
 
 template <class T>
+const LinearPasses<T>& linear_passes_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.linear_float;
+    } else {
+        return level.linear_double;
+    }
+}
+
+template <class T>
 const Tiles<T>& tiles_of(const Level& level) {
     if constexpr (std::is_same_v<T, float>) {
         return level.tiles_float;

@@ -5,11 +5,14 @@ from mercer.estimators import (
     SVC,
     KernelMachineClassifier,
     KernelMachineRegressor,
+    LinearSVC,
+    LinearSVR,
     NystromRLS,
     NystromRLSClassifier,
     PegasosSVC,
 )
 from mercer.estimators.kernel_machine import KernelMachine
+from mercer.estimators.linear_path import LinearPath, linear_path
 from mercer.files import load, save
 from mercer.kernels import check_kernel
 from mercer.versions import show_versions
@@ -22,10 +25,14 @@ __all__ = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LinearPath",
+    "LinearSVC",
+    "LinearSVR",
     "NystromRLS",
     "NystromRLSClassifier",
     "PegasosSVC",
     "check_kernel",
+    "linear_path",
     "load",
     "save",
     "show_versions",

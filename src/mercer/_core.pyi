@@ -250,3 +250,54 @@ def random_bits(seed: int, stream: int, first: int, count: int) -> NDArray[np.ui
 
 def draw_rows(seed: int, stream: int, first: int, count: int, cumulative: NDArray[np.float64]) -> NDArray[np.int64]:
     """Random rows: each is the first whose cumulative weight exceeds a uniform number times the total weight."""
+
+class LinearRows:
+    """The rows of a linear machine's data, dense or CSR; they keep the arrays they were made of."""
+
+    n: int
+    d: int
+
+    def product(self, w: NDArray[np.float64], shift: float, out: NDArray[np.float64]) -> None:
+        """out = Xw + shift."""
+
+    def transposed(self, c: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """out = X'c; rows whose c is 0 are skipped. The result does not depend on the number of threads."""
+
+    def outer(self, which: NDArray[np.int64], c: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """The lower triangle of out = Σ c z z' over the rows named, z = (x, 1)."""
+
+    def lengths(self, out: NDArray[np.float64]) -> None:
+        """The squared lengths of the rows."""
+
+    def descend(
+        self,
+        p: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        epsilon: NDArray[np.float64],
+        lengths: NDArray[np.float64],
+        bias: float,
+        beta: NDArray[np.float64],
+        w: NDArray[np.float64],
+        w_bias: NDArray[np.float64],
+        value: float,
+        seed: NDArray[np.uint64],
+        tol: float,
+        gap: float,
+        max_epochs: int,
+        max_seconds: float,
+        shrinking: bool,
+    ) -> tuple[int, float, float, Literal["converged", "max_epochs", "max_seconds"]]:
+        """Dual coordinate descent; beta, w, w_bias and seed are changed in place.
+
+        Ends when one pass over the rows that shrinking has left sees no gradient above tol and gap shares that add up
+        to at most gap times the dual value, which is `value` at the start. Returns the passes made, that violation,
+        that gap, and why it ended.
+        """
+
+def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
+    """Rows that share the memory of X."""
+
+def csr_rows(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], d: int, n_threads: int) -> LinearRows:
+    """Rows that share the memory of CSR arrays, whose indices and indptr have one type."""

@@ -134,7 +134,7 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
         dual=inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta),
         gap=float(terms.sum()),
         violation=violation,
-        kkt=_kkt(problem, beta, residual),
+        kkt=kkt_residuals(problem, beta, residual),
         proves=PROOF[gram.positive_definite],
         precision=precision,
         worst=int(np.argmax(terms)),
@@ -157,7 +157,7 @@ def certify_pair(
         dual=inner(problem.p, beta) - 0.5 * inner(beta, u),
         gap=0.5 * max(distance2, 0.0) + float(terms.sum()),
         violation=problem.violation(beta, problem.gradient(beta, u)),
-        kkt=_kkt(problem, beta, problem.p - f),
+        kkt=kkt_residuals(problem, beta, problem.p - f),
         proves=proves,
         worst=int(np.argmax(terms)),
     )
@@ -215,7 +215,7 @@ PROOF: dict[str, Proves] = {
 }
 
 
-def _kkt(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, float]:
+def kkt_residuals(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, float]:
     """Each optimality condition by name with its largest residual.
 
     `residual` = h − b wants β to grow where positive, to shrink where negative. A wish that moves β away from zero is

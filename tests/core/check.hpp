@@ -20,3 +20,4 @@ void test_dispatch();
 void test_blocks();
 void test_working_set();
 void test_joint();
+void test_linear();

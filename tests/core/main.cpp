@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
         void (*run)();
     } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool}, {"row_hash", test_row_hash},
                  {"smo", test_smo},           {"blocks", test_blocks}, {"working_set", test_working_set},
-                 {"joint", test_joint}};
+                 {"joint", test_joint},       {"linear", test_linear}};
     for (const auto& test : tests) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], test.name) == 0;

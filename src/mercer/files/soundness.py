@@ -20,6 +20,8 @@ def check_machine(model: Any) -> None:
     if hasattr(model, "_theta_"):
         _check_iterates(model)
         return
+    if not hasattr(model, "_expansion_"):  # a linear machine has checked its weights when it was rebuilt
+        return
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
     if hasattr(model, "classes_"):

@@ -1,0 +1,401 @@
+// Rows of linear machines: what needs wide registers is in linear_passes.hpp, the order of things is here.
+#include "linear.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "pool.hpp"
+#include "tables.hpp"
+
+namespace mercer {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Elements of X per chunk of a parallel pass: about a millisecond.
+constexpr std::int64_t kChunk = 1 << 19;
+// Partial sums of a transposed product or of outer products; fixed, so that the result does not depend on threads.
+constexpr std::int64_t kParts = 4;
+// Elements touched between two polls of the sequential descent.
+constexpr std::int64_t kElementsPerPoll = 1 << 18;
+
+// The two things every loop here does with a row, for dense and sparse storage.
+template <class Rows>
+class Access;
+
+template <class T>
+class Access<LinearDense<T>> {
+public:
+    Access(const LinearDense<T>& rows, const Level& level) : rows_(rows), pass_(linear_passes_of<T>(level)) {}
+    double dot(std::int64_t i, const double* w) const { return pass_.dot(row(i), w, rows_.d); }
+    void add(std::int64_t i, double factor, double* w) const { pass_.add(w, row(i), factor, rows_.d); }
+    double length(std::int64_t i) const {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < rows_.d; ++k) {
+            const auto v = static_cast<double>(row(i)[k]);
+            sum += v * v;
+        }
+        return sum;
+    }
+    std::int64_t stored(std::int64_t) const { return rows_.d; }
+    std::int64_t stored() const { return rows_.n * rows_.d; }
+    void fetch(std::int64_t i) const {
+#if defined(__GNUC__)
+        const char* begin = reinterpret_cast<const char*>(row(i));
+        const auto bytes = std::min<std::int64_t>(rows_.d * static_cast<std::int64_t>(sizeof(T)), 512);
+        for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(begin + at);
+#else
+        (void)i;
+#endif
+    }
+    void outer(std::int64_t i, double c, double* out, std::int64_t stride) const {
+        const T* x = row(i);
+        for (std::int64_t a = 0; a < rows_.d; ++a) {
+            if (x[a] != T{0}) pass_.add(out + a * stride, x, c * static_cast<double>(x[a]), a + 1);
+        }
+        pass_.add(out + rows_.d * stride, x, c, rows_.d);
+        out[rows_.d * stride + rows_.d] += c;
+    }
+
+private:
+    const T* row(std::int64_t i) const { return rows_.data + i * rows_.d; }
+    const LinearDense<T>& rows_;
+    const LinearPasses<T>& pass_;
+};
+
+template <class T, class Index>
+class Access<LinearCsr<T, Index>> {
+public:
+    Access(const LinearCsr<T, Index>& rows, const Level&) : rows_(rows) {}
+    double dot(std::int64_t i, const double* w) const {
+        const Range r = range(i);
+        double sum[4] = {};
+        std::int64_t k = r.begin;
+        for (; k + 4 <= r.end; k += 4) {
+            for (int a = 0; a < 4; ++a) sum[a] += value(k + a) * w[rows_.indices[k + a]];
+        }
+        for (; k < r.end; ++k) sum[0] += value(k) * w[rows_.indices[k]];
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    void add(std::int64_t i, double factor, double* w) const {
+        const Range r = range(i);
+        for (std::int64_t k = r.begin; k < r.end; ++k) w[rows_.indices[k]] += factor * value(k);
+    }
+    double length(std::int64_t i) const {
+        const Range r = range(i);
+        double sum = 0.0;
+        for (std::int64_t k = r.begin; k < r.end; ++k) sum += value(k) * value(k);
+        return sum;
+    }
+    std::int64_t stored(std::int64_t i) const { return range(i).end - range(i).begin; }
+    std::int64_t stored() const { return range(rows_.n - 1).end - range(0).begin; }
+    void fetch(std::int64_t i) const {
+#if defined(__GNUC__)
+        const Range r = range(i);
+        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64); k += 64 / static_cast<std::int64_t>(sizeof(T))) {
+            __builtin_prefetch(rows_.data + k);
+        }
+        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64); k += 64 / static_cast<std::int64_t>(sizeof(Index))) {
+            __builtin_prefetch(rows_.indices + k);
+        }
+#else
+        (void)i;
+#endif
+    }
+    void outer(std::int64_t i, double c, double* out, std::int64_t stride) const {
+        const Range r = range(i);
+        for (std::int64_t a = r.begin; a < r.end; ++a) {
+            double* to = out + static_cast<std::int64_t>(rows_.indices[a]) * stride;
+            const double scaled = c * value(a);
+            for (std::int64_t k = r.begin; k <= a; ++k) to[rows_.indices[k]] += scaled * value(k);
+        }
+        double* last = out + rows_.d * stride;
+        for (std::int64_t k = r.begin; k < r.end; ++k) last[rows_.indices[k]] += c * value(k);
+        last[rows_.d] += c;
+    }
+
+private:
+    struct Range {
+        std::int64_t begin, end;
+    };
+    Range range(std::int64_t i) const {
+        return {static_cast<std::int64_t>(rows_.starts[i]), static_cast<std::int64_t>(rows_.starts[i + 1])};
+    }
+    double value(std::int64_t k) const { return static_cast<double>(rows_.data[k]); }
+    const LinearCsr<T, Index>& rows_;
+};
+
+inline void prefetch(const void* at) {
+#if defined(__GNUC__)
+    __builtin_prefetch(at);
+#else
+    (void)at;
+#endif
+}
+
+// Rows [begin, end) of part `part` of `parts`.
+std::pair<std::int64_t, std::int64_t> share(std::int64_t n, std::int64_t part, std::int64_t parts) {
+    return {n * part / parts, n * (part + 1) / parts};
+}
+
+template <class Rows, class Each>
+void over_rows(const Rows& rows, const Access<Rows>& access, const LinearThreads& threads, Each each) {
+    if (rows.n == 0) return;
+    const std::int64_t chunks = std::clamp<std::int64_t>((access.stored() + rows.n) / kChunk, 1, rows.n);
+    const std::int64_t pieces = chunks == 1 && access.stored() > kChunk / 8 ? std::min<std::int64_t>(rows.n, 2) : chunks;
+    parallel_for(
+        pieces, threads.n_threads,
+        [&](std::int64_t c) {
+            const auto [begin, end] = share(rows.n, c, pieces);
+            for (std::int64_t i = begin; i < end; ++i) each(i);
+        },
+        threads.poll);
+}
+
+// splitmix64 (Steele, Lea, Flood 2014): one word of state, good enough to shuffle with.
+std::uint64_t next_random(std::uint64_t* state) {
+    std::uint64_t z = (*state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+// Below `end` < 2^32, by the high half of a product: the bias of 2^-32 is of no consequence for an order of rows.
+std::int64_t random_below(std::uint64_t* state, std::int64_t end) {
+    const std::uint64_t r = next_random(state);
+    if (end <= std::numeric_limits<std::uint32_t>::max()) {
+        return static_cast<std::int64_t>(((r >> 32) * static_cast<std::uint64_t>(end)) >> 32);
+    }
+    return static_cast<std::int64_t>(r % static_cast<std::uint64_t>(end));
+}
+
+// Where the objective at one variable still falls, and where it does not, in the two directions that matter: away from
+// zero and towards it.
+struct Pull {
+    double away, towards;  // positive: how fast the objective falls that way; -inf where the box ends
+};
+
+// `slope` is the derivative of the smooth part of what is minimised.
+inline Pull pull(double slope, double beta, double lower, double upper, double epsilon) {
+    const double up = beta < upper ? -(slope + (beta >= 0.0 ? epsilon : -epsilon)) : -kInfinity;
+    const double down = beta > lower ? slope + (beta > 0.0 ? epsilon : -epsilon) : -kInfinity;
+    if (beta > 0.0) return {up, down};
+    if (beta < 0.0) return {down, up};
+    return {std::max(up, down), -kInfinity};
+}
+
+inline double shrunk(double r, double width) { return r > width ? r - width : r < -width ? r + width : 0.0; }
+
+// The share of the duality gap that a variable is to blame for, with r = p - f: never negative.
+inline double gap_term(double r, double beta, double lower, double upper, double d, double epsilon) {
+    const double beyond = shrunk(r, epsilon);
+    const double best = d > 0.0 ? std::clamp(beyond / d, lower, upper) : beyond > 0.0 ? upper : beyond < 0.0 ? lower : 0.0;
+    return best * (beyond - 0.5 * d * best) - beta * (r - 0.5 * d * beta) + epsilon * std::abs(beta);
+}
+
+}  // namespace
+
+template <class Rows>
+void linear_product(const Rows& rows, const double* w, double shift, double* out, const LinearThreads& threads) {
+    const Access<Rows> access(rows, threads.level);
+    over_rows(rows, access, threads, [&](std::int64_t i) { out[i] = access.dot(i, w) + shift; });
+}
+
+template <class Rows>
+void linear_lengths(const Rows& rows, double* out, const LinearThreads& threads) {
+    const Access<Rows> access(rows, threads.level);
+    over_rows(rows, access, threads, [&](std::int64_t i) { out[i] = access.length(i); });
+}
+
+template <class Rows>
+void linear_transposed(const Rows& rows, const double* c, double* out, const LinearThreads& threads) {
+    const Access<Rows> access(rows, threads.level);
+    std::fill_n(out, rows.d, 0.0);
+    if (rows.n == 0) return;
+    // Worth a second vector of sums only where the rows outweigh it.
+    const std::int64_t parts = access.stored() > 8 * kParts * rows.d && access.stored() > kChunk / 8 ? kParts : 1;
+    std::vector<std::vector<double>> sums(static_cast<std::size_t>(parts - 1));
+    parallel_for(
+        parts, threads.n_threads,
+        [&](std::int64_t part) {
+            double* to = out;
+            if (part > 0) {
+                auto& own = sums[static_cast<std::size_t>(part - 1)];
+                own.assign(static_cast<std::size_t>(rows.d), 0.0);
+                to = own.data();
+            }
+            const auto [begin, end] = share(rows.n, part, parts);
+            std::int64_t touched = 0;
+            for (std::int64_t i = begin; i < end; ++i) {
+                if (c[i] == 0.0) continue;
+                access.add(i, c[i], to);
+                if ((touched += access.stored(i)) > kChunk) {
+                    touched = 0;
+                    threads.poll.check();
+                }
+            }
+        },
+        threads.poll);
+    for (const auto& own : sums) {
+        for (std::int64_t k = 0; k < rows.d; ++k) out[k] += own[static_cast<std::size_t>(k)];
+    }
+}
+
+template <class Rows>
+void linear_outer(const Rows& rows, const std::int64_t* which, const double* c, std::int64_t m, double* out,
+                  const LinearThreads& threads) {
+    const Access<Rows> access(rows, threads.level);
+    const std::int64_t stride = rows.d + 1, size = stride * stride;
+    std::int64_t work = 0;
+    for (std::int64_t k = 0; k < m; ++k) work += access.stored(which[k]) * access.stored(which[k]);
+    const std::int64_t parts = work > 8 * kParts * size ? kParts : 1;
+    std::vector<std::vector<double>> sums(static_cast<std::size_t>(parts - 1));
+    std::fill_n(out, size, 0.0);
+    parallel_for(
+        parts, threads.n_threads,
+        [&](std::int64_t part) {
+            double* to = out;
+            if (part > 0) {
+                auto& own = sums[static_cast<std::size_t>(part - 1)];
+                own.assign(static_cast<std::size_t>(size), 0.0);
+                to = own.data();
+            }
+            const auto [begin, end] = share(m, part, parts);
+            std::int64_t touched = 0;
+            for (std::int64_t k = begin; k < end; ++k) {
+                access.outer(which[k], c[k], to, stride);
+                if ((touched += access.stored(which[k]) * access.stored(which[k])) > kChunk) {
+                    touched = 0;
+                    threads.poll.check();
+                }
+            }
+        },
+        threads.poll);
+    for (const auto& own : sums) {
+        for (std::int64_t k = 0; k < size; ++k) out[k] += own[static_cast<std::size_t>(k)];
+    }
+}
+
+namespace {
+
+// All that a visit needs to know of a variable, in one cache line.
+struct alignas(64) Variable {
+    double p, lower, upper, d, epsilon, curvature, inverse, beta;
+};
+
+}  // namespace
+
+template <class Rows>
+DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                     const Level& level, Poll& poll) {
+    const Access<Rows> access(rows, level);
+    const auto begun = Poll::Clock::now();
+    std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    std::vector<Variable> variables(static_cast<std::size_t>(rows.n));
+    for (std::int64_t i = 0; i < rows.n; ++i) {
+        const double curvature = problem.lengths[i] + problem.bias * problem.bias + problem.d[i];
+        variables[static_cast<std::size_t>(i)] = {problem.p[i],       problem.lower[i], problem.upper[i],
+                                                  problem.d[i],       problem.epsilon[i], curvature,
+                                                  curvature > 0.0 ? 1.0 / curvature : 0.0, problem.beta[i]};
+    }
+    auto active = static_cast<std::size_t>(rows.n);
+    // Rows that would have to fall behind these to move again are left aside.
+    double resists_away = kInfinity, resists_towards = kInfinity;
+    std::int64_t visits = 0, since_poll = 0;
+    const auto epochs = [&] { return rows.n == 0 ? 0 : (visits + rows.n - 1) / rows.n; };
+    double w_bias = *problem.w_bias;
+    double worst = 0.0, gap = 0.0, value = problem.value;
+    double* const w = problem.w;
+    const double bias = problem.bias;
+    const auto finish = [&](const char* reason) {
+        *problem.w_bias = w_bias;
+        for (std::size_t i = 0; i < variables.size(); ++i) problem.beta[i] = variables[i].beta;
+        return DcdResult{epochs(), worst, gap, reason};
+    };
+    while (true) {
+        if (visits >= stop.max_epochs * rows.n) return finish("max_epochs");
+        double worst_away = 0.0, worst_towards = 0.0;
+        gap = 0.0;
+        for (std::size_t s = 0; s < active; ++s) {
+            // Fisher and Yates, a few places ahead of the descent, so that the rows can be on their way.
+            constexpr std::size_t kAhead = 3;
+            const std::size_t from = s == 0 ? 0 : s + kAhead;
+            for (std::size_t t = from; t <= s + kAhead && t < active; ++t) {
+                std::swap(order[t], order[t + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(active - t)))]);
+                access.fetch(order[t]);
+                prefetch(&variables[static_cast<std::size_t>(order[t])]);
+            }
+            const std::int64_t i = order[s];
+            Variable& v = variables[static_cast<std::size_t>(i)];
+            const double beta = v.beta, epsilon = v.epsilon;
+            const double slope = access.dot(i, w) + bias * w_bias + v.d * beta - v.p;
+            const Pull now = pull(slope, beta, v.lower, v.upper, epsilon);
+            ++visits;
+            since_poll += access.stored(i) + 8;
+            if (-now.away > resists_away && -now.towards > resists_towards) {
+                --active;
+                std::swap(order[s], order[active]);
+                --s;
+                continue;
+            }
+            gap += gap_term(v.d * beta - slope, beta, v.lower, v.upper, v.d, epsilon);
+            worst_away = std::max(worst_away, now.away);
+            worst_towards = std::max(worst_towards, now.towards);
+            if (now.away > 0.0 || now.towards > 0.0) {
+                // A row of zeros without ridge is linear in its variable, and its box finite.
+                const double to = v.curvature > 0.0
+                                      ? std::clamp(shrunk(beta - slope * v.inverse, epsilon * v.inverse), v.lower, v.upper)
+                                      : (shrunk(-slope, epsilon) > 0.0 ? v.upper : v.lower);
+                const double step = to - beta;
+                if (step != 0.0) {
+                    v.beta = to;
+                    value -= step * (slope + 0.5 * v.curvature * step) + epsilon * (std::abs(to) - std::abs(beta));
+                    access.add(i, step, w);
+                    w_bias += step * bias;
+                    since_poll += access.stored(i);
+                }
+            }
+            if (since_poll > kElementsPerPoll) {
+                since_poll = 0;
+                poll.check();
+                if (std::chrono::duration<double>(Poll::Clock::now() - begun).count() > stop.max_seconds) {
+                    return finish("max_seconds");
+                }
+            }
+        }
+        worst = std::max(worst_away, worst_towards);
+        if (worst <= stop.tol && gap <= stop.gap * std::abs(value)) return finish("converged");
+        if (active == 0) return finish("converged");
+        if (stop.shrinking) {
+            resists_away = worst_towards > 0.0 ? worst_towards : kInfinity;
+            resists_towards = worst_away > 0.0 ? worst_away : kInfinity;
+        }
+    }
+}
+
+#define MERCER_ROWS(Rows)                                                                                              \
+    template void linear_product(const Rows&, const double*, double, double*, const LinearThreads&);                   \
+    template void linear_lengths(const Rows&, double*, const LinearThreads&);                                          \
+    template void linear_transposed(const Rows&, const double*, double*, const LinearThreads&);                        \
+    template void linear_outer(const Rows&, const std::int64_t*, const double*, std::int64_t, double*,                 \
+                               const LinearThreads&);                                                                  \
+    template DcdResult linear_dcd(const Rows&, const DcdProblem&, const DcdStop&, std::uint64_t*, const Level&, Poll&);
+MERCER_ROWS(LinearDense<float>)
+MERCER_ROWS(LinearDense<double>)
+using CsrFloat32 = LinearCsr<float, std::int32_t>;
+using CsrFloat64 = LinearCsr<float, std::int64_t>;
+using CsrDouble32 = LinearCsr<double, std::int32_t>;
+using CsrDouble64 = LinearCsr<double, std::int64_t>;
+MERCER_ROWS(CsrFloat32)
+MERCER_ROWS(CsrFloat64)
+MERCER_ROWS(CsrDouble32)
+MERCER_ROWS(CsrDouble64)
+#undef MERCER_ROWS
+
+}  // namespace mercer

@@ -1,0 +1,90 @@
+// Loops over the rows of a linear machine's data, dense or CSR: products with a weight vector, their transpose, weighted
+// sums of outer products, and dual coordinate descent on
+//
+//     maximise  p'b - sum of epsilon_i |b_i| - 1/2 b'(XX' + B^2 11' + diag d)b   subject to  lower <= b <= upper,
+//
+// where B is the value of a feature that every row has (the bias as a regularised weight; 0: none).
+#pragma once
+
+#include <cstdint>
+
+#include "interrupt.hpp"
+#include "level.hpp"
+
+namespace mercer {
+
+template <class T>
+struct LinearDense {
+    const T* data;
+    std::int64_t n, d;
+};
+
+// Column indices are inside [0, d) and starts rise within the data: the bindings check that.
+template <class T, class Index>
+struct LinearCsr {
+    const T* data;
+    const Index* indices;
+    const Index* starts;
+    std::int64_t n, d;
+};
+
+struct LinearThreads {
+    int n_threads;
+    const Level& level;
+    Poll& poll;
+};
+
+// out_i = x_i'w + shift.
+template <class Rows>
+void linear_product(const Rows& rows, const double* w, double shift, double* out, const LinearThreads& threads);
+
+// out = sum of c_i x_i. Partial sums are over ranges that depend on the data's size only, and so does the result.
+template <class Rows>
+void linear_transposed(const Rows& rows, const double* c, double* out, const LinearThreads& threads);
+
+// The lower triangle of out, (d + 1) x (d + 1), becomes the sum over the m rows `which` of c z z' with z = (x, 1).
+template <class Rows>
+void linear_outer(const Rows& rows, const std::int64_t* which, const double* c, std::int64_t m, double* out,
+                  const LinearThreads& threads);
+
+// The squared length of every row.
+template <class Rows>
+void linear_lengths(const Rows& rows, double* out, const LinearThreads& threads);
+
+struct DcdProblem {
+    const double* p;
+    const double* lower;
+    const double* upper;
+    const double* d;
+    const double* epsilon;
+    const double* lengths;  // squared lengths of the rows, without the bias feature
+    double bias;            // the bias feature's value B, or 0
+    double* beta;           // the start, and where it ends
+    double* w;              // X'beta, kept up to date
+    double* w_bias;         // B times the sum of beta
+    double value;           // of the dual at the start
+};
+
+// Both must hold on one pass over the rows that shrinking has left; whether they hold on all rows is for the caller to
+// certify.
+struct DcdStop {
+    double tol;  // largest gradient that may still be followed
+    double gap;  // sum of the rows' shares of the duality gap, each taken when the row was visited, over the dual value
+    std::int64_t max_epochs;
+    double max_seconds;
+    bool shrinking;
+};
+
+struct DcdResult {
+    std::int64_t epochs;  // in passes over all rows, rounded up
+    double violation;     // over the rows of the last pass
+    double gap;           // the sum of shares itself
+    const char* reason;   // converged, max_epochs or max_seconds
+};
+
+// Hsieh et al. 2008, with shrinking and a fresh random order for every pass from `seed`.
+template <class Rows>
+DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                     const Level& level, Poll& poll);
+
+}  // namespace mercer

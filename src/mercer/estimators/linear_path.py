@@ -1,0 +1,108 @@
+"""The path of a linear machine over C: each C starts from the solution of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, freeze
+from mercer.certificate import Certificate
+from mercer.estimators import samples
+from mercer.estimators.linear import SOLVERS, LinearSVC
+from mercer.estimators.merging import merge
+from mercer.estimators.parameters import positive
+from mercer.solvers.linear import LinearSolution, solve_linear
+from mercer.solvers.linear_rows import LinearRows
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPath:
+    """One row for each C, in rising order.
+
+    Attributes
+    ----------
+    C : array of shape (n_points,)
+    coef : array of shape (n_points, n_features)
+    intercept : array of shape (n_points,)
+    gap : array of shape (n_points,)
+        The duality gap as a share of the dual value.
+    certificates : tuple of Certificate
+    """
+
+    C: Floats
+    coef: Floats
+    intercept: Floats
+    gap: Floats
+    certificates: tuple[Certificate, ...]
+
+
+def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = None, **options: Any) -> LinearPath:
+    """LinearSVC of two classes for every C of `Cs`, by warm starts.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Two classes.
+    Cs : sequence of float
+        Taken in rising order: what a small C has settled, a larger one needs to change little.
+    sample_weight : array of shape (n_samples,), optional
+    **options
+        Parameters of LinearSVC besides C.
+
+    Returns
+    -------
+    LinearPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from mercer import linear_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = linear_path(X, y, Cs=[0.01, 0.1, 1.0])
+    >>> path.coef.shape
+    (3, 30)
+    >>> bool((path.gap < 1e-6).all())
+    True
+    """
+    machine = LinearSVC(**options)
+    stop, seed, n_threads = machine._limits()
+    X = samples.vectors(machine, X, reset=True)
+    weight = samples.weights(sample_weight, X.shape[0])
+    codes, target = machine._target(y, lambda n: weight)
+    if len(target[0]) != 2:
+        raise ValueError(f"a path is for two classes, but y has {len(target[0])}; use (y == label) for one of them")
+    values = np.unique([positive("Cs", C) for C in Cs])
+    if len(values) == 0:
+        raise ValueError("Cs is empty; give at least one C")
+    merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
+    rows = LinearRows(merged.X, n_threads)
+    found: list[tuple[LinearSolution, Certificate]] = []
+    for C in values:
+        problem = machine.set_params(C=float(C))._problems(merged, target)[0]
+        start = None
+        if found:
+            last = found[-1][0]
+            # The dual variables grow with C; a bound stays a bound.
+            start = replace(last, beta=last.beta * float(C / values[len(found) - 1]))
+        found.append(
+            solve_linear(
+                problem,
+                rows,
+                stop,
+                solver=SOLVERS[machine.solver],
+                start=start,
+                seed=seed,
+                shrinking=bool(machine.shrinking),
+            )
+        )
+    return LinearPath(
+        C=freeze(values),
+        coef=freeze(np.array([solution.w for solution, _ in found])),
+        intercept=freeze(np.array([solution.b for solution, _ in found])),
+        gap=freeze(np.array([certificate.relative_gap for _, certificate in found])),
+        certificates=tuple(certificate for _, certificate in found),
+    )

@@ -1,0 +1,41 @@
+"""The certificate of a linear machine, from (w, b) and β alone: w need not be the combination of samples that β names.
+
+    P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
+
+The shares are those of `mercer.certificate`, with f = Xw + b in the place of Kβ + b; all sums are float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Floats, inner
+from mercer.certificate import Certificate, gap_terms, kkt_residuals
+from mercer.problems.linear_problem import LinearProblem
+from mercer.solvers.linear_rows import LinearRows
+
+
+def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats) -> Certificate:
+    """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
+    dual, variables = problem.dual, problem.dual_variables(beta)
+    f = rows.product(w, b)
+    off = w - rows.transposed(beta)
+    combined = w - off
+    residual = dual.p - f[dual.row] - dual.d * variables
+    losses, terms = gap_terms(dual, variables, residual)
+    norm, energy, distance = inner(w, w), inner(combined, combined), inner(off, off)
+    if problem.bias not in (0, np.inf):
+        own, meant = b / problem.bias, problem.bias * float(beta.sum())
+        norm, energy, distance = norm + own**2, energy + meant**2, distance + (own - meant) ** 2
+    kkt = kkt_residuals(dual, variables, residual)
+    kkt["w is the combination Σβ_i x_i"] = float(np.abs(off).max(initial=0.0))
+    return Certificate(
+        primal=0.5 * norm + float(losses.sum()),
+        dual=problem.value(beta, energy),
+        gap=0.5 * distance + float(terms.sum()),
+        violation=dual.violation(variables, residual),
+        kkt=kkt,
+        proves="optimality",
+        worst=int(dual.row[np.argmax(terms)]),
+        b=(b,) if problem.bias else (),
+    )

@@ -1,0 +1,134 @@
+"""The one problem behind every linear machine: a loss per sample, ½‖w‖², and three ways to treat the bias.
+
+    minimise  ½‖w‖² (+ ½(b/B)² if the bias is regularised) + Σ loss_i(p_i − x_i'w − b)
+    loss_i(r) = max over t in [lower_i, upper_i] of  r t − ε_i|t| − d_i t²/2
+    maximise  p'β − Σ ε_i|β_i| − ½‖X'β‖² (− ½(BΣβ)²) − ½Σ d_iβ_i²    over the box, with Σβ = 0 if b is unregularised
+
+| machine | p | box | ε | d |
+|---|---|---|---|---|
+| hinge, y = ±1 | y | [0, C_i] or [−C_i, 0] | 0 | 0 |
+| squared hinge, C_i ξ² | y | [0, ∞) or (−∞, 0] | 0 | 1/(2C_i) |
+| ε-insensitive | y | [−C_i, C_i] | ε | 0 |
+| squared ε-insensitive, C_i ξ² | y | (−∞, ∞) | ε | 1/(2C_i) |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.problems.dual_problem import DualProblem
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """One variable per sample. `bias` is the value B of the bias's own feature: inf leaves b free, 0 means none."""
+
+    p: Floats
+    lower: Floats
+    upper: Floats
+    d: Floats
+    epsilon: Floats
+    bias: float
+
+    @property
+    def exact_bias(self) -> bool:
+        return self.bias == np.inf
+
+    @cached_property
+    def price(self) -> Floats:
+        """What a unit of error costs once it is large: the wider half of the box, or 1/d where there is none."""
+        half = np.maximum(self.upper, -self.lower)
+        with np.errstate(divide="ignore"):
+            return np.where(np.isfinite(half), half, 1.0 / self.d)
+
+    def response(self, r: Floats, centre: Floats | None = None, prox: Floats | None = None) -> Floats:
+        """The best t for residuals r, with −prox/2 (t − centre)² added where a centre is given."""
+        d = self.d if prox is None else self.d + prox
+        t = r if centre is None or prox is None else r + prox * centre
+        if self.epsilon.any():
+            t = np.sign(t) * np.maximum(np.abs(t) - self.epsilon, 0.0)
+        return np.clip(t / d, self.lower, self.upper)
+
+    def losses(self, r: Floats) -> Floats:
+        """loss_i(r_i), without a loop over t."""
+        r = np.sign(r) * np.maximum(np.abs(r) - self.epsilon, 0.0) if self.epsilon.any() else r
+        curved = self.d > 0
+        if curved.all():
+            t = np.clip(r / self.d, self.lower, self.upper)
+            return np.asarray(t * (r - 0.5 * self.d * t))
+        best = np.where(r > 0, self.upper, self.lower)
+        if curved.any():
+            best[curved] = np.clip(r[curved] / self.d[curved], self.lower[curved], self.upper[curved])
+        best[r == 0] = 0.0
+        return np.asarray(best * (r - 0.5 * self.d * best))
+
+    def value(self, beta: Floats, energy: float) -> float:
+        """The dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
+        own = beta * (self.p - 0.5 * self.d * beta) - self.epsilon * np.abs(beta)
+        return float(own.sum()) - 0.5 * energy
+
+    def first(self, m: int, factor: float) -> LinearProblem:
+        """The problem of the first m samples, each counted `factor` times."""
+        with np.errstate(invalid="ignore"):
+            return LinearProblem(
+                self.p[:m],
+                self.lower[:m] * factor,
+                self.upper[:m] * factor,
+                self.d[:m] / factor,
+                self.epsilon[:m],
+                self.bias,
+            )
+
+    @cached_property
+    def dual(self) -> DualProblem:
+        """The same as a DualProblem: where ε > 0 a sample has two variables, the parts of β above and below zero."""
+        n, group = len(self.p), 0 if self.exact_bias else -1
+        totals = np.zeros(1 if self.exact_bias else 0)
+        row = np.arange(n)
+        if not self.epsilon.any():
+            return DualProblem(self.p, self.lower, self.upper, self.d, row, np.full(n, group, dtype=np.int32), totals)
+        zero = np.zeros(n)
+        return DualProblem(
+            p=np.r_[self.p - self.epsilon, self.p + self.epsilon],
+            lower=np.r_[zero, self.lower],
+            upper=np.r_[self.upper, zero],
+            d=np.r_[self.d, self.d],
+            row=np.r_[row, row],
+            group=np.full(2 * n, group, dtype=np.int32),
+            totals=totals,
+        )
+
+    def dual_variables(self, beta: Floats) -> Floats:
+        """β as the variables of `dual`."""
+        return np.r_[np.maximum(beta, 0.0), np.minimum(beta, 0.0)] if self.epsilon.any() else beta
+
+
+def hinge(y: Floats, C: Floats, bias: float, squared: bool) -> LinearProblem:
+    """Classification, y = ±1: C_i times the hinge loss or its square."""
+    infinite = np.full(len(y), np.inf)
+    bound = infinite if squared else C
+    return LinearProblem(
+        p=y,
+        lower=np.where(y > 0, 0.0, -bound),
+        upper=np.where(y > 0, bound, 0.0),
+        d=0.5 / C if squared else np.zeros(len(y)),
+        epsilon=np.zeros(len(y)),
+        bias=bias,
+    )
+
+
+def epsilon_insensitive(y: Floats, C: Floats, epsilon: float, bias: float, squared: bool) -> LinearProblem:
+    """Regression: C_i times what |y − f| exceeds ε by, or its square."""
+    bound = np.full(len(y), np.inf) if squared else C
+    return LinearProblem(
+        p=y,
+        lower=-bound,
+        upper=bound,
+        d=0.5 / C if squared else np.zeros(len(y)),
+        epsilon=np.full(len(y), epsilon),
+        bias=bias,
+    )

@@ -1,0 +1,93 @@
+"""Dual coordinate descent for linear machines (Hsieh et al. 2008): one variable at a time, w = X'β kept up to date.
+
+Coordinate steps cannot hold Σβ = 0. An unregularised bias therefore comes as the limit of regularised ones: with the
+term ½(b − b₀)²/B² in the primal the bias is one more feature of value B, and b₀ moves to the b that was found (the
+method of multipliers for Σβ = 0). The certificate is that of the true problem, at a β whose sum is made zero.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import StopReason
+from mercer.solvers.linear_newton import Good, Point
+from mercer.solvers.linear_rows import LinearRows
+
+# Passes between two moves of b₀.
+_PASSES = 5
+# Whether a pass will do is estimated on the way, row by row; a certificate that disagrees lowers the goal.
+_LOWER = 0.5
+# A row's share is seen before its step: at the end of a pass the gap is somewhat smaller than what was added up.
+_OPTIMISM = 1.3
+
+
+def descend(
+    problem: LinearProblem,
+    rows: LinearRows,
+    good: Good,
+    goals: tuple[float, float],
+    start: Point | None,
+    seed: int,
+    max_passes: int,
+    deadline: float,
+    shrinking: bool,
+) -> Point:
+    """Passes until `good` says that a point will do; goals are a violation and a gap relative to the dual value."""
+    exact = problem.exact_bias
+    # The bias's feature is as long as the others together: then it neither lags behind nor rules.
+    B = math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0) if exact else problem.bias
+    beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
+    origin = 0.0 if start is None or not exact else start.b
+    w, w_bias = rows.transposed(beta), np.array([B * float(beta.sum())])
+    state = np.array([seed], dtype=np.uint64)
+    passes, factor = 0 if start is None else start.steps, 1.0
+    tol, gap_tol = goals
+    while True:
+        before = float(beta.sum())
+        taken, _, _, ended = rows.core.descend(
+            problem.p - origin,
+            problem.lower,
+            problem.upper,
+            problem.d,
+            problem.epsilon,
+            rows.lengths,
+            B,
+            beta,
+            w,
+            w_bias,
+            problem.value(beta, float(w @ w) + float(w_bias[0]) ** 2) - origin * float(beta.sum()),
+            state,
+            factor * tol,
+            factor * _OPTIMISM * gap_tol,
+            min(_PASSES if exact else max_passes, max(1, max_passes - passes)),
+            max(0.0, deadline - time.monotonic()),
+            shrinking,
+        )
+        passes += max(1, taken)
+        b = origin + B * float(w_bias[0])
+        w = rows.transposed(beta)  # what rounding added in many small steps goes
+        w_bias[0] = B * float(beta.sum())
+        reason: StopReason | None = None
+        if passes >= max_passes:
+            reason = "max_iter"
+        elif time.monotonic() > deadline:
+            reason = "max_time"
+        point = Point(w.copy(), b, beta.copy(), passes)
+        if good(point):
+            return point
+        if reason is not None:
+            point.reason = reason
+            return point
+        if exact:
+            origin = b
+            if ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
+                factor *= _LOWER
+        else:
+            factor *= _LOWER
+        if factor < 1e-12:
+            point.reason = "rounding floor"
+            return point

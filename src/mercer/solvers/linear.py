@@ -1,0 +1,123 @@
+"""Which method solves a linear machine, and the certificate that ends it.
+
+Newton's method costs about d² per sample and step and takes a few dozen steps, whatever the columns' scales. Dual
+coordinate descent costs the stored entries per pass and takes tens of passes on text, thousands on tall or badly scaled
+data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.certificate import Certificate
+from mercer.linear_certificate import certify_linear
+from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import Stop, StopReason
+from mercer.solvers.dual_coordinate import descend
+from mercer.solvers.linear_newton import Point, newton
+from mercer.solvers.linear_rows import LinearRows
+
+# Up to this many columns a step's matrix is formed and factored; the number is a guess, not a measurement.
+_NEWTON_COLUMNS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """w, b and β, the steps or passes they took, why it stopped, and which method it was and why."""
+
+    w: Floats
+    b: float
+    beta: Floats
+    steps: int
+    stop_reason: StopReason
+    solver: str
+
+
+def choose(rows: LinearRows) -> tuple[str, str]:
+    """The method for these rows, and the reason."""
+    if rows.d <= _NEWTON_COLUMNS and rows.d <= rows.n:
+        return "newton", f"{rows.d} columns, no more than {min(_NEWTON_COLUMNS, rows.n)}"
+    why = f"more than {_NEWTON_COLUMNS}" if rows.d > _NEWTON_COLUMNS else f"more than the {rows.n} rows"
+    return "dual coordinate descent", f"{rows.d} columns, {why}"
+
+
+def solve_linear(
+    problem: LinearProblem,
+    rows: LinearRows,
+    stop: Stop,
+    *,
+    solver: str = "auto",
+    start: LinearSolution | None = None,
+    seed: int = 0,
+    shrinking: bool = True,
+) -> tuple[LinearSolution, Certificate]:
+    """A solution whose certificate says that `stop` is met, or why it is not."""
+    method, why = choose(rows) if solver == "auto" else (solver, "asked for")
+    found: list[tuple[Point, Certificate]] = []
+
+    def look(w: Floats, b: float, beta: Floats, steps: int) -> bool:
+        certificate = certify_linear(problem, rows, w, b, beta)
+        met = _met(certificate, stop)
+        if met or not found or certificate.gap <= found[0][1].gap:
+            found[:] = [(Point(w, b, beta, steps), certificate)]
+        return met
+
+    def good(point: Point) -> bool:
+        if not problem.exact_bias:
+            return look(point.w, point.b, point.beta, point.steps)
+        beta = balanced(problem, point.beta)
+        if method == "newton":
+            return look(point.w, point.b, beta, point.steps)
+        # Descent has a b that follows the sum of β; the free samples know a better one.
+        dual, variables, w = problem.dual, problem.dual_variables(beta), rows.transposed(beta)
+        h = dual.p - rows.product(w)[dual.row] - dual.d * variables
+        return look(w, float(dual.violation_and_offsets(variables, h)[1][0]), beta, point.steps)
+
+    goals = (stop.tol, stop.gap_tol)
+    begin = None if start is None else Point(start.w, start.b, start.beta)
+    if method == "newton":
+        last = newton(problem, rows, good, begin, stop.max_iter, stop.deadline)
+        if last.reason == "stalled":
+            point, certificate = found[0]
+            method, why = "newton, then dual coordinate descent", f"{why}; Newton's steps stalled"
+            last = descend(
+                problem, rows, good, goals, point, seed, min(stop.max_iter, last.steps + 1000), stop.deadline, shrinking
+            )
+            last.reason = "stalled" if last.reason == "max_iter" and last.steps < stop.max_iter else last.reason
+    else:
+        last = descend(problem, rows, good, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
+    if not found:
+        good(last)
+    point, certificate = found[0]
+    reason: StopReason = "converged" if _met(certificate, stop) else last.reason
+    if reason == "converged" and not _met(certificate, stop):
+        reason = "stalled"
+    return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
+
+
+def balanced(problem: LinearProblem, beta: Floats) -> Floats:
+    """β with a sum of zero: what is too much is taken from the free variables first, in proportion to their room."""
+    beta = beta.copy()
+    for only_free in (True, False):
+        excess = float(beta.sum())
+        # What is left is rounding, and would only lift variables off their bounds.
+        if abs(excess) <= 1e-14 * float(np.abs(beta).sum()):
+            break
+        room = beta - problem.lower if excess > 0 else problem.upper - beta
+        if not np.isfinite(room).all():
+            room = np.where(np.isfinite(room), room, np.abs(beta) + abs(excess))
+        if only_free:
+            room = np.where((beta > problem.lower) & (beta < problem.upper), room, 0.0)
+        total = float(room.sum())
+        if total > 0:
+            beta -= np.sign(excess) * room * min(1.0, abs(excess) / total)
+            beta = np.clip(beta, problem.lower, problem.upper)
+    return np.asarray(beta)
+
+
+def _met(certificate: Certificate, stop: Stop) -> bool:
+    gap_met = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
+    return certificate.violation <= stop.tol and gap_met

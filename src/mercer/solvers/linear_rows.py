@@ -1,0 +1,76 @@
+"""The rows of a linear machine's data as the core sees them: products and sums in float64 whatever X is stored as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats, Indices, is_sparse
+
+
+class LinearRows:
+    """Dense or CSR rows; nothing is copied but index arrays of two different types."""
+
+    def __init__(self, X: Any, n_threads: int) -> None:
+        self.X, self.n_threads = X, n_threads
+        self.n, self.d = X.shape
+        if is_sparse(X):
+            kind = np.promote_types(X.indices.dtype, X.indptr.dtype)
+            indices, indptr = (np.ascontiguousarray(a, dtype=kind) for a in (X.indices, X.indptr))
+            self._rows = _core.csr_rows(np.ascontiguousarray(X.data), indices, indptr, self.d, n_threads)
+            self.stored = int(X.nnz)
+        else:
+            self._rows = _core.dense_rows(X, n_threads)
+            self.stored = self.n * self.d
+        self._lengths: Floats | None = None
+
+    @property
+    def sparse(self) -> bool:
+        return is_sparse(self.X)
+
+    @property
+    def core(self) -> Any:
+        return self._rows
+
+    def first(self, m: int) -> LinearRows:
+        """The first m rows, sharing memory."""
+        return LinearRows(self.X[:m], self.n_threads)
+
+    def product(self, w: Floats, shift: float = 0.0) -> Floats:
+        """Xw + shift."""
+        out = np.empty(self.n)
+        self._rows.product(w, shift, out)
+        return out
+
+    def transposed(self, c: Floats) -> Floats:
+        """X'c; rows whose c is 0 cost nothing."""
+        out = np.empty(self.d)
+        self._rows.transposed(c, out)
+        return out
+
+    def outer(self, which: Indices, c: Floats) -> Floats:
+        """Σ c z z' over the rows `which`, z = (x, 1): both triangles for dense rows, the lower one for sparse."""
+        out = np.empty((self.d + 1, self.d + 1))
+        if self.sparse or len(which) * self.d * self.d < 1 << 20:
+            self._rows.outer(which.astype(np.int64, copy=False), c, out)
+            return out
+        # BLAS is fastest from a million products on; a block at a time, so that a float32 X is never copied whole.
+        out[:] = 0.0
+        step = max(1, (1 << 21) // (self.d + 1))
+        for k in range(0, len(which), step):
+            Z = np.ones((len(which[k : k + step]), self.d + 1))
+            Z[:, : self.d] = self.X[which[k : k + step]]
+            Z *= np.sqrt(c[k : k + step, None])
+            out += Z.T @ Z
+        return out
+
+    @property
+    def lengths(self) -> Floats:
+        """The squared length of every row."""
+        if self._lengths is None:
+            found = np.empty(self.n)
+            self._rows.lengths(found)
+            self._lengths = found  # only now: other threads may be asking
+        return self._lengths

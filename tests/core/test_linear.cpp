@@ -1,0 +1,131 @@
+// Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
+#include "linear.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "dispatch.hpp"
+
+namespace {
+
+using Doubles = std::vector<double>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Data {
+    std::int64_t n, d;
+    Doubles dense;
+    Doubles values;
+    std::vector<std::int64_t> indices, starts{0};
+
+    Data(std::int64_t rows, std::int64_t columns, unsigned seed) : n(rows), d(columns) {
+        std::mt19937_64 random(seed);
+        std::normal_distribution<double> normal;
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t k = 0; k < d; ++k) {
+                const double value = random() % 3 == 0 && i != 1 ? normal(random) : 0.0;
+                dense.push_back(value);
+                if (value != 0.0) {
+                    values.push_back(value);
+                    indices.push_back(k);
+                }
+            }
+            starts.push_back(static_cast<std::int64_t>(values.size()));
+        }
+    }
+    mercer::LinearDense<double> rows() const { return {dense.data(), n, d}; }
+    mercer::LinearCsr<double, std::int64_t> csr() const { return {values.data(), indices.data(), starts.data(), n, d}; }
+    double x(std::int64_t i, std::int64_t k) const { return dense[static_cast<std::size_t>(i * d + k)]; }
+};
+
+bool close(const Doubles& a, const Doubles& b) {
+    for (std::size_t k = 0; k < a.size(); ++k) {
+        if (!(std::abs(a[k] - b[k]) <= 1e-12 * (1.0 + std::abs(b[k])))) return false;
+    }
+    return a.size() == b.size();
+}
+
+template <class Rows>
+void passes(const Data& data, const Rows& rows, const mercer::Level& level, int n_threads) {
+    mercer::Poll poll;
+    const mercer::LinearThreads threads{n_threads, level, poll};
+    const auto n = static_cast<std::size_t>(data.n), d = static_cast<std::size_t>(data.d);
+    Doubles w(d), c(n), f(n), g(d), expected_f(n, 0.25), expected_g(d, 0.0);
+    for (std::size_t k = 0; k < d; ++k) w[k] = std::sin(1.0 + static_cast<double>(k));
+    for (std::size_t i = 0; i < n; ++i) c[i] = i % 4 == 0 ? 0.0 : std::cos(static_cast<double>(i));
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t k = 0; k < d; ++k) {
+            const double x = data.x(static_cast<std::int64_t>(i), static_cast<std::int64_t>(k));
+            expected_f[i] += x * w[k];
+            expected_g[k] += x * c[i];
+        }
+    }
+    mercer::linear_product(rows, w.data(), 0.25, f.data(), threads);
+    mercer::linear_transposed(rows, c.data(), g.data(), threads);
+    CHECK(close(f, expected_f));
+    CHECK(close(g, expected_g));
+
+    const std::vector<std::int64_t> which{0, 2, 3};
+    const Doubles weight{2.0, 0.5, 1.0};
+    Doubles outer((d + 1) * (d + 1));
+    mercer::linear_outer(rows, which.data(), weight.data(), 3, outer.data(), threads);
+    for (std::size_t a = 0; a <= d; ++a) {
+        for (std::size_t b = 0; b <= a; ++b) {
+            double sum = 0.0;
+            for (std::size_t m = 0; m < 3; ++m) {
+                const auto z = [&](std::size_t k) { return k == d ? 1.0 : data.x(which[m], static_cast<std::int64_t>(k)); };
+                sum += weight[m] * z(a) * z(b);
+            }
+            CHECK(std::abs(outer[a * (d + 1) + b] - sum) <= 1e-12 * (1.0 + std::abs(sum)));
+        }
+    }
+}
+
+// Hinge with signs alternating: at the optimum no gradient points into the box.
+template <class Rows>
+void descent(const Data& data, const Rows& rows, const mercer::Level& level, double epsilon) {
+    const auto n = static_cast<std::size_t>(data.n), d = static_cast<std::size_t>(data.d);
+    Doubles p(n), lower(n), upper(n), ridge(n, 0.0), tube(n, epsilon), lengths(n), beta(n, 0.0), w(d, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+        p[i] = i % 2 == 0 ? 1.0 : -1.0;
+        lower[i] = i % 2 == 0 && epsilon == 0.0 ? 0.0 : -2.0;
+        upper[i] = i % 2 == 0 || epsilon > 0.0 ? 2.0 : 0.0;
+    }
+    mercer::Poll poll;
+    mercer::linear_lengths(rows, lengths.data(), {1, level, poll});
+    double w_bias = 0.0;
+    std::uint64_t seed = 1;
+    const mercer::DcdProblem problem{p.data(),       lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
+                                     1.0,            beta.data(),  w.data(),     &w_bias,      0.0};
+    const auto result = mercer::linear_dcd(rows, problem, {1e-9, kInfinity, 100000, 10.0, false}, &seed, level, poll);
+    CHECK(result.violation <= 1e-9);
+    Doubles f(n);
+    mercer::linear_product(rows, w.data(), w_bias, f.data(), {1, level, poll});
+    for (std::size_t i = 0; i < n; ++i) {
+        const double right = p[i] - f[i] - (beta[i] >= 0.0 ? epsilon : -epsilon);
+        const double left = p[i] - f[i] - (beta[i] > 0.0 ? epsilon : -epsilon);
+        if (beta[i] < upper[i]) CHECK(right <= 1e-7);
+        if (beta[i] > lower[i]) CHECK(left >= -1e-7);
+    }
+}
+
+}  // namespace
+
+void test_linear() {
+    for (const mercer::Level* level : mercer::levels()) {
+        for (const std::int64_t d : {1, 3, 17, 70}) {
+            const Data data(29, d, static_cast<unsigned>(d));
+            for (const int n_threads : {1, 2}) {
+                passes(data, data.rows(), *level, n_threads);
+                passes(data, data.csr(), *level, n_threads);
+            }
+            for (const double epsilon : {0.0, 0.2}) {
+                descent(data, data.rows(), *level, epsilon);
+                descent(data, data.csr(), *level, epsilon);
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+"""LinearSVC and LinearSVR against LIBLINEAR, SVC, a generic solver's objective, and themselves."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC as PeerSVC
+from sklearn.svm import LinearSVR as PeerSVR
+
+import mercer
+from mercer import SVC, LinearSVC, LinearSVR
+
+SOLVERS = ["newton", "dual"]
+
+
+def two_classes(n=120, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = np.where(X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) + 0.3 > 0, 1, -1)
+    return X, y
+
+
+def objective(model, X, y, loss, *, C=1.0, regularized=False, epsilon=0.0):
+    """The textbook objective, written out once more."""
+    w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+    f = X @ w + b
+    slack = np.maximum(1 - y * f, 0) if "hinge" in loss else np.maximum(np.abs(y - f) - epsilon, 0)
+    return 0.5 * (w @ w + (b * b if regularized else 0)) + C * (slack**2 if "squared" in loss else slack).sum()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("bias", ["regularized", False])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_objective_equals_liblinears(solver, loss, bias, C):
+    X, y = two_classes()
+    mine = LinearSVC(C, loss=loss, bias=bias, solver=solver, tol=1e-8).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        peer = PeerSVC(C=C, loss=loss, tol=1e-9, max_iter=10**6, fit_intercept=bool(bias), dual=True).fit(X, y)
+    theirs = objective(peer, X, y, loss, C=C, regularized=bool(bias))
+    ours = objective(mine, X, y, loss, C=C, regularized=bool(bias))
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert mine.certificate_.primal == pytest.approx(ours, rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_regression_objective_equals_liblinears(solver, loss, epsilon):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = 20 * X, (y - y.mean()) / y.std()
+    options = {"C": 0.1, "loss": loss, "epsilon": epsilon}
+    mine = LinearSVR(bias="regularized", solver=solver, tol=1e-7, **options).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        peer = PeerSVR(tol=1e-8, max_iter=10**6, dual=True, **options).fit(X, y)
+    values = [objective(m, X, y, loss, C=0.1, regularized=True, epsilon=epsilon) for m in (mine, peer)]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+    assert mine.certificate_.primal == pytest.approx(values[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_unregularised_bias_is_that_of_the_kernel_machine(solver, C):
+    X, y = two_classes(seed=1)
+    kernel = SVC(C, kernel="linear", tol=1e-9).fit(X, y)
+    linear = LinearSVC(C, loss="hinge", solver=solver, tol=1e-8).fit(X, y)
+    assert linear.certificate_.primal == pytest.approx(kernel.certificate_.primal, rel=1e-6)
+    np.testing.assert_allclose(linear.coef_, kernel.coef_, atol=1e-5)
+    np.testing.assert_allclose(linear.intercept_, kernel.intercept_, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_squared_hinge_with_free_bias_minimises_its_objective(solver):
+    X, y = two_classes(seed=2)
+
+    def value_and_slope(z):
+        slack = np.maximum(1 - y * (X @ z[:-1] + z[-1]), 0)
+        slope = -2 * y * slack
+        return 0.5 * z[:-1] @ z[:-1] + slack @ slack, np.r_[z[:-1] + X.T @ slope, slope.sum()]
+
+    start = np.zeros(X.shape[1] + 1)
+    found = optimize.minimize(
+        value_and_slope, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
+    )
+    model = LinearSVC(solver=solver, tol=1e-8).fit(X, y)
+    assert objective(model, X, y, "squared_hinge") == pytest.approx(found.fun, rel=1e-9)
+    np.testing.assert_allclose(np.r_[model.coef_[0], model.intercept_], found.x, atol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(4, 40),
+    d=st.integers(1, 6),
+    log_C=st.integers(-3, 3),
+    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+    bias=st.sampled_from([True, False, "regularized"]),
+    loss=st.sampled_from(["hinge", "squared_hinge"]),
+)
+def test_newton_certifies_any_small_problem(seed, n, d, log_C, scale, bias, loss):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, d)), 1)
+    y = np.r_[-1, 1, rng.choice([-1, 1], n - 2)]
+    C = 10.0**log_C / scale**2
+    model = LinearSVC(C, loss=loss, bias=bias, tol=None, gap_tol=1e-7).fit(scale * X, y)
+    certificate = model.certificate_
+    assert model.converged_
+    assert 0 <= certificate.gap <= 1e-7 * abs(certificate.dual)
+    # ½ of the squared length is at least what is left when the losses are taken off: P ≥ D by more than rounding never.
+    assert certificate.primal - certificate.dual >= -1e-9 * abs(certificate.primal)
+    assert certificate.gap == pytest.approx(certificate.primal - certificate.dual, abs=1e-9 * certificate.primal)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_dense_csr_and_index_types_agree(solver, loss):
+    X, y = two_classes(seed=3)
+    options = {"loss": loss, "solver": solver, "tol": 1e-7}
+    dense = LinearSVC(**options).fit(X, y)
+    csr = sparse.csr_array(X)
+    wide = sparse.csr_array((csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)), shape=csr.shape)
+    for other in (csr, wide):
+        np.testing.assert_allclose(LinearSVC(**options).fit(other, y).coef_, dense.coef_, atol=1e-6)
+    single = LinearSVC(**options).fit(X.astype(np.float32), y)
+    again = LinearSVC(**options).fit(X.astype(np.float32).astype(np.float64), y)
+    np.testing.assert_allclose(single.coef_, again.coef_, atol=1e-7)
+
+
+def test_result_does_not_depend_on_threads_and_repeats():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = sparse.csr_array(np.tile((X - X.mean(axis=0)) / X.std(axis=0), (1, 40)) / 40)  # wide: dual coordinate descent
+    one, two, three = (LinearSVC(loss="hinge", n_jobs=k).fit(X, y) for k in (1, 2, 2))
+    assert one.solver_.startswith("dual coordinate descent")
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(two.coef_, three.coef_)
+    other = LinearSVC(loss="hinge", random_state=3).fit(X, y)
+    assert other.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-3)
+
+
+def test_one_against_the_rest():
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC(tol=1e-8).fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    assert len(model.certificate_.parts) == 3
+    for k in range(3):
+        own = LinearSVC(tol=1e-8).fit(X, y == k)
+        np.testing.assert_allclose(model.coef_[k], own.coef_[0], atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
+
+
+def test_columns_of_any_scale_and_offset():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = LinearSVC(loss="hinge", tol=None, gap_tol=1e-6).fit(X, y)  # unscaled: LIBLINEAR gives up on it
+    assert model.certificate_.relative_gap <= 1e-6
+    moved = LinearSVC(loss="hinge", tol=None, gap_tol=1e-6).fit(X + 1e4, y)
+    assert moved.certificate_.primal == pytest.approx(model.certificate_.primal, rel=1e-5)
+    np.testing.assert_allclose(moved.decision_function(X + 1e4), model.decision_function(X), atol=1e-2)
+
+
+def test_class_weights_are_factors_of_C():
+    X, y = two_classes(seed=4)
+    weighted = LinearSVC(class_weight={1: 3.0}, tol=1e-8).fit(X, y)
+    by_sample = LinearSVC(tol=1e-8).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_allclose(weighted.coef_, by_sample.coef_, atol=1e-8)
+
+
+def test_a_limit_warns_with_the_gap_and_what_to_do():
+    X, y = two_classes()
+    with pytest.warns(
+        ConvergenceWarning, match=r"(?s)failed to converge \(max_iter\).*gap .*of the dual value.*max_iter"
+    ):
+        model = LinearSVC(loss="hinge", solver="dual", C=100, tol=1e-9, max_iter=3).fit(X, y)
+    assert not model.converged_
+    assert model.stop_reason_ == "max_iter"
+    assert model.certificate_.gap > 0
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), LinearSVC(loss="hinge"), LinearSVR(C=0.5)])
+def test_files_keep_the_model(estimator, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = estimator.fit(X, y)
+    mercer.save(model, tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert loaded.certificate_ == model.certificate_
+    assert loaded.get_params() == model.get_params()
+    assert not loaded.coef_.flags.writeable
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_path_agrees_with_single_fits(solver):
+    X, y = two_classes(seed=5)
+    path = mercer.linear_path(X, y, Cs=[10.0, 0.1, 1.0], loss="hinge", solver=solver, tol=1e-7)
+    np.testing.assert_array_equal(path.C, [0.1, 1.0, 10.0])
+    for k, C in enumerate(path.C):
+        single = LinearSVC(C, loss="hinge", solver=solver, tol=1e-7).fit(X, y)
+        assert path.certificates[k].primal == pytest.approx(single.certificate_.primal, rel=1e-6)
+        np.testing.assert_allclose(path.coef[k], single.coef_[0], atol=1e-4)
+    assert (path.gap <= 1e-5).all()
+    with pytest.raises(ValueError, match="two classes"):
+        mercer.linear_path(X, np.arange(len(y)) % 3, Cs=[1.0])
