@@ -528,7 +528,13 @@ ROWS = [
     ),
     # Parameters
     *(Row(66, f"C={C}", lambda C=C: fit(C=C), Raises(ValueError, rf"(?s)C\b.*{C}")) for C in (0, -1, np.nan)),
-    Row(66, "C=inf", lambda: fit(C=np.inf), Raises(ValueError, r"(?s)C=inf.*hard margin.*1e6")),
+    Row(66, "C=inf", lambda: fit(C=np.inf), Works(lambda m: usable(m) and m.score(X, Y) == 1.0)),
+    Row(
+        66,
+        "C=inf, not separable",
+        lambda: fit(OVERLAP_X, OVERLAP_Y, C=np.inf),
+        Raises(ValueError, r"(?s)C=inf.*hard margin.*finite C"),
+    ),
     Row(66, "C=1e-300", lambda: fit(C=1e-300), Works(usable, UserWarning)),
     Row(66, "C=1e300", lambda: fit(C=1e300), Works(usable, UserWarning)),
     *(

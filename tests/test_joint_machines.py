@@ -15,7 +15,6 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer import SVC
@@ -168,11 +167,6 @@ def test_weston_watkins_with_margin_two_is_ours_at_half_C():
 
 
 # --- the machine as an estimator ------------------------------------------------------------------------------------
-
-
-@parametrize_with_checks([SVC(multiclass=machine) for machine in MACHINES])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("kind", ["recipe", "composite", "callable", "precomputed", "strings"])

@@ -2,11 +2,16 @@
 
 import inspect
 
+import pytest
+
 import mercer
+import mercer.estimators
 from mercer import kernels
 
 NAMES = [
     "SVC",
+    "SVDD",
+    "SVR",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
@@ -14,9 +19,13 @@ NAMES = [
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
+    "NuSVC",
+    "NuSVR",
     "NystromRLS",
     "NystromRLSClassifier",
+    "OneClassSVM",
     "PegasosSVC",
+    "QuantileSVR",
     "check_kernel",
     "linear_path",
     "load",
@@ -72,10 +81,12 @@ SVC_PARAMETERS = [
     "verbose",
     "max_iter",
     "max_time",
+    "slack",
+    "bias",
+    "lam",
+    "multiclass",
     "decision_function_shape",
     "break_ties",
-    "multiclass",
-    "bias",
     "random_state",
     "n_jobs",
 ]
@@ -88,13 +99,45 @@ def test_names():
         assert getattr(mercer, name).__doc__, f"{name} has no docstring"
 
 
+SHARED = [
+    "kernel",
+    "degree",
+    "gamma",
+    "coef0",
+    "shrinking",
+    "tol",
+    "gap_tol",
+    "cache_size",
+    "verbose",
+    "max_iter",
+    "max_time",
+    "random_state",
+    "n_jobs",
+]
+OWN_PARAMETERS = {
+    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "lam"],
+    "NuSVR": ["nu", "C"],
+    "QuantileSVR": ["quantiles", "C", "bias", "lam"],
+    "OneClassSVM": ["nu"],
+    "SVDD": ["nu"],
+    "NuSVC": ["nu", "decision_function_shape", "break_ties"],
+}
+
+
 def test_parameters():
     assert list(inspect.signature(mercer.SVC).parameters) == SVC_PARAMETERS
-    assert all(f"    {name}" in mercer.SVC.__doc__ or f", {name}" in mercer.SVC.__doc__ for name in SVC_PARAMETERS)
 
 
-def test_attributes_of_a_fit_are_documented():
-    model = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+@pytest.mark.parametrize("name", OWN_PARAMETERS)
+def test_parameters_of_the_other_machines(name):
+    assert sorted(inspect.signature(getattr(mercer, name)).parameters) == sorted(OWN_PARAMETERS[name] + SHARED)
+
+
+@pytest.mark.parametrize("name", mercer.estimators.__all__)
+def test_parameters_and_attributes_are_documented(name):
+    estimator = getattr(mercer.estimators, name)
+    text = estimator.__doc__
+    assert all(f"    {p}" in text or f", {p}" in text for p in inspect.signature(estimator).parameters)
+    model = estimator().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
-    missing = [name for name in fitted if name not in mercer.SVC.__doc__]
-    assert not missing
+    assert not [name for name in fitted if name not in text]

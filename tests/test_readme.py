@@ -46,6 +46,16 @@ def test_python_examples_run_and_print_what_the_readme_shows(tmp_path, monkeypat
     assert skeleton(printed) == skeleton(marked("output of the example"))
 
 
+@pytest.mark.parametrize("page", sorted((Path(__file__).parents[1] / "docs").glob("machines.md")), ids=lambda p: p.name)
+def test_python_examples_of_the_guide_run(page):
+    scope = {}
+    for block in re.findall(
+        r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    ):
+        exec(compile(block, page.name, "exec"), scope)
+    assert scope
+
+
 def test_the_report_is_the_one_the_readme_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train"]) == 0

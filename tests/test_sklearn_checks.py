@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import mercer
+import mercer.estimators
 from mercer import SVC
 from mercer.kernels import Gaussian, Laplacian, Linear
 
@@ -45,14 +46,45 @@ def keywords():
     return [name for name in inspect.signature(PeerSVC.__init__).parameters if name != "self"]
 
 
-@parametrize_with_checks([SVC()])
+@parametrize_with_checks([getattr(mercer.estimators, name)() for name in mercer.estimators.__all__])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()), SVC(kernel=Laplacian(gamma=0.1), C=10.0)])
-def test_scikit_learns_checks_with_kernel_objects(estimator, check):
+@parametrize_with_checks(
+    [
+        SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()),
+        SVC(kernel=Laplacian(gamma=0.1), C=10.0),
+        SVC(multiclass="ovr", slack="l2", bias="regularized"),
+        SVC(multiclass="crammer-singer"),
+        SVC(multiclass="weston-watkins"),
+        mercer.KernelMachineClassifier("squared_hinge"),
+        mercer.KernelMachineClassifier("hinge", tol=1e-9),
+        mercer.KernelMachineClassifier("squared"),
+        mercer.KernelMachineRegressor("squared", bias=False),
+        mercer.LinearSVC(loss="hinge", solver="dual"),
+        mercer.LinearSVR(loss="squared_epsilon_insensitive"),
+        mercer.NystromRLS(n_landmarks=20),
+        mercer.NystromRLSClassifier(landmarks="leverage", lam=0.1),
+        mercer.PegasosSVC(sampling="passes", project=True),
+        mercer.PegasosSVC(lam=1e-2, kernel="rbf"),
+        mercer.PegasosSVC(lam=1e-2, average="last"),
+    ]
+)
+def test_scikit_learns_checks_of_other_forms(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", mercer.estimators.__all__)
+def test_no_tag_skips_a_check_of_any_estimator(name):
+    tags = get_tags(getattr(mercer.estimators, name)())
+    assert not tags._skip_test
+    assert not tags.no_validation
+    assert not tags.non_deterministic
+    assert not tags.input_tags.allow_nan
+    assert tags.classifier_tags is None or not tags.classifier_tags.poor_score
+    assert tags.regressor_tags is None or not tags.regressor_tags.poor_score
+    assert tags.input_tags.sparse
 
 
 def test_no_tag_skips_a_check():

@@ -3,13 +3,19 @@
 from mercer.certificate import Certificate
 from mercer.estimators import (
     SVC,
+    SVDD,
+    SVR,
     KernelMachineClassifier,
     KernelMachineRegressor,
     LinearSVC,
     LinearSVR,
+    NuSVC,
+    NuSVR,
     NystromRLS,
     NystromRLSClassifier,
+    OneClassSVM,
     PegasosSVC,
+    QuantileSVR,
 )
 from mercer.estimators.kernel_machine import KernelMachine
 from mercer.estimators.linear_path import LinearPath, linear_path
@@ -21,6 +27,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVDD",
+    "SVR",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
@@ -28,9 +36,13 @@ __all__ = [
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
+    "NuSVC",
+    "NuSVR",
     "NystromRLS",
     "NystromRLSClassifier",
+    "OneClassSVM",
     "PegasosSVC",
+    "QuantileSVR",
     "check_kernel",
     "linear_path",
     "load",

@@ -11,7 +11,7 @@ from mercer.arrays import Floats
 from mercer.gram.field import Field
 from mercer.gram.joint_field import JointField
 
-StopReason = Literal["converged", "rounding floor", "max_iter", "max_time", "stalled"]
+StopReason = Literal["converged", "rounding floor", "max_iter", "max_time", "stalled", "no margin"]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,27 @@
 
 from mercer.estimators.kernel_machine import KernelMachineClassifier, KernelMachineRegressor
 from mercer.estimators.linear import LinearSVC, LinearSVR
+from mercer.estimators.novelty import SVDD, OneClassSVM
+from mercer.estimators.nu import NuSVC
 from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
 from mercer.estimators.pegasos import PegasosSVC
+from mercer.estimators.quantile import QuantileSVR
 from mercer.estimators.svc import SVC
+from mercer.estimators.svr import SVR, NuSVR
 
 __all__ = [
     "SVC",
+    "SVDD",
+    "SVR",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "LinearSVC",
     "LinearSVR",
+    "NuSVC",
+    "NuSVR",
     "NystromRLS",
     "NystromRLSClassifier",
+    "OneClassSVM",
     "PegasosSVC",
+    "QuantileSVR",
 ]

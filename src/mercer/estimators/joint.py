@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.problems.multiclass import JointProblem
@@ -36,6 +36,9 @@ def joint_table(solved: Solved) -> sp.csr_array:
     return sp.csr_array(solved.solution.beta)
 
 
-def outputs(coefficients: Any) -> Any:
-    """One column per class; for two classes the one column f = f_2 − f_1, whose sign decides."""
-    return coefficients if coefficients.shape[-1] > 2 else coefficients[..., [1]] - coefficients[..., [0]]
+def outputs(values: Any) -> Any:
+    """A column per class, of coefficients or biases; for two classes the one of f = f_2 − f_1, whose sign decides."""
+    if is_sparse(values):
+        return sp.csr_array(values if values.shape[1] > 2 else values[:, [1]] - values[:, [0]])
+    values = np.asarray(values)
+    return values if len(values) > 2 else values[[1]] - values[[0]]

@@ -32,9 +32,7 @@ from mercer.estimators.parameters import iterations, positive
 from mercer.estimators.progress import CallbackSupport, Progress, with_callbacks
 from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
-from mercer.kernels import Kernel, as_kernel
-from mercer.problems.dual_problem import DualProblem
-from mercer.problems.multiclass import JointProblem
+from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.solution import Solution, Stop
 from mercer.solvers.certified import solve_certified
 from mercer.threads import effective_n_threads
@@ -55,8 +53,8 @@ class Task:
 
     name: str
     rows: Indices
-    problem: DualProblem | JointProblem
-    solve: Callable[..., tuple[Solution, Certificate]] = solve_certified
+    problem: Any  # a DualProblem, or what `solve` takes
+    solve: Callable[..., tuple[Solution, Certificate]] | None = None  # None stands for solve_certified
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +71,16 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
-    def _target(self, y: Any) -> tuple[Indices, Any]:
-        """One code per sample, equal where two samples may be merged, and what else was learnt from y."""
+    def _target(self, y: Any) -> tuple[Indices | None, Any]:
+        """One code per sample, equal where two samples may be merged (None: y plays no part), and what else was learnt
+        from y."""
         raise NotImplementedError
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> Any:
         """The target with what the sample weights add to it."""
-        raise NotImplementedError
+        if not weight.any():
+            raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
+        return target
 
     def _tasks(self, merged: Merged, target: Any) -> list[Task]:
         """The dual problems to solve."""
@@ -119,8 +120,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
-        stop, budget, n_threads = self._limits(X.shape[0] if hasattr(X, "shape") else len(X))
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        stop, budget, n_threads = self._limits(n)
         codes, target = self._target(y)
+        codes = np.zeros(n, dtype=np.intp) if codes is None else codes
         check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, len(codes))
         target = self._weigh(target, codes, weight)
@@ -129,10 +132,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         abreast = len(tasks) >= _TASKS_PER_THREAD * n_threads > _TASKS_PER_THREAD
         if kernel.accepts == "gram":
             K = merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows]
-            gram = Gram(kernel, K, budget)
+            gram = Gram(kernel, K + 1.0 if self._with_constant else K, budget)
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, budget, 1 if abreast else n_threads)
+            solved_with = kernel + 1.0 if self._with_constant else kernel
+            gram = Gram(solved_with, merged.X, budget, 1 if abreast else n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if len(tasks) > 1:
@@ -151,13 +155,18 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
         progress.close(X, y)
 
+    @property
+    def _with_constant(self) -> bool:
+        """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
+        return bool(getattr(self, "bias", True) == "regularized")
+
     def _solve(self, tasks: list[Task], gram: Gram, stop: Stop, progress: Progress, abreast: int) -> list[Solved]:
         """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
 
         def solve(task: Task) -> Solved:
             report = progress.begin(task.name)
             part = gram if len(task.rows) == gram.n else gram.view(task.rows)
-            pair = task.solve(task.problem, part, stop, None, report, self.shrinking)
+            pair = (task.solve or solve_certified)(task.problem, part, stop, None, report, self.shrinking)
             progress.end()
             return Solved(task, *pair)
 
@@ -215,6 +224,15 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
         model._expansion_ = Expansion(kernel=model.kernel_, **expansion)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        accepts = kernel_accepts(self.kernel)
+        tags.input_tags.sparse = accepts == "vectors"
+        tags.input_tags.pairwise = accepts == "gram"
+        tags.input_tags.string = accepts == "sequences"
+        tags.input_tags.two_d_array = accepts != "sequences"
+        return tags
 
     # --- parameters and samples ------------------------------------------------------------------------------------
 

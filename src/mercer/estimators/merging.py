@@ -47,6 +47,15 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     return Merged(_part(X, first), y[first], total, rows, member, weight[rows])
 
 
+def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
+    """Groups of rows that hold the same sample under different codes."""
+    order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)
+    starts = np.flatnonzero(fresh)
+    mixed = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
+    ends = np.append(starts[1:], len(order))
+    return [np.sort(order[starts[k] : ends[k]]) for k in np.flatnonzero(mixed)]
+
+
 def _part(X: Any, rows: Indices) -> Any:
     """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -15,6 +15,23 @@ def positive(name: str, value: Any, hint: str = "") -> float:
     return number
 
 
+def not_negative(name: str, value: Any, hint: str = "") -> float:
+    """A finite number of at least zero."""
+    number = _real(name, value)
+    if not (number >= 0 and math.isfinite(number)):
+        raise ValueError(f"{name}={value!r} must be a finite number of at least 0{'; ' + hint if hint else ''}")
+    return number
+
+
+def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> float:
+    """A number between 0 and 1, both excluded, or 1 included for a `whole`."""
+    number = _real(name, value)
+    if not (0 < number < 1 or (whole and number == 1)):
+        end = "above 0 and at most 1" if whole else "strictly between 0 and 1"
+        raise ValueError(f"{name}={value!r} must be a number {end}{'; ' + hint if hint else ''}")
+    return number
+
+
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")

@@ -119,6 +119,8 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
     intercept_ : array of shape (n_machines,)
     dual_coef_, support_vectors_
         Coefficients and samples of the expansion, with any other kernel.
+    kernel_ : Kernel
+        The kernel with its numbers.
     classes_, class_weight_, n_features_in_, feature_names_in_
         As in scikit-learn.
     t_ : int

@@ -74,6 +74,24 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
     return classes, codes
 
 
+def numbers(y: Any) -> Floats:
+    """One finite number per sample."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "cmM" or (y.dtype.kind in "OUS" and any(isinstance(value, str) for value in y.tolist())):
+        raise ValueError(f"y must hold real numbers, but its dtype is {y.dtype}; a first value is {y[:1].tolist()}")
+    target: Floats = y.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(target))
+    if len(bad):
+        name = "NaN" if np.isnan(target[bad[0]]) else "infinity"
+        raise ValueError(
+            f"y contains {name}: y[{bad[0]}]={target[bad[0]]}, and {len(bad)} such entries in all. "
+            "Impute or drop these samples first"
+        )
+    return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
 def weights(sample_weight: Any, n: int) -> Floats:
     """One finite, non-negative weight per sample."""
     if sample_weight is None:

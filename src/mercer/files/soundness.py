@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import ModelFormatError
-from mercer.estimators.joint import JOINT
 from mercer.expansion import Expansion
 
 
@@ -24,8 +23,11 @@ def check_machine(model: Any) -> None:
         return
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
+    n_outputs = len(expansion.b)
     if hasattr(model, "classes_"):
-        _check_classes(model, len(expansion.b))
+        _check_classes(model, n_outputs)
+    else:
+        _check_outputs(model, n_outputs)
 
 
 def _check_expansion(expansion: Expansion, n_features: Any) -> None:
@@ -64,20 +66,42 @@ def _check_classes(model: Any, n_outputs: int) -> None:
     if not hasattr(model, "support_"):  # one class against all others
         _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not make {n_outputs} outputs")
         return
-    joint = k > 2 and model.multiclass in JOINT
-    if joint:
-        _expect(n_outputs == k, f"{k} classes make {k} functions, not {n_outputs}")
-    else:
-        _expect(n_outputs == k * (k - 1) // 2, f"{k} classes make {k * (k - 1) // 2} pairs, not {n_outputs}")
+    rest = k > 2 and getattr(model, "multiclass", "ovo") != "ovo"
+    wanted = k if rest else k * (k - 1) // 2
+    _expect(n_outputs == wanted, f"{k} classes make {wanted} machines, not {n_outputs}")
+    n = _check_support(model, k)
+    _expect(model.dual_coef_.shape == (k if rest else k - 1, n), f"dual_coef_ must be {k if rest else k - 1} × {n}")
+    _expect(_is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed")
+    for name in ("nu_", "equivalent_C_"):
+        value = getattr(model, name, model.intercept_)
+        _expect(_is_numbers(value, 1) and len(value) == n_outputs, f"{name} must hold one number per machine")
+
+
+def _check_outputs(model: Any, n_outputs: int) -> None:
+    if not hasattr(model, "support_"):
+        return
+    n = _check_support(model, 1)
+    _expect(model.dual_coef_.shape == (n_outputs, n), f"dual_coef_ must be {n_outputs} × {n}")
+    quantiles = getattr(model, "quantiles_", model.intercept_)
+    _expect(_is_numbers(quantiles, 1) and len(quantiles) == n_outputs, "there must be as many quantiles as outputs")
+    if not hasattr(model, "quantiles_"):
+        _expect(n_outputs == 1, f"this machine has one output, not {n_outputs}")
+    for name in ("offset_", "radius_", "epsilon_"):
+        value = getattr(model, name, 0.0)
+        _expect(isinstance(value, float) and np.isfinite(value), f"{name} must be a finite number")
+    diagonal = getattr(model, "diagonal_", None)
+    _expect(diagonal is None or isinstance(diagonal, float), "diagonal_ must be a number")
+
+
+def _check_support(model: Any, groups: int) -> int:
+    """How many support vectors there are; the counts that speak of them must agree."""
     _expect(_is_indices(model.support_, model.shape_fit_[0]), "support_ must be indices of training samples")
     n = len(model.support_)
     _expect(_is_indices(model.n_support_, n + 1), "n_support_ must count support vectors")
-    _expect(model.n_support_.shape == (k,), f"n_support_ must have one count for each of {k} classes")
+    _expect(model.n_support_.shape == (groups,), f"n_support_ must have one count for each of {groups} classes")
     _expect(int(model.n_support_.sum()) == n, f"n_support_ must add up to the {n} entries of support_")
     _expect(_is_numbers(model.dual_coef_, 2), "dual_coef_ must be a matrix of finite numbers")
-    rows = k if joint else k - 1
-    _expect(model.dual_coef_.shape == (rows, n), f"dual_coef_ must be {rows} × {n}")
-    _expect(_is_numbers(model.class_weight_, 1) and len(model.class_weight_) == k, f"{k} class weights are needed")
+    return n
 
 
 def _check_iterates(model: Any) -> None:

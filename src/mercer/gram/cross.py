@@ -87,8 +87,8 @@ class Cross:
             everything = np.arange(self.m)
             self._landmarks = (samples, everything, samples.columns(everything))
         # The core meets all landmarks with a few samples at a time: worth it while they stay in the cache.
-        sparse = self._lowering is None or self._lowering.sparse
-        self._both_ways = not sparse and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+        plain = self._lowering is not None and not self._lowering.sparse and self._lowering.recipe.constant == 0
+        self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
         self.evaluations = 0
 
     @property

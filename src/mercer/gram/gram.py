@@ -172,6 +172,8 @@ class Gram:
         """The state of a solve on this matrix, started at β, or a feasible point (and at u = Kβ where it is known)."""
         beta = problem.feasible_start() if beta is None else beta
         samples = None if self.stored else self._engine.samples(dtype)
+        if u is None:
+            u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
         if samples is None:
             return Field(self, problem, beta, u)
         return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +54,10 @@ class Lowering:
 
     def prepare(self, X: Any, dtype: Any, n_threads: int) -> _core.Samples | None:
         """The samples of X for the core, or None where their numbers are too large for this precision."""
-        return (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+        samples = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+        if samples is None or self.recipe.constant == 0:
+            return samples
+        return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
         recipe = self.recipe
@@ -99,6 +102,42 @@ class Lowering:
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads)
+
+
+class _Shifted:
+    """Samples under k + c: the core's values of k, and the constant in float64 beside them."""
+
+    def __init__(self, samples: _core.Samples, constant: float) -> None:
+        self._samples, self._constant = samples, constant
+
+    def columns(self, which: Indices) -> _core.Columns:
+        return self._samples.columns(which)
+
+    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, which, coefficients)
+        total += self._constant * float(coefficients.sum())
+
+    def block(self, which: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(which, columns)
+        values += self._constant
+        return values
+
+    def table(self, rows: Indices, which: Indices) -> Any:
+        values = self._samples.table(rows, which)
+        values += self._constant
+        return values
+
+    def square(self, which: Indices, out: Any) -> None:
+        self._samples.square(which, out)
+        out[: len(which), : len(which)] += self._constant
+
+    @property
+    def dear(self) -> bool:
+        return self._samples.dear
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._samples.dtype
 
 
 def _row_sums(values: Floats, indptr: Any) -> Floats:

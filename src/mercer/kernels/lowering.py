@@ -12,16 +12,18 @@ _EXPONENTIAL = ("gaussian", "laplacian")
 
 def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
     """a·k."""
-    return _with_scale(recipe, 1.0 if recipe is None else recipe.scale * factor)
+    if recipe is None:
+        return None
+    return _with_scale(recipe, recipe.scale * factor, recipe.constant * factor)
 
 
 def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
-    """k + c: exact where k is affine in ⟨x, z⟩."""
+    """k + c: into the ending where k is affine in ⟨x, z⟩, so that powers of it lower too, beside it elsewhere."""
     if recipe is None or constant == 0:
         return recipe
     polynomial = _as_polynomial(recipe)
     if polynomial is None or polynomial.numbers[2] != 1:
-        return None
+        return _with_scale(recipe, recipe.scale, recipe.constant + constant)
     gamma, coef0, _ = polynomial.numbers
     return replace(polynomial, numbers=(recipe.scale * gamma, recipe.scale * coef0 + constant, 1.0), scale=1.0)
 
@@ -30,12 +32,12 @@ def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     """k1 + k2: exact where they differ by a factor."""
     if left is None or right is None or not left.same_up_to_scale(right):
         return None
-    return _with_scale(left, left.scale + right.scale)
+    return _with_scale(left, left.scale + right.scale, left.constant + right.constant)
 
 
 def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     """k1·k2: exponents add, and so do the degrees of powers of one base."""
-    if left is None or right is None or not left.same_inner(right):
+    if left is None or right is None or not left.same_inner(right) or left.constant or right.constant:
         return None
     scale = left.scale * right.scale
     if left.ending == right.ending and left.ending in _EXPONENTIAL:
@@ -50,6 +52,8 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
     """k^n."""
     if recipe is None or exponent == 1:
         return recipe
+    if recipe.constant:
+        return None
     try:
         scale = recipe.scale**exponent
     except OverflowError:
@@ -64,7 +68,10 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
 
 def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
     """k(x, z)/√(k(x, x) k(z, z)): exact where k(x, x) is a constant."""
-    return _with_scale(recipe, 1.0) if recipe is not None and recipe.ending in _EXPONENTIAL else None
+    if recipe is None or recipe.ending not in _EXPONENTIAL:
+        return None
+    at_zero = recipe.scale + recipe.constant
+    return _with_scale(recipe, recipe.scale / at_zero, recipe.constant / at_zero)
 
 
 def _as_polynomial(recipe: Recipe) -> Recipe | None:
@@ -73,8 +80,8 @@ def _as_polynomial(recipe: Recipe) -> Recipe | None:
     return replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None
 
 
-def _with_scale(recipe: Recipe | None, scale: float) -> Recipe | None:
-    return None if recipe is None else _with_numbers(recipe, recipe.numbers, scale)
+def _with_scale(recipe: Recipe, scale: float, constant: float) -> Recipe | None:
+    return _with_numbers(replace(recipe, constant=constant), recipe.numbers, scale) if math.isfinite(constant) else None
 
 
 def _with_numbers(recipe: Recipe, numbers: tuple[float, ...], scale: float) -> Recipe | None:

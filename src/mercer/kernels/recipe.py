@@ -1,6 +1,6 @@
 """Recipe: a kernel as a plain value that the fused core, files and export can read.
 
-    k(x, z) = scale · ending(inner(x, z))
+    k(x, z) = scale · ending(inner(x, z)) + constant
 
 after the data were multiplied by ``factor``, or their rows scaled to length 1.
 """
@@ -32,6 +32,7 @@ class Recipe:
     scale : a factor > 0 on the value.
     factor : a matrix with one row per feature that the data are multiplied by first, or None.
     normalise : whether rows are scaled to length 1 first; zero rows stay zero.
+    constant : a number ≥ 0 added to the value.
     """
 
     inner: Inner
@@ -40,20 +41,24 @@ class Recipe:
     scale: float = 1.0
     factor: Floats | None = None
     normalise: bool = False
+    constant: float = 0.0
 
     @property
     def linear(self) -> bool:
         """Whether k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector among the data."""
-        return (self.inner, self.ending, self.normalise) == ("dot", "identity", False) and self.factor is None
+        plain = (self.inner, self.ending, self.normalise, self.constant) == ("dot", "identity", False, 0.0)
+        return plain and self.factor is None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Recipe) and self.scale == other.scale and self.same_up_to_scale(other)
+        if not isinstance(other, Recipe) or (self.scale, self.constant) != (other.scale, other.constant):
+            return False
+        return self.same_up_to_scale(other)
 
     def __hash__(self) -> int:
-        return hash((self.inner, self.ending, self.numbers, self.scale, self.normalise))
+        return hash((self.inner, self.ending, self.numbers, self.scale, self.normalise, self.constant))
 
     def same_up_to_scale(self, other: Recipe) -> bool:
-        """Whether the two differ by nothing but the factor on the value."""
+        """Whether the two differ by nothing but the factor on the value and the constant."""
         return self.same_inner(other) and (self.ending, self.numbers) == (other.ending, other.numbers)
 
     def same_inner(self, other: Recipe) -> bool:
@@ -73,7 +78,7 @@ class Recipe:
             difference = x[:, None, :] - z[None, :, :]
             t = (difference**2 if self.inner == "sqdist" else np.abs(difference)).sum(axis=2)
         with np.errstate(over="ignore"):
-            return self.scale * self._ended(t)
+            return self.scale * self._ended(t) + self.constant
 
     def _prepared(self, X: Any) -> Floats:
         x: Floats = np.asarray(dense(X), dtype=np.float64)

@@ -1,6 +1,14 @@
-"""The dual problem of the soft-margin classifier with 1-norm slack (Igel, sec. 4.2).
+"""The dual problems of two-class machines; y = ±1 and β_i = y_iα_i throughout.
 
-With y = ±1 and β_i = y_iα_i:  maximise Σ y_iβ_i − ½β'Kβ,  0 ≤ y_iβ_i ≤ C_i,  Σβ = 0.
+    1-norm slack (Igel, sec. 4.2)      maximise y'β − ½β'Kβ,              0 ≤ y_iβ_i ≤ C_i,   Σβ = 0
+    2-norm slack                       maximise y'β − ½β'(K + diag 1/C)β, 0 ≤ y_iβ_i,         Σβ = 0
+    nearest points of the hulls        maximise −½β'Kβ,                   0 ≤ y_iβ_i,         Σ₊β = 1,     Σ₋β = −1
+    ν-SVC, nearest points of the       maximise −½β'Kβ,                   0 ≤ y_iβ_i ≤ w_i,   Σ₊β = νW/2,  Σ₋β = −νW/2
+    reduced hulls
+
+The hull problems have one b per class, b₊ and b₋. With ρ = (b₋ − b₊)/2 and b = (b₊ + b₋)/2 the machine of the usual
+scale, whose margin is at ±1, has β/ρ and b/ρ: for the hulls themselves it is the hard margin (‖w‖² = 2ρ before the
+scaling, and the margin is ‖w‖/2), for the reduced ones it is C-SVC with C_i = w_i/ρ.
 """
 
 from __future__ import annotations
@@ -13,13 +21,55 @@ from mercer.problems.dual_problem import DualProblem
 
 def soft_margin(y: Floats, C: Floats) -> DualProblem:
     """1-norm slack with bias; `C` holds one bound per sample."""
+    return _two_sided(y, p=y, bound=C, d=np.zeros(len(y)))
+
+
+def squared_soft_margin(y: Floats, C: Floats) -> DualProblem:
+    """2-norm slack, ½ΣC_iξ_i² in the primal, with bias."""
+    return _two_sided(y, p=y, bound=np.full(len(y), np.inf), d=1.0 / C)
+
+
+def hulls(y: Floats) -> DualProblem:
+    """The nearest points of the two classes' convex hulls: the hard margin in a form whose dual is never unbounded.
+
+    The sums already keep every coefficient below 1; the box is wider, so that a class's only support vector is not at
+    a bound, where it would not determine its class's b.
+    """
+    return _by_class(y, np.full(len(y), 2.0), 1.0)
+
+
+def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
+    """The nearest points of the hulls in which no sample counts for more than its weight's share: ν-SVC."""
+    return _by_class(y, weight, 0.5 * nu * float(weight.sum()))
+
+
+def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:
+    """ρ and b of a hull problem from the offsets of its two classes."""
+    above, below = b
+    return 0.5 * (below - above), 0.5 * (above + below)
+
+
+def largest_nu(y: Floats, weight: Floats) -> float:
+    """The largest feasible ν: each class must be able to carry the mass νW/2."""
+    return 2.0 * float(min(weight[y > 0].sum(), weight[y < 0].sum())) / float(weight.sum())
+
+
+def _by_class(y: Floats, bound: Floats, mass: float) -> DualProblem:
+    group = np.where(y > 0, 0, 1).astype(np.int32)
+    return _two_sided(y, np.zeros(len(y)), bound, np.zeros(len(y)), group, np.array([mass, -mass]))
+
+
+def _two_sided(
+    y: Floats, p: Floats, bound: Floats, d: Floats, group: np.ndarray | None = None, totals: Floats | None = None
+) -> DualProblem:
+    """Each variable between zero and its sample's side."""
     n = len(y)
     return DualProblem(
-        p=y,
-        lower=np.where(y > 0, 0.0, -C),
-        upper=np.where(y > 0, C, 0.0),
-        d=np.zeros(n),
+        p=p,
+        lower=np.where(y > 0, 0.0, -bound),
+        upper=np.where(y > 0, bound, 0.0),
+        d=d,
         row=np.arange(n),
-        group=np.zeros(n, dtype=np.int32),
-        totals=np.zeros(1),
+        group=np.zeros(n, dtype=np.int32) if group is None else group,
+        totals=np.zeros(1) if totals is None else totals,
     )

@@ -10,7 +10,7 @@ that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,11 @@ class DualProblem:
         """Whether some variables may share a row."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
+    def without_bias(self) -> DualProblem:
+        """The same boxes without any equality, whose multiplier the bias is."""
+        group = np.full(self.n_variables, -1, dtype=np.int32)
+        return replace(self, group=group, totals=np.empty(0))
+
     def gradient(self, beta: Floats, u: Floats) -> Floats:
         """h = p − u[row] − dβ."""
         return self.p - u[self.row] - self.d * beta
@@ -72,14 +77,16 @@ class DualProblem:
             return beta
         return sums_by(self.row, beta, n_rows)
 
-    def feasible_start(self) -> Floats:
-        """A feasible β close to zero: each group's total is filled up in order of index."""
+    def feasible_start(self, wish: Floats | None = None) -> Floats:
+        """A feasible β close to zero: each group's total is filled up in order of index, or of the wish to grow."""
         beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             if total == 0 and not beta.any():
                 continue
             members = np.flatnonzero(self.group == g)
             missing = total - beta[members].sum()
+            if wish is not None:
+                members = members[np.argsort(-np.sign(missing) * wish[members], kind="stable")]
             bound = self.upper if missing > 0 else self.lower
             room = np.minimum(np.abs(bound[members] - beta[members]), abs(missing))
             taken = np.minimum(room, np.maximum(0.0, abs(missing) - (np.cumsum(room) - room)))

@@ -12,6 +12,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.decomposition import FLOOR, decompose, rounding_noise
+from mercer.solvers.start import start
 
 # A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
 _PROGRESS = 1 / 3
@@ -31,6 +32,7 @@ def solve_certified(
     next precision takes over.
     """
     precisions = list(gram.precisions)
+    beta = start(problem, gram) if beta is None else beta
     tol, u, steps, last = stop.tol, None, 0, np.inf
     while True:
         asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)

@@ -1,0 +1,297 @@
+"""Novelty detection: the one-class machine and the smallest ball."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats, inner
+from mercer.estimators.coefficients import Bounds, conclude_outputs, weight_vector
+from mercer.estimators.machine import Machine, Solved, Task
+from mercer.estimators.merging import Merged
+from mercer.estimators.parameters import share
+from mercer.problems.novelty import data_description, one_class
+
+
+class NoveltyDetector(OutlierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A machine without targets: y is accepted for consistency and ignored."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Train on samples X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, sample_weight)
+
+    def _target(self, y: Any) -> tuple[None, None]:
+        share("nu", self.nu, "it is the largest share of samples outside", whole=True)
+        return None, None
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for a sample like those trained on, −1 for a novelty."""
+        return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
+
+    def decision_function(self, X: Any) -> Floats:
+        raise NotImplementedError
+
+    def score_samples(self, X: Any) -> Floats:
+        """The score that is compared with `offset_`: decision_function + offset_."""
+        return np.asarray(self.decision_function(X) + self.offset_)
+
+    @property
+    def coef_(self) -> Any:
+        """w; only for a linear kernel."""
+        check_is_fitted(self)
+        return weight_vector(self)
+
+
+class OneClassSVM(NoveltyDetector):
+    """The one-class support vector machine, exact and certified.
+
+    Separates the data from the origin in feature space with the largest margin, a share ν of them excepted: minimises
+    ½‖w‖² + Σ w_i max(0, −f(x_i)) − νW·offset with f(x) = ⟨w, φ(x)⟩ − offset and W = Σ w_i, through its dual. Where
+    the offset is not zero, at most the share ν of the weight lies outside and at least that share are support
+    vectors. A drop-in for scikit-learn's OneClassSVM, with its scale: 0 ≤ α_i ≤ w_i and Σα = νW.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Above 0 and at most 1.
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    offset_ : float
+        decision_function = score_samples − offset_.
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1).fit(X)
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _tasks(self, merged: Merged, target: None) -> list[Task]:
+        return [Task("", np.arange(len(merged.weight)), one_class(merged.weight, float(self.nu)))]
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
+        (b,) = solved[0].certificate.b
+        conclude_outputs(self, merged, solved, Bounds(1.0, 0.0), np.array([b]), X)
+        self.offset_ = -b
+
+    def decision_function(self, X: Any) -> Floats:
+        """f(x): positive for samples like those trained on."""
+        return np.asarray(self._decision(X)[:, 0])
+
+
+class SVDD(NoveltyDetector):
+    """Support vector data description: the smallest ball in feature space around the data, a share ν excepted.
+
+    Minimises R² + Σ w_i ξ_i / (νW) subject to ‖φ(x_i) − a‖² ≤ R² + ξ_i, ξ_i ≥ 0 (Tax and Duin 2004, with C = 1/(νW)),
+    through its dual. For a kernel with k(x, x) constant, such as the Gaussian, it decides as `OneClassSVM` does.
+    A small ν, at most 1/n, makes it the smallest enclosing ball.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Above 0 and at most 1.
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    radius_ : float
+        R.
+    offset_ : float
+        −R²: decision_function = score_samples − offset_, and score_samples = −‖φ(x) − a‖².
+    diagonal_ : float or None
+        k(x, x) where it is the same for all training samples; with a precomputed kernel it is taken for new ones too.
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+        `dual_coef_` are the centre's coefficients, a = Σ β_i φ(x_i).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVDD
+    >>> X = np.array([[-1.0], [0.0], [3.0]])
+    >>> model = SVDD(nu=0.1, kernel="linear", tol=1e-8).fit(X)
+    >>> round(model.radius_, 6)
+    2.0
+    """
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _tasks(self, merged: Merged, target: None) -> list[Task]:
+        problem = data_description(self._own_diagonal(merged), merged.weight, float(self.nu))
+        return [Task("", np.arange(len(merged.weight)), problem)]
+
+    def _own_diagonal(self, merged: Merged) -> Floats:
+        kernel = self._kernel()
+        if kernel.accepts == "gram":
+            return np.asarray(merged.X[np.arange(len(merged.rows)), merged.rows], dtype=np.float64)
+        return kernel.bind(merged.X, merged.weight).diag(merged.X)
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
+        certificate, p = solved[0].certificate, solved[0].task.problem.p
+        (b,) = certificate.b
+        bound = 1.0 / (float(self.nu) * float(merged.weight.sum()))
+        conclude_outputs(self, merged, solved, Bounds(bound, 0.0), np.array([b]), X)
+        energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
+        square = max(0.0, 2.0 * b + energy)
+        self.radius_ = float(np.sqrt(square))
+        self.offset_ = -square
+        diagonal = 2.0 * p
+        self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
+
+    def decision_function(self, X: Any) -> Floats:
+        """R² − ‖φ(x) − a‖²: positive inside the ball."""
+        half = self._decision(X)[:, 0]
+        return np.asarray(2.0 * half - self._diagonal_of(X))
+
+    def _diagonal_of(self, X: Any) -> Any:
+        kernel = self._expansion_.kernel
+        if kernel.accepts != "gram":
+            return kernel.diag(self._samples(X, kernel, reset=False))
+        if self.diagonal_ is None:
+            raise ValueError(
+                "the distance from the centre needs k(x, x) of each new sample, which a precomputed matrix of kernel "
+                "values with the training samples does not hold; use a kernel with constant k(x, x), such as a "
+                "normalised one, or give the kernel as an object or a function"
+            )
+        return self.diagonal_

@@ -1,0 +1,163 @@
+"""Kernel quantile regression: several conditional quantiles, made non-crossing by rearrangement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, freeze
+from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.estimators.machine import Solved, Task
+from mercer.estimators.merging import Merged
+from mercer.estimators.parameters import one_of, share
+from mercer.estimators.regressor import KernelRegressor
+from mercer.estimators.regularisation import check_price, price
+from mercer.problems.regression import quantile
+
+
+class QuantileSVR(KernelRegressor):
+    """Quantile regression with kernels, exact and certified.
+
+    For each τ minimises ½‖w‖² + Σ C_i pinball_τ(y_i − f(x_i)), with pinball_τ(r) = τr for r > 0 and (τ − 1)r for
+    r < 0, through its dual: the share of the weight strictly below f is at most τ, and that below or on f at least τ.
+    Several quantiles are trained one by one and predicted in increasing order (Chernozhukov, Fernández-Val, Galichon
+    2010): curves that cross are rearranged, which never makes the estimate worse.
+
+    Parameters
+    ----------
+    quantiles : float or sequence of float, default=0.5
+        τ, strictly between 0 and 1. One number makes predictions one-dimensional.
+    C : float, default=1.0
+        Price of errors. A sample's own C_i is C times its weight.
+    bias : True, False or "regularized", default=True
+        As in `SVR`; the statement about shares needs True.
+    lam : float, optional
+        λ of (1/n) Σ loss + λ‖w‖² in place of C = 1/(2λn).
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    quantiles_ : array
+        The quantiles in the order of the columns of `predict`, as given.
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+        `dual_coef_` and `intercept_` have a row per quantile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import QuantileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X[:, 0] + rng.normal(size=200)
+    >>> low, high = QuantileSVR([0.1, 0.9]).fit(X, y).predict(X).T
+    >>> bool((low <= high).all())
+    True
+    >>> bool(0.07 < (y < low).mean() <= 0.11)
+    True
+    """
+
+    def __init__(
+        self,
+        quantiles: Any = 0.5,
+        *,
+        C: float = 1.0,
+        bias: Any = True,
+        lam: float | None = None,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.quantiles = quantiles
+        self.C = C
+        self.bias = bias
+        self.lam = lam
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _tasks(self, merged: Merged, target: Floats) -> list[Task]:
+        y, C = target[merged.y], self._price(merged) * merged.weight
+        tasks = []
+        for tau in _quantiles(self.quantiles):
+            problem = quantile(y, C, tau)
+            name = f"quantile {tau:g}"
+            tasks.append(Task(name, np.arange(len(y)), problem if self.bias is True else problem.without_bias()))
+        return tasks
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
+        tau, C = _quantiles(self.quantiles), self._price(merged)
+        self.quantiles_ = freeze(tau)
+        b = np.array([bias_of(s, self.bias) for s in solved])
+        conclude_outputs(self, merged, solved, Bounds(C * tau, C * (1.0 - tau)), b, X)
+
+    def predict(self, X: Any) -> Floats:
+        """The quantiles of each sample: one number, or a column per quantile."""
+        values = self._decision(X)
+        if np.ndim(self.quantiles) == 0:
+            return np.asarray(values[:, 0])
+        rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
+        return np.asarray(np.sort(values, axis=1)[:, rank])
+
+    def _price(self, merged: Merged) -> float:
+        return price(self.C, self.lam, float(merged.weight.sum()))
+
+    def _check_parameters(self) -> None:
+        check_price(self.C, self.lam)
+        one_of("bias", self.bias, (True, False, "regularized"))
+        _quantiles(self.quantiles)
+
+
+def _quantiles(given: Any) -> Floats:
+    listed = [given] if np.ndim(given) == 0 else list(given)
+    if not listed or np.ndim(given) > 1:
+        raise ValueError(f"quantiles={given!r} must be a number or a list of at least one number")
+    return np.array([share("quantiles", value) for value in listed])

@@ -1,0 +1,62 @@
+"""The price of errors under its several names, converted in one place.
+
+Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample weights, these are the same problem:
+
+    (1/n) Σ loss_i + λ‖w‖²        C = 1/(2λn)    Rosasco's λ, Igel's ϑ; the parameter `lam` of the machines
+    (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ, that of stochastic gradient descent
+    ½‖w‖² + C Σ ξ_i²              C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
+
+For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
+themselves, and report it (`equivalent_C_`, `epsilon_`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.estimators.parameters import positive
+
+_DEFAULT_C = 1.0
+
+
+def C_from_lam(lam: float, n: float) -> float:
+    """C of the problem (1/n) Σ loss + λ‖w‖²."""
+    return 1.0 / (2.0 * lam * n)
+
+
+def lam_from_C(C: float, n: float) -> float:
+    """λ of the problem (1/n) Σ loss + λ‖w‖²."""
+    return 1.0 / (2.0 * C * n)
+
+
+def C_from_theta(theta: float, n: float) -> float:
+    """C for Igel's ϑ, which is λ."""
+    return C_from_lam(theta, n)
+
+
+def C_from_half_lam(lam: float, n: float) -> float:
+    """C of the problem (λ/2)‖w‖² + (1/n) Σ loss."""
+    return 1.0 / (lam * n)
+
+
+def C_from_liblinear(C: float) -> float:
+    """C of a squared loss that LIBLINEAR prices C·ξ²."""
+    return 2.0 * C
+
+
+def check_price(C: Any, lam: Any) -> None:
+    """C or λ, a positive number, and not both."""
+    if lam is None:
+        positive("C", C)
+        return
+    positive("lam", lam, "it is the λ of (1/n)Σ loss + λ‖w‖²")
+    if C != _DEFAULT_C:
+        raise ValueError(
+            f"C={C!r} and lam={lam!r} both set the price of errors (C = 1/(2·lam·n)); give one and leave the "
+            "other at its default"
+        )
+
+
+def price(C: Any, lam: Any, n: float) -> float:
+    """C, from λ where that was given; n is the total weight of the samples of this problem."""
+    return positive("C", C) if lam is None else C_from_lam(positive("lam", lam), n)

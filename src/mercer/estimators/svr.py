@@ -1,0 +1,270 @@
+"""Support vector regression: the ε-insensitive loss and its relatives, and the machine that chooses ε itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.estimators.machine import Solved, Task
+from mercer.estimators.merging import Merged
+from mercer.estimators.parameters import not_negative, one_of, positive, share
+from mercer.estimators.regressor import KernelRegressor
+from mercer.estimators.regularisation import check_price, price
+from mercer.problems import regression
+
+_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
+
+
+class SVR(KernelRegressor):
+    """Support vector regression, exact and certified.
+
+    Minimises ½‖w‖² + Σ C_i loss(y_i − f(x_i)) with f(x) = ⟨w, φ(x)⟩ + b, through its dual. With the default loss a
+    drop-in for scikit-learn's SVR.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of errors. A sample's own C_i is C times its weight.
+    epsilon : float, default=0.1
+        Half the width of the tube inside which errors cost nothing.
+    loss : str, default="epsilon_insensitive"
+        With r = y − f(x): "epsilon_insensitive" max(0, |r| − ε); "squared_epsilon_insensitive" ½ max(0, |r| − ε)²
+        (LIBLINEAR's C for it is half of ours); "huber" r²/(2δ) up to |r| = δ and |r| − δ/2 beyond; "expectile"
+        ½τr² for r > 0 and ½(1 − τ)r² for r < 0.
+    delta : float, default=1.0
+        δ of the Huber loss: the size from which on an error counts as an outlier.
+    tau : float, default=0.5
+        τ of the expectile loss; for quantiles see `QuantileSVR`.
+    bias : True, False or "regularized", default=True
+        f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
+    lam : float, optional
+        λ of (1/n) Σ loss + λ‖w‖², n = Σ weights, in place of C = 1/(2λn). See `mercer.estimators.regularisation`.
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = SVR(C=10, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        loss: str = "epsilon_insensitive",
+        delta: float = 1.0,
+        tau: float = 0.5,
+        bias: Any = True,
+        lam: float | None = None,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.loss = loss
+        self.delta = delta
+        self.tau = tau
+        self.bias = bias
+        self.lam = lam
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _tasks(self, merged: Merged, target: Floats) -> list[Task]:
+        y, C = target[merged.y], self._price(merged) * merged.weight
+        if self.loss == "epsilon_insensitive":
+            problem = regression.epsilon_insensitive(y, C, float(self.epsilon))
+        elif self.loss == "squared_epsilon_insensitive":
+            problem = regression.squared_epsilon_insensitive(y, C, float(self.epsilon))
+        elif self.loss == "huber":
+            problem = regression.huber(y, C, float(self.delta))
+        else:
+            problem = regression.expectile(y, C, float(self.tau))
+        return [Task("", np.arange(len(y)), problem if self.bias is True else problem.without_bias())]
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
+        bound = self._price(merged) if self.loss in ("epsilon_insensitive", "huber") else np.inf
+        conclude_outputs(self, merged, solved, Bounds(bound, bound), np.array([bias_of(solved[0], self.bias)]), X)
+
+    def _price(self, merged: Merged) -> float:
+        return price(self.C, self.lam, float(merged.weight.sum()))
+
+    def _check_parameters(self) -> None:
+        check_price(self.C, self.lam)
+        one_of("loss", self.loss, _LOSSES)
+        one_of("bias", self.bias, (True, False, "regularized"))
+        not_negative("epsilon", self.epsilon, "it is half the width of the tube")
+        positive("delta", self.delta, "it is the threshold of the Huber loss")
+        share("tau", self.tau)
+
+
+class NuSVR(KernelRegressor):
+    """ν-support vector regression: the tube's width is chosen so that about a share ν of the samples lies outside.
+
+    Minimises ½‖w‖² + Σ C_i (νε + max(0, |y_i − f(x_i)| − ε)) over w, b and ε ≥ 0, through its dual. The solution is
+    that of `SVR` with ε = `epsilon_`. Where ε > 0, at most the share ν of the weight lies outside the tube and at
+    least that share are support vectors. A drop-in for scikit-learn's NuSVR.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Above 0 and at most 1.
+    C : float, default=1.0
+        Price of errors. A sample's own C_i is C times its weight.
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half the width of the tube that was found.
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NuSVR
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> noise = 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = NuSVR(nu=0.2, C=10).fit(X, np.sin(X[:, 0]) + noise)
+    >>> outside = np.abs(model.predict(X) - np.sin(X[:, 0]) - noise) > model.epsilon_ + 1e-3
+    >>> bool(outside.mean() <= 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _tasks(self, merged: Merged, target: Floats) -> list[Task]:
+        problem = regression.nu_tube(target[merged.y], float(self.C) * merged.weight, float(self.nu))
+        return [Task("", np.arange(len(merged.y)), problem)]
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
+        upper, lower = solved[0].certificate.b
+        self.epsilon_ = max(0.0, 0.5 * (upper - lower))
+        bounds = Bounds(float(self.C), float(self.C))
+        conclude_outputs(self, merged, solved, bounds, np.array([0.5 * (upper + lower)]), X)
+
+    def _check_parameters(self) -> None:
+        positive("C", self.C)
+        share("nu", self.nu, "it is the share of samples outside the tube", whole=True)

@@ -1,0 +1,80 @@
+"""The dual problems of regression machines: ½‖w‖² + Σ C_i·loss(y_i − f(x_i)), a loss each.
+
+    ε-insensitive       max(0, |r| − ε)                        two variables per sample, p = y ∓ ε, [0, C] and [−C, 0]
+    squared, ε          ½ max(0, |r| − ε)²                     the same p, half-lines, d = 1/C
+    Huber, threshold δ  r²/(2δ) up to |r| = δ, then |r| − δ/2  [−C, C], d = δ/C
+    quantile τ          τr for r > 0, (τ − 1)r for r < 0       [(τ − 1)C, τC]
+    expectile τ         ½τr² for r > 0, ½(1 − τ)r² for r < 0   two variables, half-lines, d = 1/(Cτ) and 1/(C(1 − τ))
+    ν-SVR               ε-insensitive, where ε is minimised    p = y twice, boxes as for ε; Σβ of each copy is ±νΣC/2
+                        too, at the price νΣC
+
+Two variables of one sample (twins) share a row of K, so they cost no second kernel pass; what counts outside is their
+sum. ν-SVR has one b per copy: b = (b₁ + b₂)/2 and ε = (b₁ − b₂)/2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.problems.dual_problem import DualProblem
+
+
+def epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
+    """Errors up to `epsilon` cost nothing, larger ones their excess."""
+    return _twins(y - epsilon, y + epsilon, C, np.zeros(len(y)), np.zeros(len(y)))
+
+
+def squared_epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
+    """Errors up to `epsilon` cost nothing, larger ones half the square of their excess."""
+    return _twins(y - epsilon, y + epsilon, np.full(len(y), np.inf), 1.0 / C, 1.0 / C)
+
+
+def expectile(y: Floats, C: Floats, tau: float) -> DualProblem:
+    """Half the squared error, weighted τ above f and 1 − τ below."""
+    return _twins(y, y, np.full(len(y), np.inf), 1.0 / (C * tau), 1.0 / (C * (1.0 - tau)))
+
+
+def huber(y: Floats, C: Floats, delta: float) -> DualProblem:
+    """Quadratic up to the threshold `delta`, linear beyond."""
+    return _single(y, -C, C, delta / C)
+
+
+def quantile(y: Floats, C: Floats, tau: float) -> DualProblem:
+    """The pinball loss, whose minimiser is the τ-quantile."""
+    return _single(y, C * (tau - 1.0), C * tau, np.zeros(len(y)))
+
+
+def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
+    """The ε-insensitive loss with the width of the tube chosen so that about a share ν of the samples lies outside."""
+    mass = 0.5 * nu * float(C.sum())
+    group = np.repeat(np.array([0, 1], dtype=np.int32), len(y))
+    return _twins(y, y, C, np.zeros(len(y)), np.zeros(len(y)), group, np.array([mass, -mass]))
+
+
+def _single(p: Floats, lower: Floats, upper: Floats, d: Floats) -> DualProblem:
+    n = len(p)
+    return DualProblem(p, lower, upper, d, np.arange(n), np.zeros(n, dtype=np.int32), np.zeros(1))
+
+
+def _twins(
+    p_up: Floats,
+    p_down: Floats,
+    bound: Floats,
+    d_up: Floats,
+    d_down: Floats,
+    group: np.ndarray | None = None,
+    totals: Floats | None = None,
+) -> DualProblem:
+    """A variable that pulls f up and one that pulls it down, for each sample."""
+    n = len(bound)
+    zero, row = np.zeros(n), np.arange(n)
+    return DualProblem(
+        p=np.concatenate([p_up, p_down]),
+        lower=np.concatenate([zero, -bound]),
+        upper=np.concatenate([bound, zero]),
+        d=np.concatenate([d_up, d_down]),
+        row=np.concatenate([row, row]),
+        group=np.zeros(2 * n, dtype=np.int32) if group is None else group,
+        totals=np.zeros(1) if totals is None else totals,
+    )

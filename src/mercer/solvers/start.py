@@ -1,0 +1,33 @@
+"""Where a solve starts: at zero where that is feasible, else with the totals carried by the variables that look best.
+
+A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and most of what an
+arbitrary start puts on must come off again. So the totals are first spread over a few samples; the gradient there tells
+which variables want to grow, and these carry the totals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+
+# Rows that stand for all of them, and the size from which on a look at them pays (one-class, usps: half the time).
+_SCOUTS = 256
+_WORTH = 3000
+
+
+def start(problem: DualProblem, gram: Gram) -> Floats:
+    """A feasible β."""
+    if not problem.totals.any() or gram.n <= _WORTH:
+        return problem.feasible_start()
+    scouts = np.isin(problem.row, np.linspace(0, gram.n - 1, _SCOUTS).astype(np.intp))
+    spread = np.zeros(problem.n_variables)
+    for g, total in enumerate(problem.totals):
+        here = scouts & (problem.group == g)
+        bound = problem.upper[here] if total > 0 else problem.lower[here]
+        if bound.sum() != 0 and np.isfinite(bound).all():
+            spread[here] = bound * (total / bound.sum())
+    u = gram.product(problem.row_coefficients(spread, gram.n), dtype=gram.precisions[0])
+    return problem.feasible_start(problem.p - u[problem.row])

@@ -1,0 +1,121 @@
+"""C, λ and ϑ as equalities of solutions; the three kinds of bias; 2-norm slack against LIBLINEAR."""
+
+import numpy as np
+import pytest
+from sklearn import svm
+from sklearn.datasets import load_breast_cancer
+
+from mercer import SVC, SVR, QuantileSVR, kernels
+from mercer.estimators import regularisation
+
+X, y = load_breast_cancer(return_X_y=True)
+X = ((X - X.mean(axis=0)) / X.std(axis=0))[:200]
+y = y[:200]
+t = X[:, 0] * X[:, 1] - X[:, 2]
+W = np.arange(200) % 3 + 0.5
+
+
+def functions(model):
+    return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
+
+
+@pytest.mark.parametrize("weight", [None, W])
+@pytest.mark.parametrize(
+    ("estimator", "target"), [(SVC, y), (SVR, t), (QuantileSVR, t)], ids=["SVC", "SVR", "QuantileSVR"]
+)
+def test_lam_is_C(estimator, target, weight):
+    n = 200 if weight is None else W.sum()
+    lam = 0.003
+    a = estimator(lam=lam, tol=1e-8).fit(X, target, weight)
+    b = estimator(C=1 / (2 * lam * n), tol=1e-8).fit(X, target, weight)
+    np.testing.assert_allclose(functions(a), functions(b), atol=1e-6)
+
+
+def test_lam_minimises_what_defines_it():
+    """(1/n)Σ hinge + λ‖w‖² at the solution is below its value at every neighbour tried."""
+    lam, n = 0.01, len(y)
+    sign = np.where(y == 1, 1.0, -1.0)
+    model = SVC(lam=lam, kernel="linear", tol=1e-10).fit(X, y)
+
+    def objective(w, b):
+        return np.maximum(0, 1 - sign * (X @ w + b)).sum() / n + lam * w @ w
+
+    best = objective(model.coef_[0], model.intercept_[0])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        step = rng.normal(size=31) * 10.0 ** rng.uniform(-6, 0)
+        assert objective(model.coef_[0] + step[:30], model.intercept_[0] + step[30]) >= best - 1e-9
+
+
+def test_conversions_are_inverse_and_consistent():
+    assert regularisation.lam_from_C(regularisation.C_from_lam(0.3, 50), 50) == pytest.approx(0.3)
+    assert regularisation.C_from_theta(0.3, 50) == regularisation.C_from_lam(0.3, 50)
+    # (λ/2)‖w‖² is λ' ‖w‖² with λ' = λ/2.
+    assert regularisation.C_from_half_lam(0.3, 50) == pytest.approx(regularisation.C_from_lam(0.15, 50))
+
+
+def test_C_and_lam_together_are_refused():
+    with pytest.raises(ValueError, match=r"C=3.0 and lam=0.1 both set the price"):
+        SVC(C=3.0, lam=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="lam=-1"):
+        SVR(lam=-1).fit(X, t)
+
+
+def test_2_norm_slack_is_liblinears_at_half_the_price():
+    """LIBLINEAR regularises its bias, as one more feature with the constant 1."""
+    C = 0.7
+    mine = SVC(C=regularisation.C_from_liblinear(C), slack="l2", bias="regularized", kernel="linear", tol=1e-9).fit(
+        X, y
+    )
+    other = svm.LinearSVC(C=C, loss="squared_hinge", tol=1e-10, max_iter=1_000_000).fit(X, y)
+    np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-5)
+    np.testing.assert_allclose(mine.intercept_, other.intercept_, atol=1e-5)
+
+
+def test_1_norm_slack_with_a_regularised_bias_is_liblinears():
+    mine = SVC(C=0.1, bias="regularized", kernel="linear", tol=1e-9).fit(X, y)
+    other = svm.LinearSVC(C=0.1, loss="hinge", tol=1e-10, max_iter=1_000_000).fit(X, y)
+    np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-4)
+    np.testing.assert_allclose(mine.intercept_, other.intercept_, atol=1e-4)
+
+
+def test_squared_epsilon_insensitive_is_liblinears_at_half_the_price():
+    mine = SVR(
+        C=2 * 0.3, epsilon=0.2, loss="squared_epsilon_insensitive", bias="regularized", kernel="linear", tol=1e-9
+    ).fit(X, t)
+    other = svm.LinearSVR(C=0.3, epsilon=0.2, loss="squared_epsilon_insensitive", tol=1e-10, max_iter=1_000_000)
+    other.fit(X, t)
+    np.testing.assert_allclose(mine.predict(X), other.predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", kernels.Laplacian(gamma=0.02)])
+def test_a_regularised_bias_is_the_kernel_plus_one(kernel):
+    mine = SVC(bias="regularized", kernel=kernel, tol=1e-9).fit(X, y)
+    plus_one = mine.kernel_ + 1.0
+    other = SVC(bias=False, kernel=plus_one, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(mine.decision_function(X), other.decision_function(X), atol=1e-7)
+    assert mine.intercept_[0] == pytest.approx(mine.dual_coef_.sum(), abs=1e-9)
+    assert other.intercept_[0] == 0.0
+
+
+def test_a_regularised_bias_keeps_the_fused_values():
+    """Beyond one block, where the core computes kernel values tile by tile, in float32 first."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3500, 4))
+    target = (Z[:, 0] + 0.3 * rng.normal(size=3500) > 0).astype(int)
+    mine = SVC(bias="regularized", gamma=0.3, tol=1e-4).fit(Z, target)
+    slow = SVC(bias=False, kernel=kernels.FromFunction(PlusOne()), tol=1e-4).fit(Z[:, :], target)
+    np.testing.assert_allclose(mine.decision_function(Z[:200]), slow.decision_function(Z[:200]), atol=1e-3)
+    assert (kernels.Gaussian(0.3) + 1.0).recipe() is not None
+
+
+class PlusOne:
+    def __call__(self, A, B):
+        square = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T
+        return np.exp(-0.3 * square) + 1.0
+
+
+def test_without_bias_f_passes_through_the_origin():
+    model = SVC(bias=False, kernel="linear").fit(X, y)
+    assert model.decision_function(np.zeros((1, X.shape[1])))[0] == 0.0
+    assert model.certificate_.b == ()

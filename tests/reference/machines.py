@@ -1,0 +1,208 @@
+"""Each estimator's problem written out for the generic QP, independently of mercer.problems: one table, one entry each.
+
+An entry maps (K, target, weight) to the value that `certificate_.dual` must have, through the primal where it is easy
+to write, or the dual as the literature prints it. Targets: `y` ±1 for classifiers, `t` real for regressors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from mercer import SVC, SVDD, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
+
+
+def minimise(P, q, A_equal, b_equal, A_above, b_above):
+    """min ½x'Px + q'x with A_equal x = b_equal and A_above x ≥ b_above, through clarabel."""
+    q = np.asarray(q, dtype=np.float64)
+    blocks = [np.asarray(A, dtype=np.float64).reshape(-1, len(q)) for A in (A_equal, -np.asarray(A_above))]
+    bounds = np.concatenate([np.atleast_1d(b_equal).astype(float), -np.atleast_1d(b_above).astype(float)])
+    cones = [clarabel.ZeroConeT(len(blocks[0])), clarabel.NonnegativeConeT(len(blocks[1]))]
+    options = clarabel.DefaultSettings()
+    options.verbose, options.max_threads, options.max_iter = False, 1, 500
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
+    P = sparse.triu(sparse.csc_matrix(np.asarray(P, dtype=np.float64)), format="csc")
+    found = clarabel.DefaultSolver(P, q, sparse.csc_matrix(np.vstack(blocks)), bounds, cones, options).solve()
+    assert found.status == clarabel.SolverStatus.Solved, found.status
+    return found.obj_val, np.array(found.x)
+
+
+def root(K):
+    """Φ with ΦΦ' = K: explicit features of the samples, one row each."""
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    keep = values > 1e-14 * values.max()
+    return vectors[:, keep] * np.sqrt(values[keep])
+
+
+def primal(K, hinges, *, bias=True, extra=0, price_of_extra=None):
+    """min over (w, b, extra) of ½‖w‖² + price_of_extra·extra + Σ over hinges.
+
+    A hinge is (sign, target, extra coefficients, linear price, quadratic price): arrays over the samples, and it costs
+    linear·ξ + ½·quadratic·ξ² with ξ ≥ 0 and ξ ≥ target − sign·(⟨w, φ⟩ + b) + extra coefficients·extra.
+    """
+    Phi = root(K)
+    n, m = Phi.shape
+    b = 1 if bias else 0
+    size = m + b + extra + n * len(hinges)
+    P, q = np.zeros((size, size)), np.zeros(size)
+    P[np.arange(m), np.arange(m)] = 1.0
+    q[m + b : m + b + extra] = 0.0 if price_of_extra is None else price_of_extra
+    rows, right = [], []
+    for k, (sign, target, coefficients, linear, quadratic) in enumerate(hinges):
+        at = m + b + extra + k * n + np.arange(n)
+        P[at, at] = quadratic
+        q[at] = linear
+        A = np.zeros((n, size))
+        A[:, :m] = sign[:, None] * Phi
+        if bias:
+            A[:, m] = sign
+        if extra:
+            A[:, m + b] = -coefficients
+        A[np.arange(n), at] = 1.0
+        rows += [A, np.eye(size)[at]]
+        right += [target, np.zeros(n)]
+    if extra:
+        rows.append(np.eye(size)[m + b : m + b + extra])
+        right.append(np.zeros(extra))
+    return minimise(P, q, np.zeros((0, size)), np.zeros(0), np.vstack(rows), np.concatenate(right))[0]
+
+
+def _soft(K, y, w, *, C, quadratic=False, bias=True):
+    zero, price = np.zeros(len(y)), C * w
+    return primal(
+        K, [(y, np.ones(len(y)), zero, zero if quadratic else price, price if quadratic else zero)], bias=bias
+    )
+
+
+def svc(K, y, w):
+    return _soft(K, y, w, C=2.0)
+
+
+def svc_l2(K, y, w):
+    return _soft(K, y, w, C=2.0, quadratic=True)
+
+
+def svc_without_bias(K, y, w):
+    return _soft(K, y, w, C=2.0, bias=False)
+
+
+def svc_regularised_bias(K, y, w):
+    return _soft(K + 1.0, y, w, C=2.0, bias=False)
+
+
+def svc_hard(K, y, w):
+    """−½ of the squared distance of the hulls: ½‖w‖² of the textbook machine is 2 over that distance squared."""
+    Phi = root(K)
+    n, m = Phi.shape
+    P = np.zeros((m + 1, m + 1))
+    P[np.arange(m), np.arange(m)] = 1.0
+    A = y[:, None] * np.column_stack([Phi, np.ones(n)])
+    half_norm, _ = minimise(P, np.zeros(m + 1), np.zeros((0, m + 1)), np.zeros(0), A, np.ones(n))
+    return -0.5 * (2.0 / np.sqrt(2.0 * half_norm)) ** 2
+
+
+def nu_svc(K, y, w, nu=0.4):
+    """½‖w‖² − νρW + Σw_iξ_i over ξ_i ≥ ρ − y_if(x_i)."""
+    W, zero = w.sum(), np.zeros(len(y))
+    return primal(K, [(y, zero, np.ones(len(y)), w, zero)], extra=1, price_of_extra=-nu * W)
+
+
+def _regression(K, t, up, down, bias=True):
+    """`up` and `down` price y − f − ε and f − y − ε: (ε, linear, quadratic)."""
+    one, zero = np.ones(len(t)), np.zeros(len(t))
+    hinges = [(one, t - up[0], zero, up[1], up[2]), (-one, -t - down[0], zero, down[1], down[2])]
+    return primal(K, hinges, bias=bias)
+
+
+def svr(K, t, w):
+    side = (0.1, 2.0 * w, 0.0 * w)
+    return _regression(K, t, side, side)
+
+
+def svr_without_bias(K, t, w):
+    side = (0.1, 2.0 * w, 0.0 * w)
+    return _regression(K, t, side, side, bias=False)
+
+
+def svr_squared(K, t, w):
+    side = (0.1, 0.0 * w, 2.0 * w)
+    return _regression(K, t, side, side)
+
+
+def svr_expectile(K, t, w, tau=0.8):
+    return _regression(K, t, (0.0, 0.0 * w, 2.0 * tau * w), (0.0, 0.0 * w, 2.0 * (1 - tau) * w))
+
+
+def svr_huber(K, t, w, delta=0.3):
+    """Huber's loss as the least of r²-part and |r|-part: min over s of s²/(2δ) + |r − s|."""
+    Phi = root(K)
+    n, m = Phi.shape
+    size = m + 1 + 3 * n  # w, b, s, and the two parts of r − s
+    P, q = np.zeros((size, size)), np.zeros(size)
+    P[np.arange(m), np.arange(m)] = 1.0
+    P[m + 1 + np.arange(n), m + 1 + np.arange(n)] = 2.0 * w / delta
+    q[m + 1 + n :] = np.r_[2.0 * w, 2.0 * w]
+    A = np.hstack([Phi, np.ones((n, 1)), np.eye(n), np.eye(n), -np.eye(n)])
+    return minimise(P, q, A, t, np.eye(size)[m + 1 + n :], np.zeros(2 * n))[0]
+
+
+def quantile(K, t, w, tau=0.3):
+    return _regression(K, t, (0.0, 2.0 * tau * w, 0.0 * w), (0.0, 2.0 * (1 - tau) * w, 0.0 * w))
+
+
+def quantiles(K, t, w):
+    return quantile(K, t, w, 0.3) + quantile(K, t, w, 0.8)
+
+
+def nu_svr(K, t, w, nu=0.4):
+    """½‖w‖² + C(νεW + Σw_i(ξ_i + ξ*_i)) over errors beyond ε."""
+    one, zero, C = np.ones(len(t)), np.zeros(len(t)), 2.0
+    hinges = [(one, t, -one, C * w, zero), (-one, -t, -one, C * w, zero)]
+    return primal(K, hinges, extra=1, price_of_extra=C * nu * w.sum())
+
+
+def one_class(K, t, w, nu=0.3):
+    """½‖w‖² − νWρ + Σw_iξ_i over ξ_i ≥ ρ − ⟨w, φ(x_i)⟩."""
+    W, one, zero = w.sum(), np.ones(len(w)), np.zeros(len(w))
+    return primal(K, [(one, zero, one, w, zero)], bias=False, extra=1, price_of_extra=-nu * W)
+
+
+def svdd(K, t, w, nu=0.3):
+    """Half of max Σα_iK_ii − α'Kα over 0 ≤ α_i ≤ w_i/(νW), Σα = 1 (Tax and Duin, 2004)."""
+    n, bound = len(w), w / (nu * w.sum())
+    A = np.vstack([np.eye(n), -np.eye(n)])
+    return -minimise(K, -0.5 * np.diag(K), np.ones((1, n)), [1.0], A, np.r_[np.zeros(n), -bound])[0]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An estimator at some parameters, what target it takes, and the value its dual must have."""
+
+    estimator: type
+    value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+    target: str = "y"
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return f"{self.estimator.__name__}({', '.join(f'{k}={v}' for k, v in self.parameters.items())})"
+
+
+REFERENCES = [
+    Reference(SVC, svc, "y", {"C": 2.0}),
+    Reference(SVC, svc_l2, "y", {"C": 2.0, "slack": "l2"}),
+    Reference(SVC, svc_without_bias, "y", {"C": 2.0, "bias": False}),
+    Reference(SVC, svc_regularised_bias, "y", {"C": 2.0, "bias": "regularized"}),
+    Reference(NuSVC, nu_svc, "y", {"nu": 0.4}),
+    Reference(SVR, svr, "t", {"C": 2.0, "epsilon": 0.1}),
+    Reference(SVR, svr_without_bias, "t", {"C": 2.0, "epsilon": 0.1, "bias": False}),
+    Reference(SVR, svr_squared, "t", {"C": 2.0, "epsilon": 0.1, "loss": "squared_epsilon_insensitive"}),
+    Reference(SVR, svr_huber, "t", {"C": 2.0, "delta": 0.3, "loss": "huber"}),
+    Reference(SVR, svr_expectile, "t", {"C": 2.0, "tau": 0.8, "loss": "expectile"}),
+    Reference(NuSVR, nu_svr, "t", {"C": 2.0, "nu": 0.4}),
+    Reference(QuantileSVR, quantiles, "t", {"C": 2.0, "quantiles": (0.3, 0.8)}),
+    Reference(OneClassSVM, one_class, "t", {"nu": 0.3}),
+    Reference(SVDD, svdd, "t", {"nu": 0.3}),
+]
