@@ -148,6 +148,10 @@ ELSEWHERE = {
     "NystromRLS": "test_nystrom.py",
     "NystromRLSClassifier": "test_nystrom.py",
     "PegasosSVC": "estimators/test_pegasos.py",
+    "RLSClassifier": "test_rls_matrix.py",
+    "RLSClassifierCV": "test_rls.py",
+    "RLSRegressor": "test_rls_matrix.py",
+    "RLSRegressorCV": "test_rls.py",
 }
 
 

@@ -69,6 +69,10 @@ def test_scikit_learns_checks(estimator, check):
         mercer.PegasosSVC(sampling="passes", project=True),
         mercer.PegasosSVC(lam=1e-2, kernel="rbf"),
         mercer.PegasosSVC(lam=1e-2, average="last"),
+        mercer.RLSClassifier(kernel="linear"),
+        mercer.RLSRegressor(bias=False),
+        mercer.RLSRegressor(kernel="linear"),
+        mercer.RLSRegressorCV(kernel="linear", criterion="gcv"),
     ]
 )
 def test_scikit_learns_checks_of_other_forms(estimator, check):

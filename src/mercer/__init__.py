@@ -16,6 +16,10 @@ from mercer.estimators import (
     OneClassSVM,
     PegasosSVC,
     QuantileSVR,
+    RLSClassifier,
+    RLSClassifierCV,
+    RLSRegressor,
+    RLSRegressorCV,
 )
 from mercer.estimators.kernel_machine import KernelMachine
 from mercer.estimators.linear_path import LinearPath, linear_path
@@ -43,6 +47,10 @@ __all__ = [
     "OneClassSVM",
     "PegasosSVC",
     "QuantileSVR",
+    "RLSClassifier",
+    "RLSClassifierCV",
+    "RLSRegressor",
+    "RLSRegressorCV",
     "check_kernel",
     "linear_path",
     "load",

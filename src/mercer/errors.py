@@ -43,5 +43,9 @@ class NonPSDKernelWarning(UserWarning):
     """The kernel matrix has a negative eigenvalue: the fit is a stationary point, not a proven optimum."""
 
 
+class SingularSystemWarning(UserWarning):
+    """K + λI is singular to rounding: the solution of least norm was taken, and the effective rank is reported."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""

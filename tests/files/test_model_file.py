@@ -1,6 +1,7 @@
 """mercer.save and mercer.load: the same predictions bit for bit, and no way for a file to do harm."""
 
 import copy
+import dataclasses
 import hashlib
 import json
 import os
@@ -74,6 +75,10 @@ MODELS = {
     "NystromRLSClassifier": lambda: (mercer.NystromRLSClassifier(random_state=0).fit(X3, y3), X3),
     "KernelMachineClassifier": lambda: (mercer.KernelMachineClassifier().fit(X3, y3), X3),
     "KernelMachineRegressor": lambda: (mercer.KernelMachineRegressor().fit(X, X[:, 0]), X),
+    "RLSClassifier": lambda: (mercer.RLSClassifier(kernel="linear").fit(X3, y3), X3),
+    "RLSClassifierCV": lambda: (mercer.RLSClassifierCV().fit(X3, y3), X3),
+    "RLSRegressor": lambda: (mercer.RLSRegressor().fit(X, X[:, :2]), X),
+    "RLSRegressorCV": lambda: (mercer.RLSRegressorCV().fit(X, X[:, 0]), X),
     "pipeline": lambda: (make_pipeline(StandardScaler(), SVC()).fit(X, y), X),
     "pipeline of CSR": lambda: (
         make_pipeline(StandardScaler(with_mean=False), SVC()).fit(sp.csr_array(X), y),
@@ -112,6 +117,8 @@ def assert_same(a, b):
         assert (a == b).all() if a.dtype == object else a.tobytes() == b.tobytes()
     elif isinstance(a, kernels.Kernel):
         assert_same(a.get_params(deep=False), b.get_params(deep=False))
+    elif dataclasses.is_dataclass(a):
+        assert_same(vars(a), vars(b))
     elif isinstance(a, dict):
         assert a.keys() == b.keys()
         for key in a:

@@ -1,6 +1,8 @@
 """Estimators with scikit-learn's interface."""
 
 from mercer.estimators.kernel_machine import KernelMachineClassifier, KernelMachineRegressor
+from mercer.estimators.least_squares import RLSClassifier, RLSRegressor
+from mercer.estimators.least_squares_cv import RLSClassifierCV, RLSRegressorCV
 from mercer.estimators.linear import LinearSVC, LinearSVR
 from mercer.estimators.novelty import SVDD, OneClassSVM
 from mercer.estimators.nu import NuSVC
@@ -25,4 +27,8 @@ __all__ = [
     "OneClassSVM",
     "PegasosSVC",
     "QuantileSVR",
+    "RLSClassifier",
+    "RLSClassifierCV",
+    "RLSRegressor",
+    "RLSRegressorCV",
 ]

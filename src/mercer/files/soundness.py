@@ -24,10 +24,30 @@ def check_machine(model: Any) -> None:
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
     n_outputs = len(expansion.b)
-    if hasattr(model, "classes_"):
+    if hasattr(model, "solver_"):
+        _check_least_squares(model, expansion)
+    elif hasattr(model, "classes_"):
         _check_classes(model, n_outputs)
     else:
         _check_outputs(model, n_outputs)
+
+
+def _check_least_squares(model: Any, expansion: Expansion) -> None:
+    n_outputs = len(expansion.b)
+    if hasattr(model, "classes_"):
+        k = len(model.classes_)
+        _expect(k > 1, "there must be two classes")
+        _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not go with {n_outputs} outputs")
+    sums = getattr(model, "_sums_", None)
+    if sums is not None:
+        d = model.n_features_in_
+        _expect(_is_numbers(sums.xx, 2) and sums.xx.shape == (d, d), f"the sums of products must be {d} × {d}")
+        _expect(_is_numbers(sums.xy, 2) and sums.xy.shape == (d, n_outputs), f"they must be {d} × {n_outputs}")
+        _expect(_is_numbers(sums.x, 1) and len(sums.x) == d, f"there must be {d} means")
+        for values in (sums.y, sums.yy):
+            _expect(
+                _is_numbers(values, 1) and len(values) == n_outputs, f"there must be {n_outputs} of each output's sums"
+            )
 
 
 def _check_expansion(expansion: Expansion, n_features: Any) -> None:

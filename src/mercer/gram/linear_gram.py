@@ -1,0 +1,55 @@
+"""K = scale · XXᵀ through X alone: a product with K is two products with X, whatever n."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, is_sparse
+
+_BLOCK_BYTES = 16 << 20
+
+
+class LinearGram:
+    """What a certificate asks of a Gram, for a linear kernel."""
+
+    positive_definite = "yes"
+    precisions: tuple[Any, ...] = (np.float64,)
+
+    def __init__(self, X: Any, scale: float = 1.0) -> None:
+        self.X, self.scale = X, scale
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+        """K[rows] @ coefficients in float64."""
+        w = self.scale * self.transposed(coefficients[:, None])
+        u = self.times(w)[:, 0]
+        return u if rows is None else u[rows]
+
+    def times(self, W: Floats) -> Floats:
+        """X @ W in float64."""
+        return np.concatenate([part @ W for _, part in float64_strips(self.X)])
+
+    def transposed(self, C: Floats) -> Floats:
+        """Xᵀ @ C in float64."""
+        out = np.zeros((self.X.shape[1], C.shape[1]))
+        for rows, part in float64_strips(self.X):
+            out += part.T @ C[rows]
+        return out
+
+
+def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
+    """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
+    if is_sparse(X) and X.dtype == np.float64:
+        yield slice(0, X.shape[0]), X
+        return
+    per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
+    step = max(1, _BLOCK_BYTES // per_row)
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(X.shape[0], start + step))
+        yield rows, X[rows].astype(np.float64, copy=False)

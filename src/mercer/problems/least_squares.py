@@ -1,0 +1,81 @@
+"""The dual problem of regularized least squares (Rosasco).
+
+Minimise Σ w_i (y_i − f(x_i))² + λ‖f‖² over f = Σ β_j k(x_j, ·) + b. With d = λ/w its dual is
+
+    maximise  y'β − ½ β'(K + diag d)β   (Σβ = 0 with bias),   solved by  (K + λW⁻¹)β + 1b = y
+
+in which both objectives are divided by 2λ. Rows that share a sample x may be joined: with w = Σw_i and the weighted
+mean ȳ,
+
+    Σ w_i (y_i − f(x))² = w (ȳ − f(x))² + Σ w_i (y_i − ȳ)²
+
+and the last sum does not depend on f. The joint coefficient c splits again into β_i = w_i c/w + w_i (y_i − ȳ)/λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, sums_by
+from mercer.problems.dual_problem import DualProblem
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Weighted rows with one target per output, and which distinct sample each row belongs to."""
+
+    Y: Floats  # rows × outputs
+    weight: Floats  # one per row, positive
+    member: Indices  # row → distinct sample
+    n: int  # distinct samples
+    bias: bool
+
+    @cached_property
+    def total(self) -> Floats:
+        """The weight of each distinct sample."""
+        return sums_by(self.member, self.weight, self.n)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The weighted mean target of each distinct sample."""
+        sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
+        return np.column_stack(sums) / self.total[:, None]
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.Y.shape[1])
+
+    @property
+    def mass(self) -> float:
+        """Σw, the number of samples if weights are repetitions."""
+        return float(self.weight.sum())
+
+    def split(self, C: Floats, lam: float) -> Floats:
+        """β of the rows from the joint coefficients C of the distinct samples."""
+        share = self.weight / self.total[self.member]
+        deviation = self.Y - self.mean[self.member]
+        return share[:, None] * C[self.member] + (self.weight / lam)[:, None] * deviation
+
+    def duals(self, F: Floats, lam: float) -> Floats:
+        """β of the rows from the values F of f at the distinct samples: w_i (y_i − f_i)/λ."""
+        return np.asarray((self.weight / lam)[:, None] * (self.Y - F[self.member]))
+
+    def dual(self, output: int, lam: float) -> DualProblem:
+        """One output's dual problem on the rows."""
+        rows = len(self.weight)
+        return DualProblem(
+            p=np.ascontiguousarray(self.Y[:, output]),
+            lower=np.full(rows, -np.inf),
+            upper=np.full(rows, np.inf),
+            d=lam / self.weight,
+            row=self.member,
+            group=np.full(rows, 0 if self.bias else -1, dtype=np.int32),
+            totals=np.zeros(1 if self.bias else 0),
+        )
+
+    def with_targets(self, Y: Any) -> LeastSquares:
+        return replace(self, Y=Y)

@@ -1,0 +1,135 @@
+"""(K + diag d)C + 1b' = Y, 1'C = 0: one Cholesky factor for all outputs, corrected by true residuals.
+
+The factor overwrites the only copy of the matrix. It is float32 first: a correction needs nothing but the residual, and
+that comes from fresh float64 kernel values, so the answer is the float64 one as soon as the residual is (iterative
+refinement; the stopping rule is that of LAPACK's dsposv). Where it stops shrinking before, the float64 factor takes
+over. Without bias the last column and the condition on sums are left out; with bias b is eliminated exactly (bordered
+system).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats
+from mercer.gram.gram import Gram
+from mercer.gram.whole import products, whole_matrix
+
+# Below this many rows a float64 factor takes less than a millisecond.
+_SMALL = 500
+# Corrections with one factor; each is one pass of kernel values, a few hundredths of a factorisation.
+_CORRECTIONS = 30
+# A float32 matrix must stay far from the largest and smallest numbers of its type.
+_FLOAT32_RANGE = (1e-25, 1e25)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The right-hand sides, the diagonal that is added to K, and whether there is a bias."""
+
+    Y: Floats  # rows × outputs
+    d: Floats
+    bias: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SystemSolution:
+    """C and b, the freshly computed U = KC, how they were found, and whether the residual is that of rounding."""
+
+    C: Floats
+    b: Floats
+    U: Floats
+    precision: str
+    corrections: int
+    reached: bool
+
+
+def factor_bytes(n: int, dtype: Any) -> int:
+    """What factoring n rows needs: the matrix, and the core's panels beside it."""
+    return int(np.dtype(dtype).itemsize * (n * (n + 32) + 2 * 320 * n))
+
+
+def precisions(gram: Gram) -> tuple[Any, ...]:
+    """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute."""
+    cheap = gram.fused or gram.stored
+    return (np.float32, np.float64) if gram.n > _SMALL and cheap else (np.float64,)
+
+
+def solve_by_cholesky(system: System, gram: Gram, dtype: Any) -> SystemSolution | None:
+    """The solution through a factor of this precision, or None where it does not reach float64's answer."""
+    factor = _Factor.of(system, gram, np.dtype(dtype))
+    return None if factor is None else _correct(system, gram, factor)
+
+
+def _correct(system: System, gram: Gram, factor: _Factor) -> SystemSolution | None:
+    single = factor.L.dtype == np.float32
+    Y, d = system.Y, system.d[:, None]
+    C, b, U = np.zeros_like(Y), np.zeros(Y.shape[1]), np.zeros_like(Y)
+    R, last = Y, np.full(Y.shape[1], np.inf)
+    for corrections in range(1, _CORRECTIONS + 1):
+        step, shift = factor.solve(R, C)
+        C, b = C + step, b + shift
+        if not np.isfinite(C).all():
+            return None
+        U = products(gram, C)
+        R = Y - U - d * C - b
+        size, floor = np.abs(R).max(axis=0), _floor(system, gram, C, b)
+        stalled = bool((size > 0.5 * last).any())
+        # A float32 factor goes on to what a float64 one typically leaves, which is less than its bound by √n.
+        if (size <= (floor / np.sqrt(gram.n) if single and not stalled else floor)).all():
+            return SystemSolution(C, b, U, str(factor.L.dtype), corrections, True)
+        if stalled or (not single and corrections > 1):
+            return None if single else SystemSolution(C, b, U, str(factor.L.dtype), corrections, False)
+        last = size
+    return None
+
+
+def _floor(system: System, gram: Gram, C: Floats, b: Floats) -> Floats:
+    """√n · eps · (‖K + diag d‖ ‖C‖ + ‖Y‖) per output: the residual that rounding leaves a float64 factor with."""
+    root = np.sqrt(np.abs(gram.diagonal))
+    terms = root.max() * (root @ np.abs(C)) + (system.d[:, None] * np.abs(C)).max(axis=0)
+    size = terms + np.abs(system.Y).max(axis=0) + np.abs(b)
+    return np.asarray(np.sqrt(gram.n) * np.finfo(np.float64).eps * size)
+
+
+class _Factor:
+    """L with LLᵀ = K + diag d, and with a bias its answer to 1."""
+
+    def __init__(self, L: Any, bias: bool, n_threads: int) -> None:
+        self.L, self.n_threads = L, n_threads
+        self.ones = self._solve(np.ones((len(L), 1))) if bias else None
+
+    @classmethod
+    def of(cls, system: System, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
+        diagonal = gram.diagonal + system.d
+        low, high = _FLOAT32_RANGE
+        if dtype == np.float32 and not (diagonal.min() > low and diagonal.max() < high):
+            return None
+        A = whole_matrix(gram, dtype)
+        np.einsum("ii->i", A)[...] = diagonal
+        if _core.cholesky(A, gram.n_threads) >= 0:  # an infinite entry ends here too
+            return None
+        pivots = np.einsum("ii->i", A).astype(np.float64)
+        # The squared ratio bounds the reciprocal of the condition number from above.
+        if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= len(A) * np.finfo(np.float64).eps:
+            return None
+        return cls(A, system.bias, gram.n_threads)
+
+    def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
+        """The change of C and b that removes the residual R, and what is left of 1'C."""
+        Z = self._solve(R)
+        if self.ones is None:
+            return Z, np.zeros(R.shape[1])
+        shift = (Z.sum(axis=0) + C.sum(axis=0)) / self.ones.sum()
+        return Z - self.ones * shift, shift
+
+    def _solve(self, R: Floats) -> Floats:
+        size = np.abs(R).max(axis=0)
+        size[size == 0] = 1.0
+        Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
+        _core.cholesky_solve(self.L, Z, self.n_threads)
+        return np.asarray(Z * size, dtype=np.float64)
