@@ -32,6 +32,7 @@ RANK = {
     "problems": 3,
     "solution": 3,
     "expansion": 3,
+    "margins": 3,
     "certificate": 4,
     "solvers": 5,
     "linear_certificate": 5,

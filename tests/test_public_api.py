@@ -89,6 +89,8 @@ SVC_PARAMETERS = [
     "bias",
     "lam",
     "multiclass",
+    "solver",
+    "warm_start",
     "decision_function_shape",
     "break_ties",
     "random_state",
@@ -117,6 +119,8 @@ SHARED = [
     "max_time",
     "random_state",
     "n_jobs",
+    "solver",
+    "warm_start",
 ]
 OWN_PARAMETERS = {
     "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "lam"],

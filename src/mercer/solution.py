@@ -30,7 +30,9 @@ Report = Callable[[Field | JointField, int, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible β, the steps it took and why it stopped; β has a column per class for the joint multi-class machines.
+    """A feasible β, the steps it took and why it stopped, and the u = Kβ of its certificate where there is one.
+
+    β and u have a column per class for the joint multi-class machines.
 
     Where not the `whole` problem was active at the end, the stop speaks of the active part: the certificate's pass over
     all rows tells whether a variable that was dropped has to come back.
@@ -40,3 +42,4 @@ class Solution:
     steps: int
     stop_reason: StopReason
     whole: bool = True
+    u: Floats | None = None

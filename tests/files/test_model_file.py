@@ -119,6 +119,10 @@ def assert_same(a, b):
         assert_same(a.get_params(deep=False), b.get_params(deep=False))
     elif dataclasses.is_dataclass(a):
         assert_same(vars(a), vars(b))
+    elif isinstance(a, (tuple, list)):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            assert_same(one, other)
     elif isinstance(a, dict):
         assert a.keys() == b.keys()
         for key in a:

@@ -21,9 +21,11 @@ from mercer.estimators.coefficients import (
     own_table,
     weight_vector,
 )
-from mercer.estimators.machine import Machine, Solved
+from mercer.estimators.growing import Growing
+from mercer.estimators.machine import Solved
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of
+from mercer.estimators.separating import Separating
 
 REST = -1  # stands for all other classes as the second of a pair
 
@@ -47,7 +49,7 @@ class Classes:
         return f"{self.labels[first]} against {'the rest' if second == REST else self.labels[second]}"
 
 
-class PairwiseClassifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class PairwiseClassifier(Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
     def _target(self, y: Any) -> tuple[Indices, Classes]:

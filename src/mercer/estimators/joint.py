@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, freeze, is_sparse
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.problems.multiclass import JointProblem
@@ -34,6 +34,14 @@ def joint_task(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias:
 def joint_table(solved: Solved) -> sp.csr_array:
     """β of every merged sample (row) for every class (column)."""
     return sp.csr_array(solved.solution.beta)
+
+
+def joint_norms(solved: Solved) -> Any:
+    """‖w_k‖ of each class; of f_2 − f_1 for two classes."""
+    assert solved.solution.u is not None
+    energy = np.sum(outputs(solved.solution.beta.T) * outputs(solved.solution.u.T), axis=1)
+    norms = np.sqrt(np.maximum(energy, 0.0))
+    return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
 
 def outputs(values: Any) -> Any:

@@ -20,7 +20,7 @@ from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
 from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import _INDEFINITE, Machine, _physical_memory
+from mercer.estimators.machine import _INDEFINITE, Machine, Training, _physical_memory
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, positive
 from mercer.expansion import Expansion
@@ -59,7 +59,7 @@ class _KernelMachine(Machine):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         kernel = self._kernel()
         lam = positive("lam", self.lam, "without a price on ‖f‖² there is no unique minimiser")
         loss = self._loss()
@@ -85,7 +85,7 @@ class _KernelMachine(Machine):
             warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if loss is not None and not _is_own(loss):
             check_derivatives(loss, Y.ravel())
-        progress = Iterations(watched_by, bool(self.verbose), Y.shape[1], X, y)
+        progress = Iterations(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
         solutions = []
         for k in range(Y.shape[1]):
             name = f"output {k}" if Y.shape[1] > 1 else ""

@@ -27,7 +27,7 @@ from mercer.estimators.least_squares_fit import (
     solve,
     warn_singular,
 )
-from mercer.estimators.machine import Machine, _fitted, _physical_memory
+from mercer.estimators.machine import Machine, Training, _fitted, _physical_memory
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import one_of, positive
 from mercer.estimators.targets import outputs
@@ -64,7 +64,7 @@ class RegularizedLeastSquares(Machine):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         ready = self._prepare(X, y, sample_weight)
         self._adopt(ready, solve(ready, self._lam(), self.solver))
 

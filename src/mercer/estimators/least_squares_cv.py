@@ -19,6 +19,7 @@ from mercer.estimators.least_squares_fit import (
     memory_error,
     spectral_answer,
 )
+from mercer.estimators.machine import Training
 from mercer.estimators.parameters import one_of
 from mercer.estimators.ridge_path import RidgePath
 from mercer.estimators.targets import outputs
@@ -55,7 +56,7 @@ class _Chosen:
 class ChoosesLam(RegularizedLeastSquares):
     """The fit that goes through all λ and, where there is a grid, all kernels."""
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         best: _Chosen | None = None
         paths = []
         for params in self._kernels():

@@ -23,17 +23,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.arrays import Floats, Indices, freeze, inner, is_sparse
 from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
+from mercer.estimators.memory import Known, Memory, keep, keys_of, targets_of
 from mercer.estimators.merging import Merged, merge
-from mercer.estimators.parameters import iterations, positive
+from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.estimators.progress import CallbackSupport, Progress, with_callbacks
+from mercer.estimators.standing import admissible, standing
 from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
+from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
+from mercer.solvers import SOLVERS
 from mercer.solvers.certified import solve_certified
 from mercer.threads import effective_n_threads
 
@@ -55,6 +59,15 @@ class Task:
     rows: Indices
     problem: Any  # a DualProblem, or what `solve` takes
     solve: Callable[..., tuple[Solution, Certificate]] | None = None  # None stands for solve_certified
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Whose callbacks watch a training, what the last one left to start from, and whether this one leaves it too."""
+
+    watched_by: Any
+    memory: Memory | None = None
+    keeps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +121,25 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         -------
         self
         """
+        warm = bool(getattr(self, "warm_start", False))
+        memory = getattr(self, "_memory_", None) if warm else None
+        return self._become(self._trained(X, y, sample_weight, Training(self, memory, keeps=warm)))
+
+    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
+        """A trained copy of this estimator."""
         trained = copy.copy(self)
         for name in _fitted(trained):
             delattr(trained, name)
-        trained._train(X, y, sample_weight, watched_by=self)
+        trained._train(X, y, sample_weight, training)
+        return trained
+
+    def _become(self, trained: Self) -> Self:
         for name in _fitted(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
         return self
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -141,8 +163,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if len(tasks) > 1:
             gram.share()
-        progress = Progress(watched_by, bool(self.verbose), len(tasks), X, y)
-        solved = self._solve(tasks, gram, stop, progress, n_threads if abreast and gram.fused else 1)
+        progress = Progress(training.watched_by, bool(self.verbose), len(tasks), X, y)
+        starts: list[Floats | None] = [None] * len(tasks)
+        if training.keeps:
+            keys, targets = keys_of(merged, kernel.accepts, n_threads), targets_of(merged, y)
+            if training.memory is not None:
+                starts = [training.memory.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
+        solved = self._solve(tasks, gram, stop, progress, n_threads if abreast and gram.fused else 1, starts)
 
         self.kernel_ = kernel
         self.certificate_ = Certificate.total([s.certificate for s in solved])
@@ -151,6 +178,14 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = freeze(np.array([s.solution.steps for s in solved], dtype=np.int64))
         self._conclude(merged, solved, target, X)
+        self.rkhs_norm_ = self._norms(solved)
+        plain = [s for s in solved if isinstance(s.task.problem, DualProblem)]
+        if plain:
+            self._standing_ = standing(merged, solved, len(weight))
+            self._b_range_ = admissible(solved)
+        if training.keeps:
+            solutions = {s.task.name: keep(s.task.rows, s.task.problem, s.solution) for s in plain}
+            self._memory_ = Memory(keys, targets, solutions, Known.of(X, y, weight))
         if not self.converged_:
             warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
         progress.close(X, y)
@@ -160,21 +195,45 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
         return bool(getattr(self, "bias", True) == "regularized")
 
-    def _solve(self, tasks: list[Task], gram: Gram, stop: Stop, progress: Progress, abreast: int) -> list[Solved]:
-        """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
+    def _norms(self, solved: list[Solved]) -> Any:
+        """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
+        sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
+        norms = np.zeros(len(solved))
+        for k, s in enumerate(solved):
+            assert s.solution.u is not None
+            coefficients = s.task.problem.row_coefficients(s.solution.beta, len(s.solution.u))
+            energy, size = inner(coefficients, s.solution.u), float(np.abs(coefficients).sum())
+            if self._with_constant:  # u was computed with k + 1
+                energy -= float(coefficients.sum()) ** 2
+            norms[k] = math.sqrt(max(energy, 0.0)) * (sizes[k] / size if size else 0.0)
+        return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-        def solve(task: Task) -> Solved:
+    def _solve(
+        self,
+        tasks: list[Task],
+        gram: Gram,
+        stop: Stop,
+        progress: Progress,
+        abreast: int,
+        starts: list[Floats | None],
+    ) -> list[Solved]:
+        """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
+        solver = SOLVERS[one_of("solver", getattr(self, "solver", "auto"), tuple(SOLVERS))]
+
+        def solve(task: Task, start: Floats | None) -> Solved:
             report = progress.begin(task.name)
             part = gram if len(task.rows) == gram.n else gram.view(task.rows)
-            pair = (task.solve or solve_certified)(task.problem, part, stop, None, report, self.shrinking)
+            if task.solve is not None and solver is not solve_certified:
+                raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
+            pair = (task.solve or solver)(task.problem, part, stop, start, report, self.shrinking)
             progress.end()
             return Solved(task, *pair)
 
         if abreast == 1 or progress.watched:
-            return [solve(task) for task in tasks]
+            return list(map(solve, tasks, starts))
         with ThreadPoolExecutor(abreast) as threads:
             try:
-                return list(threads.map(solve, tasks))
+                return list(threads.map(solve, tasks, starts))
             except BaseException:  # Ctrl-C above all: the others see it before their next outer step
                 progress.cancel()
                 threads.shutdown(cancel_futures=True)
@@ -206,6 +265,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         arrays: dict[str, Any] = {}
         for name in _fitted(self):
             value = getattr(self, name)
+            if isinstance(value, Memory):  # the training samples, which a model file does not hold
+                continue
             if isinstance(value, Expansion):
                 for part in ("vectors", "coefficients", "b", "columns"):
                     _file_away(f"expansion.{part}", getattr(value, part), fitted, arrays)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, is_sparse, sums_by, take
@@ -56,6 +57,13 @@ def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
     return [np.sort(order[starts[k] : ends[k]]) for k in np.flatnonzero(mixed)]
 
 
+def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
+    """A 64-bit hash of each sample's non-zero entries, the same for an array and a CSR matrix."""
+    if is_sparse(X):
+        return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
+    return _core.hash_rows(X, n_threads)
+
+
 def _part(X: Any, rows: Indices) -> Any:
     """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -68,10 +76,7 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
         same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
         return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
-    if is_sparse(X):
-        keys = _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)[rows]
-    else:
-        keys = _core.hash_rows(X, n_threads)[rows]
+    keys = hash_samples(X, n_threads)[rows]
     order = np.lexsort((y[rows], keys))
     near = np.flatnonzero(keys[order[:-1]] == keys[order[1:]])
     left, right = rows[order[near]], rows[order[near + 1]]

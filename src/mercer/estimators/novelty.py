@@ -10,13 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
 from mercer.estimators.coefficients import Bounds, conclude_outputs, weight_vector
-from mercer.estimators.machine import Machine, Solved, Task
+from mercer.estimators.growing import Growing
+from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
 
-class NoveltyDetector(OutlierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class NoveltyDetector(OutlierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -86,6 +87,9 @@ class OneClassSVM(NoveltyDetector):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -100,6 +104,8 @@ class OneClassSVM(NoveltyDetector):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
@@ -131,6 +137,8 @@ class OneClassSVM(NoveltyDetector):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -146,6 +154,8 @@ class OneClassSVM(NoveltyDetector):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -189,6 +199,9 @@ class SVDD(NoveltyDetector):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -207,6 +220,8 @@ class SVDD(NoveltyDetector):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
@@ -239,6 +254,8 @@ class SVDD(NoveltyDetector):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -254,6 +271,8 @@ class SVDD(NoveltyDetector):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 

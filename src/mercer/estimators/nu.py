@@ -59,6 +59,9 @@ class NuSVC(PairwiseClassifier):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
     break_ties : bool, default=False
     random_state : ignored
@@ -78,6 +81,8 @@ class NuSVC(PairwiseClassifier):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
@@ -110,6 +115,8 @@ class NuSVC(PairwiseClassifier):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
@@ -127,6 +134,8 @@ class NuSVC(PairwiseClassifier):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
@@ -173,8 +182,16 @@ class NuSVC(PairwiseClassifier):
             tasks.append(Task(target.name(pair), rows, problem, solve_reduced_hulls))
         return tasks
 
-    def _solve(self, tasks: list[Task], gram: Gram, stop: Stop, progress: Progress, abreast: int) -> list[Solved]:
-        solved = super()._solve(tasks, gram, stop, progress, abreast)
+    def _solve(
+        self,
+        tasks: list[Task],
+        gram: Gram,
+        stop: Stop,
+        progress: Progress,
+        abreast: int,
+        starts: list[Floats | None],
+    ) -> list[Solved]:
+        solved = super()._solve(tasks, gram, stop, progress, abreast, starts)
         for one in solved:
             if one.solution.stop_reason == "no margin":
                 raise ValueError(self._too_small(one, gram, stop))

@@ -18,7 +18,7 @@ from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.chunks import Opening, Stream, empty_targets, is_stream
 from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import Machine, _physical_memory
+from mercer.estimators.machine import Machine, Training, _physical_memory
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.expansion import Expansion
@@ -114,13 +114,13 @@ class _Nystrom(Machine):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         kernel = self._kernel()
         stop, budget, n_threads = self._limits(0)
         lam = positive("lam", self.lam, "lam=0 is least squares without a ridge, which landmarks make singular")
         m = self._count()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        progress = Iterations(watched_by, bool(self.verbose), 1, X, y)
+        progress = Iterations(training.watched_by, bool(self.verbose), 1, X, y)
         if is_stream(X):
             if y is not None or sample_weight is not None:
                 raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")

@@ -23,7 +23,7 @@ from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
 from mercer.estimators.early_stopping import Judge
-from mercer.estimators.machine import _INDEFINITE, Machine, _fitted, _physical_memory
+from mercer.estimators.machine import _INDEFINITE, Machine, Training, _fitted, _physical_memory
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.estimators.progress import Progress
@@ -209,7 +209,7 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
 
     # --- training on samples at hand -------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, watched_by: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         self._check_parameters()
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
@@ -224,7 +224,7 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         rows, held_out = self._split(merged)
         part = self._part(merged, gram, rows)
         iterates = Iterates.zero(len(part.signs), part.space.size)
-        watch = Progress(watched_by, False, 1, X, y)
+        watch = Progress(training.watched_by, False, 1, X, y)
         trail = Trail(part.space.n, len(part.signs)) if self.certificate else None
         iterates = self._descend(part, iterates, trail, Judge.of(self, merged, gram, rows, held_out), watch)
 

@@ -50,6 +50,9 @@ class QuantileSVR(KernelRegressor):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -64,6 +67,8 @@ class QuantileSVR(KernelRegressor):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
@@ -103,6 +108,8 @@ class QuantileSVR(KernelRegressor):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -121,6 +128,8 @@ class QuantileSVR(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 

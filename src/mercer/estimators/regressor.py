@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, Indices
 from mercer.estimators import samples
 from mercer.estimators.coefficients import weight_vector
-from mercer.estimators.machine import Machine
+from mercer.estimators.growing import Growing
 
 
-class KernelRegressor(RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelRegressor(RegressorMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is a number; one adds its parameters and its problems."""
 
     def _target(self, y: Any) -> tuple[Indices, Floats]:

@@ -10,7 +10,7 @@ from mercer.arrays import Floats, Indices
 from mercer.estimators.classifier import Classes, PairwiseClassifier
 from mercer.estimators.coefficients import Bounds, bias_of, own_table
 from mercer.estimators.hard_margin import canonical, refuse_both_labels
-from mercer.estimators.joint import JOINT, joint_table, joint_task, outputs
+from mercer.estimators.joint import JOINT, joint_norms, joint_table, joint_task, outputs
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of
@@ -73,6 +73,11 @@ class SVC(PairwiseClassifier):
         max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)) for "crammer-singer" and
         Σ_{k≠y_i} max(0, 1 − f_{y_i}(x_i) + f_k(x_i)) for "weston-watkins"; with two classes both are the binary machine
         at 2C, and shown as its one function, f_2 − f_1.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+        Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
+        holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition.
+    warm_start : bool, default=False
+        Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The form of `decision_function` for several classes one against one.
     break_ties : bool, default=False
@@ -90,6 +95,8 @@ class SVC(PairwiseClassifier):
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
     kernel_ : Kernel
         The kernel with its parameters as numbers.
+    rkhs_norm_ : float, or array of one per pair
+        ‖w‖ in feature space.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
     fit_status_, shape_fit_, n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -127,6 +134,8 @@ class SVC(PairwiseClassifier):
         bias: Any = True,
         lam: float | None = None,
         multiclass: str = "ovo",
+        solver: str = "auto",
+        warm_start: bool = False,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
@@ -150,6 +159,8 @@ class SVC(PairwiseClassifier):
         self.bias = bias
         self.lam = lam
         self.multiclass = multiclass
+        self.solver = solver
+        self.warm_start = warm_start
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
@@ -199,6 +210,9 @@ class SVC(PairwiseClassifier):
         if self.kernel_.accepts == "gram":
             return float(np.abs(merged.X[np.arange(len(merged.rows)), merged.rows]).max())
         return float(np.abs(self.kernel_.diag(merged.X)).max())
+
+    def _norms(self, solved: list[Solved]) -> Any:
+        return joint_norms(solved[0]) if self._joint else super()._norms(solved)
 
     def _joint_price(self, merged: Merged, target: Classes) -> Floats:
         """C of a merged sample of weight 1."""

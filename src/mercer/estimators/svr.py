@@ -58,6 +58,9 @@ class SVR(KernelRegressor):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -70,6 +73,8 @@ class SVR(KernelRegressor):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
@@ -107,6 +112,8 @@ class SVR(KernelRegressor):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -128,6 +135,8 @@ class SVR(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -188,6 +197,9 @@ class NuSVR(KernelRegressor):
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
     random_state : ignored
         Nothing here is random.
     n_jobs : int, optional
@@ -202,6 +214,8 @@ class NuSVR(KernelRegressor):
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
@@ -236,6 +250,8 @@ class NuSVR(KernelRegressor):
         verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -252,6 +268,8 @@ class NuSVR(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 

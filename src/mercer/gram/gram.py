@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, take
+from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.gram.field import Field
 from mercer.gram.lowered import Lowering
 from mercer.gram.tiled_field import TiledField
@@ -51,6 +51,7 @@ class Gram:
         self.X = X
         self.budget = budget
         self.evaluations = 0
+        self._streamed = False
         self._rows: Indices | None = None
         self._matrix = X if kernel.accepts == "gram" else None
         self.diagonal: Floats = _diagonal(kernel, X)
@@ -97,10 +98,31 @@ class Gram:
         """The Gram matrix of a subset of rows, sharing data and storage."""
         part = object.__new__(Gram)
         part.kernel, part.X, part.budget, part._matrix = self.kernel, self.X, self.budget, self._matrix
-        part.evaluations, part._engine = 0, self._engine
+        part.evaluations, part._engine, part._streamed = 0, self._engine, self._streamed
         part._rows = rows if self._rows is None else self._rows[rows]
         part.diagonal = self.diagonal[rows]
         return part
+
+    def streamed(self) -> Gram:
+        """The same matrix for products only: samples are prepared as they are met, and never all of them at once."""
+        part = self.view(np.arange(self.n))
+        part._streamed = True
+        return part
+
+    def copied(self, rows: Indices, budget: int) -> Gram:
+        """The Gram matrix of a subset with samples of its own: what it prepares is as large as the subset."""
+        if self.stored:
+            return self.view(rows)
+        part = Gram(self.kernel, take(self.X, self._global(rows)), budget, self.n_threads)
+        part._engine.refuted = self._engine.refuted
+        return part
+
+    @property
+    def bytes_per_row(self) -> float:
+        """What one sample takes in memory; of strings, about."""
+        if is_sparse(self.X):
+            return float(12 * self.X.nnz / max(1, self.X.shape[0]) + 8)
+        return float(8 * self.X.shape[1]) if hasattr(self.X, "shape") else 200.0
 
     def share(self) -> None:
         """Compute once what views that overlap (the pairs of a multi-class problem) would compute each for itself.
@@ -149,21 +171,24 @@ class Gram:
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
         """The same through the core, chunk by chunk; None where numbers are too large for it."""
         out = np.zeros(len(rows))
-        for left in range(0, len(J), _CHUNK):
-            part = slice(left, left + _CHUNK)
+        chunk = _CHUNK
+        if self._streamed:  # two chunks are held at a time, each as copied, as prepared and as laid out
+            chunk = int(max(64, min(_CHUNK, self.budget / (16 * self.bytes_per_row))))
+        for left in range(0, len(J), chunk):
+            part = slice(left, left + chunk)
             vectors, which = self._engine.some(self._global(J[part]), dtype)
-            for top in range(0, len(rows), _CHUNK):
-                others, these = self._engine.some(self._global(rows[top : top + _CHUNK]), dtype)
+            for top in range(0, len(rows), chunk):
+                others, these = self._engine.some(self._global(rows[top : top + chunk]), dtype)
                 if vectors is None or others is None:
                     return None
-                vectors.add(out[top : top + _CHUNK], others.columns(these), which, coefficients[part])
+                vectors.add(out[top : top + chunk], others.columns(these), which, coefficients[part])
         self.evaluations += len(rows) * len(J)
         return out
 
     @property
     def precisions(self) -> tuple[Any, ...]:
         """The precisions in which kernel values can be had for solving, fastest first."""
-        single = self.n > _SMALL and self.fused and self._engine.samples(np.float32) is not None
+        single = self.n > _SMALL and self.fused and (self._streamed or self._engine.samples(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
 
     def field(

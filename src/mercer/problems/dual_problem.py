@@ -10,13 +10,14 @@ that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the la
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Flags, Floats, sums_by
+from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.gram.working_set import violation
 
 
@@ -99,6 +100,26 @@ class DualProblem:
             beta[members] += np.sign(missing) * taken
         return beta
 
+    def nearest_feasible(self, beta: Floats) -> Floats:
+        """β clipped into the box and its group sums repaired, with as little change as possible.
+
+        What is missing in a sum is spread evenly over the free variables, then over those at a bound other than zero,
+        and only then over the zeros: a start for the solver keeps its zeros and its bounds where it can.
+        """
+        start = self.feasible_start()  # raises where nothing is feasible
+        beta = np.clip(np.where(np.isfinite(beta), beta, start), self.lower, self.upper)
+        for g, total in enumerate(self.totals):
+            members = np.flatnonzero(self.group == g)
+            for eligible in (self._free(beta[members], members), beta[members] != 0, np.ones(len(members), bool)):
+                if _spread(beta, members[eligible], members, total, self.lower, self.upper):
+                    break
+            else:  # only rounding can leave something here
+                beta[members] = start[members]
+        return beta
+
+    def _free(self, beta: Floats, which: Indices) -> Flags:
+        return np.asarray((beta > self.lower[which]) & (beta < self.upper[which]))
+
     def violation(self, beta: Floats, h: Floats) -> float:
         """The largest violation of optimality at β, whose gradient is h."""
         return self.violation_and_offsets(beta, h)[0]
@@ -114,3 +135,20 @@ class DualProblem:
             ends = [end for end in (tops[g], bottoms[g]) if np.isfinite(end)]
             b[g] = here.mean() if len(here) else np.mean(ends) if ends else 0.0
         return largest, b
+
+
+def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower: Floats, upper: Floats) -> bool:
+    """Move `movers` by equal amounts, as far as the box lets each, until the members' sum is right; whether it is."""
+    while True:
+        missing = total - math.fsum(beta[members])
+        if abs(missing) <= 4 * np.finfo(float).eps * max(abs(total), float(np.abs(beta[members]).max(initial=0.0))):
+            return True
+        movers = movers[beta[movers] < upper[movers]] if missing > 0 else movers[beta[movers] > lower[movers]]
+        if len(movers) == 0:
+            return False
+        before = beta[movers]
+        beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
+        if np.array_equal(before, beta[movers]):  # less than the spacing of numbers: one variable takes it
+            one = movers[np.argmax(np.where(missing > 0, upper[movers] - before, before - lower[movers]))]
+            beta[one] = min(max(beta[one] + missing, lower[one]), upper[one])
+            return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from mercer.solvers.start import start
 # A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
 _PROGRESS = 1 / 3
 
+# From β and u = Kβ (None: a feasible start, unknown), in some precision of kernel values, to a solution.
+Inner = Callable[[Floats | None, Floats | None, Any, Stop], Solution]
+
 
 def solve_certified(
     problem: DualProblem,
@@ -25,19 +30,23 @@ def solve_certified(
     beta: Floats | None = None,
     report: Report | None = None,
     shrinking: bool = True,
+    inner: Inner | None = None,
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate, not the solver's running numbers, says that `stop` is met, or why it is not.
 
     Each return to the solver starts from the certificate's own u: iterative refinement. When that stops helping, the
-    next precision takes over.
+    next precision takes over. `inner` solves in place of block decomposition on the whole problem.
     """
     precisions = list(gram.precisions)
     beta = start(problem, gram) if beta is None else beta
     tol, u, steps, last = stop.tol, None, 0, np.inf
     while True:
         asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        field = gram.field(problem, beta, u, precisions[0])
-        solution = decompose(field, asked, report, shrinking)
+        if inner is None:
+            field = gram.field(problem, beta, u, precisions[0])
+            solution = decompose(field, asked, report, shrinking)
+        else:
+            solution = inner(beta, u, precisions[0], asked)
         beta, steps = solution.beta, steps + solution.steps
         if not solution.whole and not single_suffices(gram, problem.row_coefficients(beta, gram.n), tol):
             # The certificate will be dear: first see, in the solver's precision, whether it has a chance.
@@ -66,4 +75,4 @@ def solve_certified(
                 continue
             floor = FLOOR * rounding_noise(gram, problem, beta)
             reason = "rounding floor" if certificate.violation <= floor else "stalled"
-        return Solution(beta, steps, reason), certificate
+        return Solution(beta, steps, reason, u=u), certificate

@@ -80,7 +80,7 @@ def solve_joint(
                 continue
             floor = FLOOR * _noise(gram, problem, beta)
             reason = "rounding floor" if certificate.violation <= floor else "stalled"
-        return Solution(beta, steps, reason), certificate
+        return Solution(beta, steps, reason, u=u), certificate
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:

@@ -1,0 +1,224 @@
+"""What classifiers made of hyperplanes tell about themselves, and how they take new samples in."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
+from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
+
+_REST = -1  # stands for all other classes as the second of a pair
+
+
+class Separating:
+    """Margins, signed distances, nearest points of the hulls; for a Machine whose outputs are hyperplanes."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add samples to those known and train on all of them, from the last solution on.
+
+        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
+        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
+        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            At least two classes must have come by the end of the first call; others may come later.
+        classes : array, optional
+            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        if classes is not None:
+            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
+            if len(unexpected):
+                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
+        return super().partial_fit(X, y, sample_weight)  # type: ignore[misc,no-any-return]  # Machine's
+
+    def signed_distance(self, X: Any) -> Floats:
+        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_planes) for several classes
+            In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
+        """
+        values = self._decision(X)  # type: ignore[attr-defined]  # Machine's
+        distances = divide(values, self.rkhs_norm_)  # type: ignore[attr-defined]
+        return distances[:, 0] if distances.shape[1] == 1 else distances
+
+    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
+        """Functional and geometric margins, slacks, errors and distances of samples.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels that the machine knows.
+
+        Returns
+        -------
+        Margins
+            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
+            or neither is told where X and y are the samples that the machine was fitted on.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        unknown = np.setdiff1d(y, model.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds {unknown.tolist()}, but the machine knows {model.classes_.tolist()}")
+        codes = np.searchsorted(model.classes_, y)
+        values = model._decision(X)
+        trained_on = _is_training_set(model, X, codes)
+        parts = []
+        for k, (first, second) in enumerate(_pairs(model)):
+            rows = np.flatnonzero((codes == first) | (codes == second) | (second == _REST))
+            standings = model._standing_[:, [k]].toarray().ravel()[rows].astype(np.int8) if trained_on else None
+            alpha_sum = float(np.abs(_signed_duals(model, k)).sum())
+            norm = float(np.atleast_1d(model.rkhs_norm_)[k])
+            part = Margins(
+                classes=_labels(model, first, second)[::-1],
+                rows=rows,
+                decision_values=freeze(values[rows, k].copy()),
+                signs=freeze(np.where(codes[rows] == first, 1.0, -1.0)),
+                rkhs_norm=norm,
+                b=float(model._expansion_.b[k]),
+                alpha_sum=alpha_sum,
+                inverse_rho_squared=_inverse_rho_squared(model, k, norm, alpha_sum),
+                b_interval=_interval(model._b_range_[k]),
+                standings=standings,
+            )
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
+        return SeveralMargins(freeze(np.array(y)), tuple(parts), np.asarray(model.predict(X) != y))
+
+    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
+        """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
+
+        For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
+        bounds on α, in which no sample counts for more than 2C_i/Σα.
+
+        Returns
+        -------
+        NearestPoints, or a tuple of them, one per pair, for several classes
+        """
+        check_is_fitted(self)
+        model: Any = self
+        if getattr(model, "slack", "l1") == "l2":
+            raise ValueError(
+                "nearest_points needs slack='l1': with 2-norm slack the hulls lie in a space with one more dimension "
+                "per sample"
+            )
+        linear = (recipe := model.kernel_.recipe()) is not None and recipe.linear
+        found = []
+        for k, (first, second) in enumerate(_pairs(model)):
+            beta = _signed_duals(model, k)
+            half = 0.5 * float(np.abs(beta).sum())
+            if abs(float(beta.sum())) > 1e-6 * half:
+                raise ValueError(
+                    "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
+                    "and w is no difference of two points of the hulls"
+                )
+            sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
+            coefficients = sides / sides.sum(axis=1, keepdims=True)
+            norm = float(np.atleast_1d(model.rkhs_norm_)[k])
+            found.append(
+                NearestPoints(
+                    classes=_labels(model, first, second),
+                    rows=model.support_,
+                    coefficients=freeze(coefficients),
+                    distance=norm / half,
+                    points=freeze(np.asarray(coefficients @ model.support_vectors_)) if linear else None,
+                )
+            )
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+def _pairs(model: Any) -> list[tuple[int, int]]:
+    """The classes on the positive and on the negative side of each plane."""
+    k, n_planes = len(model.classes_), len(model._expansion_.b)
+    if k == 2:
+        return [(1, 0)]
+    multiclass = getattr(model, "multiclass", "ovo")
+    if multiclass == "ovr" and n_planes == k:
+        return [(c, _REST) for c in range(k)]
+    if multiclass == "ovo" and n_planes == k * (k - 1) // 2:
+        return list(combinations(range(k), 2))
+    raise ValueError(
+        f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so neither "
+        "margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
+    )
+
+
+def _labels(model: Any, first: int, second: int) -> tuple[Any, Any]:
+    names = model.classes_.tolist()
+    return names[first], "the rest" if second == _REST else names[second]
+
+
+def _signed_duals(model: Any, k: int) -> Floats:
+    """β of plane k for each of `support_`, from scikit-learn's layout of `dual_coef_`."""
+    first, second = _pairs(model)[k]
+    if len(model.classes_) == 2 or second == _REST:
+        return np.asarray(model.dual_coef_[k])
+    code = np.repeat(np.arange(len(model.classes_)), model.n_support_)
+    beta = np.zeros(len(code))
+    beta[code == first] = model.dual_coef_[second - 1, code == first]
+    beta[code == second] = model.dual_coef_[first, code == second]
+    return beta
+
+
+def _inverse_rho_squared(model: Any, k: int, norm: float, alpha_sum: float) -> dict[str, float]:
+    """1/ρ² by each formula that holds for this machine; the sums over slacks are the certificate's."""
+    forms = {"|w|²": norm**2}
+    if not hasattr(model, "C") or getattr(model, "bias", True) is not True:
+        return forms
+    if np.isinf(model.C):
+        return forms | {"Σα": alpha_sum}
+    certificate = model.certificate_.parts[k] if model.certificate_.parts else model.certificate_
+    if getattr(model, "slack", "l1") == "l2":
+        ridge = 2 * (alpha_sum - 0.5 * norm**2 - certificate.dual)
+        return forms | {"Σα − Σα²/C": alpha_sum - ridge}
+    return forms | {"Σα − ΣCξ": alpha_sum - (certificate.primal - 0.5 * norm**2)}
+
+
+def _interval(ends: Floats) -> tuple[float, float] | None:
+    low, high = ends.tolist()
+    return None if np.isnan(low) or np.isnan(high) else (low, high)
+
+
+def _is_training_set(model: Any, X: Any, codes: Indices) -> bool:
+    """Whether these are the rows trained on, as far as the support vectors, which are all that matters, tell."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n != model.shape_fit_[0]:
+        return False
+    expected = np.repeat(np.arange(len(model.classes_)), model.n_support_)
+    if not np.array_equal(codes[model.support_], expected):
+        return False
+    if model.kernel_.accepts == "gram":
+        return True
+    X = model._samples(X, model.kernel_, reset=False)
+    return bool(np.all(_same(take(X, model.support_), model.support_vectors_)))
+
+
+def _same(left: Any, right: Any) -> Flags:
+    if is_sparse(left) or is_sparse(right):
+        if is_sparse(left) and is_sparse(right):
+            return np.asarray((left != right).nnz == 0)
+        left, right = (part.toarray() if is_sparse(part) else part for part in (left, right))
+    return np.asarray(np.asarray(left) == np.asarray(right))

@@ -1,0 +1,311 @@
+"""What a separating hyperplane says about samples: margins, distances, slacks, and the nearest points of the hulls.
+
+With f(x) = ⟨w, φ(x)⟩ + b and labels s = ±1:
+
+    functional margin   s f(x)                 signed distance   f(x) / ‖w‖
+    geometric margin    s f(x) / ‖w‖           slack             max(0, 1 − s f(x))
+
+and, for the set, the smallest of each margin. ρ = 1/‖w‖ is the margin of the machine, for which 1/ρ² = Σα (hard margin)
+= Σα − Σα_i²/C_i (2-norm slack) = Σα − ΣC_iξ_i (1-norm slack). With u = Σα/2, w = u(c₊ − c₋) where c₊ and c₋ are
+convex combinations of the two classes: the nearest points of their hulls, reduced by the bound C_i/u on each
+coefficient (Bennett and Bredensteiner 2000; Igel, sec. 4.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.arrays import Flags, Floats, Indices, freeze
+from mercer.optional import require
+
+_STANDINGS = ("other", "free", "bounded")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Margins:
+    """What one hyperplane says about the samples of two classes (or of one and all the others).
+
+    A plural is an array with one number per sample, the singular is that of the set.
+
+    Attributes
+    ----------
+    classes : tuple
+        The label on the negative side and the one on the positive side.
+    rows : array of int
+        Which of the samples given these are.
+    decision_values, signs : array
+        f(x) and the label as ±1.
+    rkhs_norm, b : float
+    alpha_sum : float
+        Σα over the training samples.
+    inverse_rho_squared : dict
+        1/ρ² in each of its forms that this machine has, by formula. They differ by no more than the duality gap.
+    b_interval : tuple of float, or None
+        Where no training sample is free b is not unique: every value in this interval is optimal.
+    """
+
+    classes: tuple[Any, Any]
+    rows: Indices
+    decision_values: Floats
+    signs: Floats
+    rkhs_norm: float
+    b: float
+    alpha_sum: float
+    inverse_rho_squared: dict[str, float]
+    b_interval: tuple[float, float] | None = None
+    standings: NDArray[np.int8] | None = None
+
+    @cached_property
+    def functional_margins(self) -> Floats:
+        """s f(x) of each sample."""
+        return _frozen(self.signs * self.decision_values)
+
+    @cached_property
+    def geometric_margins(self) -> Floats:
+        """s f(x)/‖w‖ of each sample: its distance from the plane, negative on the wrong side."""
+        return _frozen(divide(self.functional_margins, self.rkhs_norm))
+
+    @cached_property
+    def signed_distances(self) -> Floats:
+        """f(x)/‖w‖ of each sample: positive on the side of `classes[1]`."""
+        return _frozen(divide(self.decision_values, self.rkhs_norm))
+
+    @cached_property
+    def slacks(self) -> Floats:
+        """ξ = max(0, 1 − s f(x)) of each sample."""
+        return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
+
+    @property
+    def functional_margin(self) -> float:
+        """The smallest s f(x)."""
+        return float(self.functional_margins.min())
+
+    @property
+    def geometric_margin(self) -> float:
+        """The smallest s f(x)/‖w‖: ρ itself where all slacks are zero and some vector is free."""
+        return float(self.geometric_margins.min())
+
+    @property
+    def rho(self) -> float:
+        """1/‖w‖: how far the planes f = ±1 are from the plane f = 0."""
+        return float(divide(np.ones(1), self.rkhs_norm)[0])
+
+    @property
+    def errors(self) -> Flags:
+        """Which samples are on the wrong side; f = 0 counts as the positive one, as in predict."""
+        return np.asarray((self.decision_values >= 0) != (self.signs > 0))
+
+    @property
+    def n_errors(self) -> int:
+        return int(self.errors.sum())
+
+    @property
+    def free(self) -> Indices:
+        """The rows with 0 < α < C."""
+        return self._standing(1)
+
+    @property
+    def bounded(self) -> Indices:
+        """The rows with α = C."""
+        return self._standing(2)
+
+    @property
+    def other(self) -> Indices:
+        """The rows with α = 0."""
+        return self._standing(0)
+
+    def _standing(self, mark: int) -> Indices:
+        if self.standings is None:
+            raise ValueError(
+                "which vectors are free or bounded is known of the training samples only, and these are others; "
+                "give margins() the samples and labels that the machine was fitted on"
+            )
+        return np.asarray(self.rows[self.standings == mark])
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per sample."""
+        pandas = require("pandas", "Margins.to_frame")
+        columns = {
+            "label": np.array(self.classes)[(self.signs > 0).astype(np.intp)],
+            "decision_value": self.decision_values,
+            "functional_margin": self.functional_margins,
+            "geometric_margin": self.geometric_margins,
+            "signed_distance": self.signed_distances,
+            "slack": self.slacks,
+            "error": self.errors,
+        }
+        if self.standings is not None:
+            columns["standing"] = np.array(_STANDINGS)[self.standings]
+        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
+
+    def __repr__(self) -> str:
+        return (
+            f"Margins({self.classes[1]!r} against {self.classes[0]!r}: {len(self.rows)} samples, "
+            f"geometric margin {self.geometric_margin:.4g}, rho {self.rho:.4g}, {self.n_errors} errors)"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.rows)} samples, {self.classes[1]} (f > 0) against {self.classes[0]}",
+            f"functional margin  {self.functional_margin:.6g}",
+            f"geometric margin   {self.geometric_margin:.6g}",
+            f"rho = 1/|w|        {self.rho:.6g}",
+            *(f"1/rho²             {value:.6g}  = {form}" for form, value in self.inverse_rho_squared.items()),
+            f"slacks             sum {self.slacks.sum():.6g}, largest {self.slacks.max():.6g}",
+            f"errors             {self.n_errors}",
+        ]
+        if self.standings is not None:
+            counts = np.bincount(self.standings, minlength=3)
+            lines.append(f"vectors            {counts[1]} free, {counts[2]} bounded, {counts[0]} other")
+        if self.b_interval is not None:
+            lines.append(
+                f"b                  {self.b:.6g}, any in [{self.b_interval[0]:.6g}, {self.b_interval[1]:.6g}]"
+            )
+        else:
+            lines.append(f"b                  {self.b:.6g}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeveralMargins:
+    """What the hyperplanes of a machine for several classes say: one `Margins` per plane, as a sequence.
+
+    A sample's margin is the smallest over the planes that its class takes part in: where that is positive, its class
+    wins against every other. Notions that belong to one plane (ρ, b, free and bounded vectors, signed distances) are
+    those of the parts.
+    """
+
+    labels: Any
+    parts: tuple[Margins, ...]
+    errors: Flags
+
+    def __getitem__(self, index: int) -> Margins:
+        return self.parts[index]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Margins]:
+        return iter(self.parts)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(Margins, name):
+            raise AttributeError(
+                f"{name} belongs to one plane, and this machine has {len(self.parts)}: ask a part, such as "
+                f"margins[0].{name}"
+            )
+        raise AttributeError(name)
+
+    @cached_property
+    def functional_margins(self) -> Floats:
+        """The smallest s f(x) of each sample over the planes of its class."""
+        return self._smallest("functional_margins")
+
+    @cached_property
+    def geometric_margins(self) -> Floats:
+        """The smallest s f(x)/‖w‖ of each sample over the planes of its class."""
+        return self._smallest("geometric_margins")
+
+    @cached_property
+    def slacks(self) -> Floats:
+        """The largest slack of each sample."""
+        return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
+
+    @property
+    def functional_margin(self) -> float:
+        return float(self.functional_margins.min())
+
+    @property
+    def geometric_margin(self) -> float:
+        return float(self.geometric_margins.min())
+
+    @property
+    def n_errors(self) -> int:
+        """How many samples `predict` gets wrong."""
+        return int(self.errors.sum())
+
+    def _smallest(self, name: str) -> Floats:
+        out = np.full(len(self.labels), np.inf)
+        for part in self.parts:
+            np.minimum.at(out, part.rows, getattr(part, name))
+        return _frozen(out)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per sample."""
+        pandas = require("pandas", "SeveralMargins.to_frame")
+        columns = {
+            "label": self.labels,
+            "functional_margin": self.functional_margins,
+            "geometric_margin": self.geometric_margins,
+            "slack": self.slacks,
+            "error": self.errors,
+        }
+        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(self.labels), name="row"))
+
+    def __repr__(self) -> str:
+        return (
+            f"SeveralMargins({len(self.labels)} samples, {len(self.parts)} planes, geometric margin "
+            f"{self.geometric_margin:.4g}, {self.n_errors} errors)"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.labels)} samples, {len(self.parts)} planes",
+            f"functional margin  {self.functional_margin:.6g}",
+            f"geometric margin   {self.geometric_margin:.6g}",
+            f"errors             {self.n_errors}",
+            f"{'plane':24} {'samples':>8} {'geometric margin':>17} {'rho':>10} {'errors':>7}",
+        ]
+        for part in self.parts:
+            name = f"{part.classes[1]} against {part.classes[0]}"
+            numbers = f"{len(part.rows):8} {part.geometric_margin:17.6g} {part.rho:10.6g} {part.n_errors:7}"
+            lines.append(f"{name:24} {numbers}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NearestPoints:
+    """The nearest points of two classes' convex hulls, or of the hulls reduced by the machine's bounds.
+
+    Attributes
+    ----------
+    classes : tuple
+        The labels of the first and of the second point: the positive side's, then the negative side's.
+    rows : array of int
+        The training rows that the coefficients speak of, as `support_`.
+    coefficients : array of shape (2, n_rows)
+        Two convex combinations: no coefficient is negative, and each line sums to 1.
+    distance : float
+        Between the points, in feature space: 2‖w‖/Σα, which is 2ρ where all slacks are zero.
+    points : array of shape (2, n_features), or None
+        The points themselves, for a linear kernel; another kernel's points lie in feature space only.
+    """
+
+    classes: tuple[Any, Any]
+    rows: Indices
+    coefficients: Floats
+    distance: float
+    points: Floats | None = None
+
+    def __repr__(self) -> str:
+        used = (self.coefficients > 0).sum(axis=1)
+        return (
+            f"NearestPoints({self.classes[0]!r} from {used[0]} rows, {self.classes[1]!r} from {used[1]} rows, "
+            f"distance {self.distance:.4g})"
+        )
+
+
+def divide(values: Floats, norm: float) -> Floats:
+    """values / norm, infinite or NaN where w = 0: there is no plane then."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(values / norm)
+
+
+def _frozen(values: Floats) -> Floats:
+    return np.asarray(freeze(values))
