@@ -39,6 +39,7 @@ RANK = {
     "estimators": 6,
     "files": 7,
     "versions": 7,
+    "displays": 7,
     "cli": 8,
     "__init__": 9,
 }

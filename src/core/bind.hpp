@@ -141,3 +141,7 @@ nb::object as_array(std::vector<T> values) {
     const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
 }
+
+inline void check_threads(int n_threads) {
+    if (n_threads < 1) refuse("n_threads", "must be at least 1, got " + std::to_string(n_threads));
+}

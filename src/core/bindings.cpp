@@ -29,6 +29,7 @@ void bind_joint(nb::module_& m);
 void bind_linear(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_table(nb::module_& m);
+void bind_text(nb::module_& m);
 
 namespace {
 
@@ -493,10 +494,6 @@ std::int64_t square_stride(const Array& array, const char* name) {
     return array.stride(0);
 }
 
-void check_threads(int n_threads) {
-    if (n_threads < 1) refuse("n_threads", "must be at least 1, got " + std::to_string(n_threads));
-}
-
 std::int64_t cholesky(nb::handle A, int n_threads) {
     std::int64_t bad = -1;
     const auto attempt = [&]<class T>(T*) {
@@ -597,4 +594,5 @@ NB_MODULE(_core, m) {
     bind_pegasos(m);
     bind_joint(m);
     bind_linear(m);
+    bind_text(m);
 }

@@ -301,3 +301,21 @@ def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
 
 def csr_rows(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], d: int, n_threads: int) -> LinearRows:
     """Rows that share the memory of CSR arrays, whose indices and indptr have one type."""
+
+class Text:
+    """LIBSVM or SVMlight text, cut into blocks of lines and counted; `rows` and `entries` are upper bounds."""
+
+    rows: int
+    entries: int
+
+    def __init__(self, bytes: NDArray[np.uint8], n_threads: int) -> None: ...
+    def parse(
+        self,
+        labels: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        queries: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[np.float64],
+        n_threads: int,
+    ) -> tuple[int, int, int, int, int, tuple[int, int, str] | None]:
+        """Fill the arrays: rows, entries, least and largest index, rows with a qid, (line, column, what) if wrong."""

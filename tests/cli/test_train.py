@@ -120,11 +120,13 @@ def test_an_old_model_is_replaced(folder, capsys):
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        (
-            ["data.csv"],
-            2,
-            "cannot train on 'data.csv': mercer .* does not read data files yet; leave FILE out",
-        ),
+        (["data.csv", "--target", "y"], 1, "No such file or directory: 'data.csv'"),
+        (["data"], 1, "No such file or directory: 'data'"),
+        (["a", "b", "-o", "c"], 2, "named twice: b and c"),
+        (["-b", "1"], 1, "-b 1 works on LIBSVM text"),
+        (["-t", "4"], 1, "precomputed kernel is read from LIBSVM text"),
+        (["-w7", "2"], 1, "--weight names '7', which no row of breast_cancer has"),
+        (["--weight", "x"], 2, "'x' is not CLASS:W"),
         (["--test-size", "1.5"], 2, "1.5 is not between 0 and 1"),
         (["--test-size", "nan"], 2, "nan is not between 0 and 1"),
         (["--data", "mnist"], 2, "invalid choice: 'mnist'"),

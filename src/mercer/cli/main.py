@@ -13,17 +13,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import mercer
-from mercer.cli import train
+from mercer.cli import convert, inspect, plot, predict, scale, train
 
-_COMMANDS = (train,)
+_COMMANDS = (train, predict, scale, inspect, convert, plot)
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
-_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mercer`` with the arguments ``argv`` (those of the process if None) and return its exit code."""
-    args = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    own = next((command for command in _COMMANDS if words and command.__name__.endswith(f".{words[0]}")), None)
+    if own is not None and hasattr(own, "translated"):
+        words[1:] = own.translated(words[1:])
+    args = _parser().parse_args(words)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

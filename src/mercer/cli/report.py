@@ -48,6 +48,7 @@ class TrainingReport:
     free: int
     bounded: int
     margin: Margin
+    standardised: bool
 
     @classmethod
     def of(cls, model: Pipeline, data: Embedded, train: Rows, test: Rows, seed: int) -> TrainingReport:
@@ -71,6 +72,7 @@ class TrainingReport:
             free=free,
             bounded=bounded,
             margin=_narrowest_margin(machine),
+            standardised=len(model) > 1,
         )
 
     @property
@@ -86,7 +88,7 @@ class TrainingReport:
             "mercer": mercer.__version__,
             "data": {"name": self.data.name, "features": self.data.X.shape[1], "rows": rows},
             "split": {"train": self.n_train, "test": self.n_test, "seed": self.seed},
-            "standardised": True,
+            "standardised": self.standardised,
             "kernel": str(machine.kernel_),
             "parameters": {name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")},
             "accuracy": {"test": self.accuracy, "train": self.train_accuracy},
@@ -112,7 +114,7 @@ class TrainingReport:
                 "split",
                 f"{self.n_train} rows to train on, {self.n_test} held out (stratified, seed {self.seed})",
             ),
-            ("scaling", "standardised with the training part's means and standard deviations"),
+            *([("scaling", "standardised with the training part's means and standard deviations")] * self.standardised),
             ("kernel", _shortened(str(self.machine.kernel_))),
             ("C", f"{self.machine.C:g}"),
             None,
@@ -188,6 +190,60 @@ class TrainingReport:
             edge = f"{k / 2:+.1f}".replace("-", "−")
             lines.append(f"    {edge} {'●' * marks[0]}{'○' * marks[1]}".rstrip())
         return lines
+
+
+@dataclass(frozen=True)
+class PlainReport:
+    """What can be said of every machine: its score on held-out rows, its support vectors, its certificate."""
+
+    source: str
+    seed: int
+    machine: Any
+    rows: tuple[int, int]
+    scores: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; a number that is not finite is null."""
+        machine = self.machine
+        plain: dict[str, Any] = {
+            "mercer": mercer.__version__,
+            "data": {"name": self.source},
+            "split": {"train": self.rows[0], "test": self.rows[1], "seed": self.seed},
+            "machine": type(machine).__name__,
+            "kernel": str(machine.kernel_),
+            "score": {"train": self.scores[0], "test": self.scores[1]},
+            "support_vectors": len(machine.support_),
+            "converged": bool(machine.converged_),
+            "stop_reason": machine.stop_reason_,
+            "certificate": machine.certificate_.to_dict(),
+        }
+        return {key: _without_infinities(value) for key, value in plain.items()}
+
+    def text(self, seconds: dict[str, float], saved: Path) -> str:
+        """The page."""
+        facts = [
+            ("data", self.source),
+            ("machine", type(self.machine).__name__),
+            ("kernel", _shortened(str(self.machine.kernel_))),
+            ("score", f"{self.scores[1]:.4g} on {self.rows[1]} rows held out, {self.scores[0]:.4g} on {self.rows[0]}"),
+            ("support", f"{len(self.machine.support_)} of {self.rows[0]} rows"),
+            *(
+                ("certificate" if not i else "", line)
+                for i, line in enumerate(str(self.machine.certificate_).split("\n"))
+            ),
+            ("time", " · ".join(f"{name} {lap:.3f} s" for name, lap in seconds.items())),
+            ("saved", str(saved)),
+        ]
+        return "\n".join([f"mercer {mercer.__version__}", "", *(f"  {name:<13}{fact}" for name, fact in facts)])
+
+
+def plain_report(model: Pipeline, source: str, train: Rows, test: Rows, seed: int) -> PlainReport:
+    """The report on a machine that is not `SVC`; the score is what `score` gives, or the share judged normal."""
+    scores = [
+        float(model.score(X, y)) if hasattr(model[-1], "score") else float(np.mean(model.predict(X) > 0))
+        for X, y in (train, test)
+    ]
+    return PlainReport(source, seed, model[-1], (len(train[1]), len(test[1])), (scores[0], scores[1]))
 
 
 def _shortened(text: str) -> str:

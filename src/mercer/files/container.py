@@ -95,8 +95,8 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read what `write_container` wrote; the arrays are read-only.
+def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read what `write_container` wrote; the arrays are read-only, and with ``mmap`` views of the file.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
         arrays = {}
         for entry in entries:
             _expect_zeros(file, entry.offset - file.tell(), where)
-            arrays[entry.name] = _read_array(file, entry, where)
+            arrays[entry.name] = _read_array(file, entry, where, mmap)
     return content, arrays
 
 
@@ -231,13 +231,16 @@ def _expect_zeros(file: BinaryIO, count: int, where: str) -> None:
         raise ModelFormatError(f"{where} is damaged: the {count} bytes from byte {position} must be zero")
 
 
-def _read_array(file: BinaryIO, entry: _Entry, where: str) -> Array:
-    flat = np.empty(entry.nbytes, dtype=np.uint8)
-    view = flat.data
+def _read_array(file: BinaryIO, entry: _Entry, where: str, mmap: bool) -> Array:
+    mapped = mmap and entry.nbytes > 0
+    flat: Array = np.empty(0 if mapped else entry.nbytes, dtype=np.uint8)
+    if mapped:
+        flat = np.asarray(np.memmap(file, dtype=np.uint8, mode="r", offset=entry.offset, shape=(entry.nbytes,)))
+        file.seek(entry.offset + entry.nbytes)
     digest = hashlib.sha256()
     for start in range(0, entry.nbytes, _CHUNK):
-        part = view[start : start + _CHUNK]
-        if file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
+        part = flat.data[start : start + _CHUNK]
+        if not mapped and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
             raise ModelFormatError(f"{where} was truncated while it was read, inside array {entry.name!r}")
         digest.update(part)
     if digest.hexdigest() != entry.sha256:

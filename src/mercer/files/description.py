@@ -162,7 +162,12 @@ def _read_csr(description: dict[str, Any], arrays: Mapping[str, Array], where: s
     if len(indices) != len(data) or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
         raise ModelFormatError(f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
     build = sp.csr_matrix if description["matrix"] is True else sp.csr_array
-    return build((data, indices, indptr), shape=tuple(shape))
+    if indices.dtype != indptr.dtype:
+        return build((data, indices, indptr), shape=tuple(shape))
+    # SciPy's constructor copies what is a view of something larger, such as a mapped file.
+    matrix = build(tuple(shape), dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
 
 
 def _read_strings(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:

@@ -42,13 +42,20 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_container(path, content, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """Load what `save` wrote. The model predicts exactly, bit for bit, what it predicted when it was saved.
 
     Loading never runs code from the file. A file that is damaged, truncated or from a newer version raises
     ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError.
+
+    Parameters
+    ----------
+    path : str or path-like
+    mmap : bool, default=False
+        Leave the arrays in the file and map it into memory, so that many processes share one copy. The checksums are
+        still compared now; do not overwrite such a file in place later (`save` never does: it replaces files).
     """
-    content, arrays = read_container(path)
+    content, arrays = read_container(path, mmap)
     try:
         return _rebuild_model(content.get("model"), arrays)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

@@ -1,0 +1,85 @@
+"""LIBSVM's one-letter options, turned into mercer's long ones before argparse sees them.
+
+As in LIBSVM, only the letter after ``-`` counts and the value is the next word, whatever it looks like; ``-q`` takes
+none, and ``-w`` carries a class: ``-w1 10``, ``-w-1 2``. An unknown letter is told as LIBSVM tells it: the option on
+stderr, the usage on stdout, exit code 1. Options may also follow the file names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
+
+MACHINES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+TRAIN: Final = {
+    "s": "--machine",
+    "t": "--kernel",
+    "d": "--degree",
+    "g": "--gamma",
+    "r": "--coef0",
+    "c": "--C",
+    "n": "--nu",
+    "p": "--epsilon",
+    "m": "--cache-size",
+    "e": "--tol",
+    "h": "--shrinking",
+    "b": "--probability",
+    "v": "--folds",
+    "w": "--weight",
+    "o": "--output",
+}
+PREDICT: Final = {"b": "--probability"}
+SCALE: Final = {"l": "--lower", "u": "--upper", "y": "--target-range", "s": "--save", "r": "--restore"}
+_NUMBERED: Final = {"--machine": MACHINES, "--kernel": KERNELS}
+# The long options that take no value.
+_SWITCHES: Final = ("--help", "--json", "--no-standardise", "--quiet")
+
+
+def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str) -> list[str]:
+    """``argv`` with long options only, each with its value in one word, and the file names last."""
+    words = list(argv)
+    out: list[str] = []
+    files: list[str] = []
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or word == "-":
+            files.append(word)
+            continue
+        if word.startswith("--"):
+            alone = "=" in word or word in _SWITCHES or not words
+            out.append(word if alone else f"{word}={words.pop(0)}")
+            continue
+        letter = word[1]
+        if letter == "q":
+            out.append("--quiet")
+            continue
+        if letter not in letters:
+            _refuse(f"Unknown option: -{letter}", usage)
+        long = letters[letter]
+        count = 2 if long == "--target-range" else 1
+        if len(words) < count:
+            _refuse(f"mercer: -{letter} needs a value", usage)
+        values, words = words[:count], words[count:]
+        if long == "--weight":
+            out.append(f"--weight={word[2:]}:{values[0]}")
+        elif long in _NUMBERED:
+            out.append(f"{long}={_named(values[0], _NUMBERED[long])}")
+        elif count == 2:
+            out.append(f"{long}={','.join(values)}")
+        else:
+            out.append(f"{long}={values[0]}")
+    return out + files
+
+
+def _named(text: str, names: Sequence[str]) -> str:
+    """LIBSVM's number as a name; a name stays one."""
+    return names[int(text)] if text.isdecimal() and int(text) < len(names) else text
+
+
+def _refuse(message: str, usage: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    print(usage)
+    raise SystemExit(1)

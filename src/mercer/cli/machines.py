@@ -1,0 +1,78 @@
+"""Estimators by LIBSVM's names: one line for each machine, with the parameters that it takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+import numpy as np
+
+from mercer.files.libsvm_estimator import machine_class
+
+# Of the options C, nu, epsilon (-c, -n, -p) and the class weights (-wi), those that a machine takes.
+PARAMETERS: Final = {
+    "c_svc": ("C", "class_weight"),
+    "nu_svc": ("nu",),
+    "one_class": ("nu",),
+    "epsilon_svr": ("C", "epsilon"),
+    "nu_svr": ("C", "nu"),
+}
+CLASSIFIERS: Final = ("c_svc", "nu_svc")
+REGRESSORS: Final = ("epsilon_svr", "nu_svr")
+
+
+def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | None) -> Any:
+    """The unfitted estimator that the options ask for."""
+    found = machine_class(args.machine)
+    given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}
+    own = {name: given[name] for name in PARAMETERS[args.machine]}
+    return found(
+        kernel=args.kernel,
+        degree=args.degree,
+        gamma=gamma,
+        coef0=args.coef0,
+        tol=args.tol,
+        cache_size=args.cache_size,
+        shrinking=bool(args.shrinking),
+        verbose=getattr(args, "verbose", False),
+        **own,
+    )
+
+
+def class_weights(weights: list[tuple[str, float]], classes: Any) -> tuple[dict[Any, float] | None, list[str]]:
+    """The weights by class as the labels spell it, and the classes named that no row has."""
+    found: dict[Any, float] = {}
+    unknown = []
+    for text, weight in weights:
+        matching = [label for label in classes if str(label) == text or _same_number(label, text)]
+        if matching:
+            found[matching[0]] = weight
+        else:
+            unknown.append(text)
+    return found or None, unknown
+
+
+def _same_number(label: Any, text: str) -> bool:
+    try:
+        return not isinstance(label, str) and float(label) == float(text)
+    except ValueError:
+        return False
+
+
+def integer_labels(y: Any, source: str) -> Any:
+    """Labels of classification in LIBSVM text: integers, which LIBSVM would make of any number by cutting it off."""
+    whole = y.astype(np.int64)
+    if (whole != y).any():
+        row = int(np.argmax(whole != y))
+        raise ValueError(
+            f"{source}: row {row + 1} has the label {y[row]:g}, but classes are integers; "
+            "for regression use -s 3 or -s 4"
+        )
+    return whole
+
+
+def order_of_appearance(y: Any) -> list[int]:
+    """LIBSVM's order of the classes: as they first appear, except that +1 stands before −1."""
+    labels, first = np.unique(y, return_index=True)
+    order: list[int] = labels[np.argsort(first)].tolist()
+    return [1, -1] if order == [-1, 1] else order

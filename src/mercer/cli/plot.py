@@ -1,0 +1,68 @@
+"""``mercer plot``: the decision of a model over two features of a data file, as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mercer.cli.data import FORMATS, read_data
+from mercer.cli.models import names_of, read_model
+from mercer.displays import DecisionDisplay
+from mercer.files.atomic_write import replacing
+from mercer.files.libsvm_estimator import estimator_from_libsvm
+from mercer.files.libsvm_model import LibsvmModel
+from mercer.optional import require
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def register(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "plot",
+        allow_abbrev=False,
+        help="draw the decision of a model",
+        description="Draw a model's decision over two features of a data file: regions, margins and the rows.",
+    )
+    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
+    parser.add_argument("model", metavar="MODEL", help="a .mercer file or a LIBSVM model")
+    parser.add_argument("output", metavar="PICTURE", type=Path, help="its ending decides the kind: .png, .svg, .pdf")
+    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth")
+    parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
+    parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the subcommand."""
+    require("matplotlib", "drawing a decision").use("Agg")
+    model = read_model(args.model)
+    data = read_data(args.file, args.format, args.target, training=False, wanted=names_of(model))
+    if isinstance(model, LibsvmModel):
+        model = estimator_from_libsvm(model, n_features=data.X.shape[1])
+    a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
+        display = DecisionDisplay.from_estimator(
+            model, data.X, data.y, features=(a, b), resolution=args.resolution, names=data.names
+        )
+    kind = args.output.suffix.removeprefix(".") or "png"
+    with replacing(args.output) as file:
+        display.figure_.savefig(file, format=kind, dpi=150)
+    require("matplotlib.pyplot", "drawing a decision").close(display.figure_)
+    if not args.quiet:
+        print(f"saved {args.output}")
+
+
+def _column(text: str, names: Any) -> int:
+    if names is not None and text in names:
+        return int(names.index(text))
+    if not text.isdecimal():
+        known = "" if names is None else f"; there are {', '.join(map(repr, names))}"
+        raise ValueError(f"no column is called {text!r}{known}")
+    return int(text)

@@ -1,0 +1,219 @@
+"""``mercer predict``: svm-predict, for LIBSVM's models and mercer's own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.arrays import Floats, is_sparse
+from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.folds import squared_correlation
+from mercer.cli.libsvm_flags import PREDICT, translate
+from mercer.cli.models import machine_of, names_of, read_model
+from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
+from mercer.files.atomic_write import replacing
+from mercer.files.liblinear_model import LiblinearModel
+from mercer.files.libsvm_estimator import MACHINES, class_votes, libsvm_from_estimator
+from mercer.files.libsvm_model import CLASSIFIERS, LibsvmModel
+from mercer.threads import effective_n_threads
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_USAGE = "usage: mercer predict [options] data_file model_file [output_file]; mercer predict --help tells them all"
+
+
+def translated(argv: list[str]) -> list[str]:
+    """The arguments without LIBSVM's letters."""
+    return translate(argv, PREDICT, _USAGE)
+
+
+def register(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "predict",
+        allow_abbrev=False,
+        help="predict with a trained model",
+        description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
+        "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
+        "standard output and the accuracy to standard error.",
+    )
+    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
+    parser.add_argument("model", metavar="MODEL", help="a .mercer file or a LIBSVM model")
+    parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row")
+    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, if it does")
+    parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
+    style.add_argument("--quiet", action="store_true", help="print nothing but errors (-q)")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One prediction for each row, and the file's lines."""
+
+    kind: str  # classification, regression or one-class
+    values: Any
+    lines: list[str]
+    remarks: tuple[str, ...] = ()
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the subcommand."""
+    model = read_model(args.model)
+    if isinstance(model, LibsvmModel):
+        first = 0 if model.kernel_type == "precomputed" else 1
+        data = read_data(args.file, args.format, args.target, training=False, first_index=first)
+        answer = _ask_libsvm(model, data, bool(args.probability))
+    elif isinstance(model, LiblinearModel):
+        data = read_data(args.file, args.format, args.target, training=False)
+        answer = _ask_liblinear(model, data, bool(args.probability))
+    else:
+        data = read_data(
+            *(args.file, args.format, args.target),
+            training=False,
+            first_index=_first_index(model),
+            wanted=names_of(model),
+        )
+        answer = _ask_estimator(model, data, bool(args.probability))
+    figures, told = _judge(answer, data.y)
+    text = "\n".join([*answer.lines, ""])
+    if args.output != "-":
+        with replacing(args.output) as file:
+            file.write(text.encode())
+    elif not args.json:
+        sys.stdout.write(text)
+    if args.json:
+        predictions = {"predictions": answer.values.tolist()} if args.output == "-" else {"output": args.output}
+        print(json.dumps(figures | predictions))
+    elif not args.quiet:
+        for line in (*answer.remarks, *told):
+            print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+
+
+def _first_index(model: Any) -> int:
+    return 0 if machine_of(model).kernel_.accepts == "gram" else 1
+
+
+# --- LIBSVM's models -------------------------------------------------------------------------------------------------
+
+
+def _ask_libsvm(model: LibsvmModel, data: Data, probability: bool) -> _Answer:
+    X = data.X
+    if model.kernel_type == "precomputed":
+        X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
+    if probability and not model.has_probabilities:
+        raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
+    remarks: tuple[str, ...] = ()
+    if model.has_probabilities and not probability:
+        remarks = ("Model supports probability estimates, but disabled in prediction.",)
+    if model.nr_class == 1 and model.label is not None:
+        values = np.full(X.shape[0], model.label[0])
+        return _Answer("classification", values, [f"{value:.17g}" for value in values])
+    decisions = _decisions(model, X)
+    if model.svm_type in CLASSIFIERS:
+        if probability:
+            return _class_probabilities(model, decisions)
+        values = class_votes(model, decisions)
+        return _Answer("classification", values, [f"{value:.17g}" for value in values], remarks)
+    if model.svm_type == "one_class":
+        values = np.where(decisions[:, 0] > 0, 1, -1)
+        lines = [f"{value:.17g}" for value in values]
+        if probability and model.density_marks is not None:
+            normal = normal_probabilities(decisions[:, 0], model.density_marks)
+            pairs = zip(values, normal, strict=True)
+            lines = ["label normal outlier", *(f"{value:g} {p:g} {1 - p:g}" for value, p in pairs)]
+        return _Answer("one-class", values, lines, remarks)
+    values = decisions[:, 0]
+    if probability and model.prob_a is not None:
+        remarks = (
+            "Prob. model for test data: target value = predicted value + z,\n"
+            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={model.prob_a[0]:g}",
+        )
+    return _Answer("regression", values, [f"{value:.17g}" for value in values], remarks)
+
+
+def _decisions(model: LibsvmModel, X: Any) -> Floats:
+    """The decision values of all pairs; rows may have columns that no support vector uses, and the reverse."""
+    expansion = model.expansion(X.shape[1])
+    width = expansion.n_columns if expansion.columns is not None else expansion.vectors.shape[1]
+    if X.shape[1] < width:
+        if expansion.columns is not None:
+            raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model asks for the one at {width}")
+        if not is_sparse(X):
+            raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
+        X = X.copy()
+        X.resize((X.shape[0], width))
+    return expansion(X, effective_n_threads(None))
+
+
+def _class_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
+    assert model.label is not None
+    assert model.prob_a is not None
+    assert model.prob_b is not None
+    p = class_probabilities(pair_probabilities(decisions, model.prob_a, model.prob_b), model.nr_class)
+    values = np.array(model.label)[np.argmax(p, axis=1)]
+    lines = [" ".join(["labels", *map(str, model.label)])]
+    lines += [" ".join([f"{v:g}", *(f"{q:g}" for q in row)]) for v, row in zip(values, p, strict=True)]
+    return _Answer("classification", values, lines)
+
+
+def _ask_liblinear(model: LiblinearModel, data: Data, probability: bool) -> _Answer:
+    if probability:
+        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
+    values = model.predict(data.X)
+    kind = "classification" if model.label is not None else "one-class" if model.rho is not None else "regression"
+    return _Answer(kind, values, [f"{value:.17g}" for value in values])
+
+
+# --- mercer's models -------------------------------------------------------------------------------------------------
+
+
+def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
+    machine = machine_of(model)
+    if probability:
+        if model is not machine or not (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")):
+            raise ValueError("Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text")
+        return _ask_libsvm(libsvm_from_estimator(machine), data, True)
+    X = data.X
+    if machine.kernel_.accepts == "gram" and data.form == "libsvm":
+        X = np.asarray(X.toarray())[:, 1:]
+    elif data.form == "libsvm" and X.shape[1] < machine.n_features_in_:
+        X = X.copy()
+        X.resize((X.shape[0], machine.n_features_in_))  # the last columns may all be zero here
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
+        values = model.predict(X)
+    kind = "classification"
+    if not hasattr(machine, "classes_"):
+        kind = "one-class" if type(machine).__name__ == MACHINES["one_class"] else "regression"
+    return _Answer(kind, values, [f"{v:.17g}" if isinstance(v, float) else str(v) for v in values.tolist()])
+
+
+# --- how good it is --------------------------------------------------------------------------------------------------
+
+
+def _judge(answer: _Answer, truth: Any) -> tuple[dict[str, Any], list[str]]:
+    """svm-predict's figures, where the file holds the truth."""
+    if truth is None or len(truth) == 0:
+        return {}, []
+    if answer.kind == "regression":
+        truth = np.asarray(truth, dtype=np.float64)
+        error = float(np.mean((answer.values - truth) ** 2))
+        correlation = squared_correlation(truth, answer.values)
+        return {"mean_squared_error": error, "squared_correlation": correlation}, [
+            f"Mean squared error = {error:g} (regression)",
+            f"Squared correlation coefficient = {correlation:g} (regression)",
+        ]
+    right = int(np.sum(answer.values == truth))
+    share = right / len(truth)
+    told = [f"Accuracy = {100 * share:g}% ({right}/{len(truth)}) (classification)"]
+    return {"accuracy": share, "correct": right, "rows": len(truth)}, told

@@ -1,0 +1,130 @@
+"""Probabilities as LIBSVM's -b 1 makes them, from decision values.
+
+Platt's sigmoid         P(first class | f) = 1 / (1 + exp(A f + B)), A and B by Newton's method on the likelihood with
+                        softened targets (Lin, Lin, Weng 2007)
+pairwise coupling       the class probabilities that fit all pairs' best (Wu, Lin, Weng 2004, second method)
+Laplace's scale         of a regression's residuals, |r| > 5 standard deviations left out
+density marks           ten decision values that split normal and abnormal training rows evenly
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from mercer.arrays import Flags, Floats
+
+_SMALLEST = 1e-7
+N_MARKS = 10
+
+
+def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
+    """A and B that make the labels likeliest."""
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    target = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    A, B = 0.0, float(np.log((n_negative + 1.0) / (n_positive + 1.0)))
+    value = _cross_entropy(f, target, A, B)
+    for _ in range(100):
+        p = _sigmoid(-(A * f + B))
+        curvature = p * (1.0 - p)
+        slope = target - p
+        h11, h22 = 1e-12 + (f * f * curvature).sum(), 1e-12 + curvature.sum()
+        h21 = (f * curvature).sum()
+        g1, g2 = (f * slope).sum(), slope.sum()
+        if abs(g1) < 1e-5 and abs(g2) < 1e-5:
+            break
+        determinant = h11 * h22 - h21 * h21
+        dA, dB = -(h22 * g1 - h21 * g2) / determinant, -(h11 * g2 - h21 * g1) / determinant
+        descent = g1 * dA + g2 * dB
+        step = 1.0
+        while step >= 1e-10:
+            trial = _cross_entropy(f, target, A + step * dA, B + step * dB)
+            if trial < value + 1e-4 * step * descent:
+                A, B, value = A + step * dA, B + step * dB, trial
+                break
+            step /= 2.0
+        else:
+            break  # the line search found nothing better: as good as it gets
+    return float(A), float(B)
+
+
+def _cross_entropy(f: Floats, target: Floats, A: float, B: float) -> float:
+    t = A * f + B
+    return float((np.logaddexp(0.0, -t) + target * t).sum())
+
+
+def _sigmoid(t: Floats) -> Floats:
+    """1 / (1 + exp(−t))."""
+    small = np.exp(-np.abs(t))
+    return np.asarray(np.where(t >= 0, 1.0, small) / (1.0 + small), dtype=np.float64)
+
+
+def pair_probabilities(decisions: Floats, A: Floats, B: Floats) -> Floats:
+    """P(first class of the pair), kept away from 0 and 1."""
+    return np.clip(_sigmoid(-(decisions * A + B)), _SMALLEST, 1.0 - _SMALLEST)
+
+
+def class_probabilities(pairs: Floats, n_classes: int) -> Floats:
+    """One column for each class from one for each pair."""
+    if n_classes == 2:
+        return np.column_stack([pairs[:, 0], 1.0 - pairs[:, 0]])
+    return np.array([_couple(row, n_classes) for row in pairs]).reshape(len(pairs), n_classes)
+
+
+def _couple(pairs: Floats, k: int) -> Floats:
+    """min over p of Σ_i Σ_{j≠i} (r_ji p_i − r_ij p_j)² on the simplex, by its fixed point."""
+    r = np.zeros((k, k))
+    upper = np.triu_indices(k, 1)
+    r[upper] = pairs
+    r.T[upper] = 1.0 - pairs
+    Q = -r * r.T
+    np.fill_diagonal(Q, (r**2).sum(axis=0))
+    p = np.full(k, 1.0 / k)
+    for _ in range(max(100, k)):
+        Qp = Q @ p
+        value = float(p @ Qp)
+        if np.abs(Qp - value).max() < 0.005 / k:
+            break
+        for t in range(k):
+            difference = (value - Qp[t]) / Q[t, t]
+            p[t] += difference
+            value = (value + difference * (difference * Q[t, t] + 2.0 * Qp[t])) / (1.0 + difference) ** 2
+            Qp = (Qp + difference * Q[t]) / (1.0 + difference)
+            p /= 1.0 + difference
+    return p
+
+
+def laplace_scale(residuals: Floats) -> float:
+    """The mean |r|, once those beyond five standard deviations of such a law are left out."""
+    size = np.abs(residuals)
+    kept = size[size <= 5.0 * np.sqrt(2.0) * size.mean()]
+    return float(kept.mean())
+
+
+def density_marks(decisions: Floats) -> Floats | None:
+    """Ten marks, or None with a warning where there are too few rows on either side of 0."""
+    ordered = np.sort(decisions)
+    negative = int(np.searchsorted(ordered, 0.0, side="left"))
+    positive = len(ordered) - negative
+    half = N_MARKS // 2
+    if negative < half or positive < half:
+        warnings.warn(
+            f"{negative} negative and {positive} positive decision values are too few for probabilities of a "
+            f"one-class machine, which need {half} of each",
+            stacklevel=2,
+        )
+        return None
+    below = [ordered[i * negative // half] for i in range(half)]
+    above = [ordered[negative - 1 + i * positive // half] for i in range(1, half + 1)]
+    marks = np.array([*below, 0.0, *above])
+    return np.asarray((marks[:-1] + marks[1:]) / 2.0)
+
+
+def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
+    """How normal a row is: 0.001, 0.1, 0.2, ... 0.9, 0.999, by the marks below it."""
+    below = np.searchsorted(marks, decisions, side="right")
+    out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
+    out[decisions < marks[0]] = 0.001
+    out[decisions > marks[-1]] = 0.999
+    return np.asarray(out)

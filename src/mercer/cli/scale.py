@@ -1,0 +1,90 @@
+"""``mercer scale``: svm-scale."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mercer.cli.data import read_data
+from mercer.cli.libsvm_flags import SCALE, translate
+from mercer.cli.scaling import Scaling
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_USAGE = "usage: mercer scale [options] data_file; mercer scale --help tells them all"
+_ROWS_AT_ONCE = 4096
+
+
+def translated(argv: list[str]) -> list[str]:
+    """The arguments without LIBSVM's letters."""
+    return translate(argv, SCALE, _USAGE)
+
+
+def register(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "scale",
+        allow_abbrev=False,
+        help="scale the features of a LIBSVM text file",
+        description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output.",
+    )
+    parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
+    parser.add_argument("--lower", type=float, default=-1.0, help="-l (-1)")
+    parser.add_argument("--upper", type=float, default=1.0, help="-u (1)")
+    parser.add_argument(
+        "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too, -y LOWER UPPER"
+    )
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--save", metavar="RANGES", help="write the ranges, for --restore, -s")
+    files.add_argument("--restore", metavar="RANGES", help="use the ranges of another file, -r")
+    parser.add_argument("--quiet", action="store_true", help="no warnings (-q)")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the subcommand."""
+    data = read_data(args.file, "libsvm")
+    if args.restore is not None:
+        scaling = Scaling.load(args.restore)
+        dropped = scaling.varying_without_range(data.X) if data.X.shape[0] else []
+        for j in [] if args.quiet else dropped:
+            print(
+                f"WARNING: feature index {j} appeared in file {args.file} was not seen in the scaling factor file "
+                f"{args.restore}. The feature is ignored.",
+                file=sys.stderr,
+            )
+    else:
+        scaling = Scaling.of(data.X, data.y, args.lower, args.upper, args.target_range)
+        if args.save is not None:
+            scaling.save(args.save)
+    written = _write(scaling, data.X, data.y)
+    if written > data.X.nnz and not args.quiet:
+        print(
+            f"WARNING: original #nonzeros {data.X.nnz}\n       > new      #nonzeros {written}\n"
+            "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1",
+            file=sys.stderr,
+        )
+
+
+def _write(scaling: Scaling, X: Any, y: Any) -> int:
+    """Every row on standard output; how many values that were."""
+    targets = scaling.targets(y).tolist()
+    written = 0
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        lines = []
+        for label, row in zip(targets[start:], scaling.rows(X[start : start + _ROWS_AT_ONCE]).tolist(), strict=False):
+            pairs = [f"{j}:{value:g} " for j, value in enumerate(row, 1) if value != 0]
+            written += len(pairs)
+            lines.append(f"{label:.17g} {''.join(pairs)}\n")
+        sys.stdout.write("".join(lines))
+    return written
+
+
+def _two(text: str) -> tuple[float, float]:
+    try:
+        lower, upper = (float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers, LOWER,UPPER") from None
+    return lower, upper

@@ -1,0 +1,147 @@
+"""LIBLINEAR's model file: the weights of a linear machine.
+
+    solver_type L2R_L2LOSS_SVC_DUAL
+    nr_class 2
+    label 1 -1                    classification only
+    nr_feature 13
+    bias -1                       B: with B ≥ 0 every row has one more feature, of value B, whose weights come last
+    rho 0.5                       one-class only
+    w
+    0.25                          a line for each feature: one weight for two classes, else one for each class
+
+f(x) = ⟨w, x⟩ + B·w_last; for two classes f > 0 means the first label, for more the largest f wins.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.errors import ModelFormatError
+from mercer.files.atomic_write import replacing
+from mercer.files.model_text import as_float, as_integer
+
+CLASSIFIERS: Final = (
+    *("L2R_LR", "L2R_L2LOSS_SVC_DUAL", "L2R_L2LOSS_SVC", "L2R_L1LOSS_SVC_DUAL", "MCSVM_CS"),
+    *("L1R_L2LOSS_SVC", "L1R_LR", "L2R_LR_DUAL"),
+)
+REGRESSORS: Final = ("L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR_DUAL", "L2R_L1LOSS_SVR_DUAL")
+SOLVERS: Final = (*CLASSIFIERS, *REGRESSORS, "ONECLASS_SVM")
+_KEYS: Final = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
+
+
+@dataclass(frozen=True, eq=False)
+class LiblinearModel:
+    """What the file says; `weights` has a row for each feature, that of the bias last where there is one."""
+
+    solver_type: str
+    nr_class: int
+    bias: float
+    weights: Floats
+    label: tuple[int, ...] | None = None
+    rho: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Without the bias."""
+        return len(self.weights) - int(self.bias >= 0)
+
+    def decisions(self, X: Any) -> Floats:
+        """f at every row, one column for each weight vector; columns that the model does not know count nothing."""
+        n = min(X.shape[1], self.n_features)
+        values = np.asarray(X[:, :n] @ self.weights[:n], dtype=np.float64)
+        if self.bias >= 0:
+            values = values + self.bias * self.weights[-1]
+        return values if self.rho is None else values - self.rho
+
+    def predict(self, X: Any) -> Any:
+        """Labels, or values for regression, ±1 for one-class."""
+        values = self.decisions(X)
+        if self.solver_type == "ONECLASS_SVM":
+            return np.where(values[:, 0] > 0, 1, -1)
+        if self.label is None:
+            return values[:, 0]
+        if values.shape[1] == 1:
+            return np.array(self.label)[np.where(values[:, 0] > 0, 0, 1)]
+        return np.array(self.label)[np.argmax(values, axis=1)]
+
+
+def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
+    """Read a model that LIBLINEAR's ``train`` wrote, or raise ModelFormatError."""
+    return parse_liblinear_model(Path(path).read_bytes(), os.fspath(path))
+
+
+def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearModel:
+    """`read_liblinear_model` from bytes."""
+    lines = [line.split() for line in content.decode("ascii", "backslashreplace").split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    header: dict[str, list[str]] = {}
+    for number, words in enumerate(lines, 1):
+        if words == ["w"]:
+            break
+        key = words[0] if words else ""
+        if key not in _KEYS or key in header:
+            raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
+        header[key] = words[1:]
+    else:
+        raise ModelFormatError(f"{name} is no LIBLINEAR model, or is truncated: it has no line 'w'")
+
+    def values(key: str, count: int) -> list[str]:
+        if len(header.get(key, [])) != count:
+            raise ModelFormatError(f"{name}: the header must have {key} with {count} values")
+        return header.pop(key)
+
+    (solver,) = values("solver_type", 1)
+    if solver not in SOLVERS:
+        raise ModelFormatError(f"{name}: solver_type {solver!r:.40} is none of {', '.join(SOLVERS)}")
+    nr_class = as_integer(values("nr_class", 1)[0], name)
+    n_features = as_integer(values("nr_feature", 1)[0], name)
+    bias = as_float(values("bias", 1)[0], name)
+    label = None
+    if solver in CLASSIFIERS:
+        if nr_class < 2 or len(header.get("label", [])) != nr_class:
+            raise ModelFormatError(f"{name}: nr_class {nr_class} must be at least 2, with as many labels")
+        label = tuple(as_integer(text, name) for text in values("label", nr_class))
+        if len(set(label)) != nr_class:
+            raise ModelFormatError(f"{name}: a label stands twice in {label}")
+    rho = as_float(values("rho", 1)[0], name) if solver == "ONECLASS_SVM" else None
+    if header:
+        raise ModelFormatError(f"{name}: {', '.join(header)} do not belong to {solver}")
+    width = 1 if label is None or (nr_class == 2 and solver != "MCSVM_CS") else nr_class
+    body = lines[number:]
+    expected = n_features + (bias >= 0)
+    if n_features < 0 or len(body) != expected:
+        raise ModelFormatError(
+            f"{name} is truncated or damaged: {expected} lines of weights were announced, not {len(body)}"
+        )
+    weights = np.empty((expected, width))
+    for i, words in enumerate(body):
+        if len(words) != width:
+            raise ModelFormatError(f"{name}:{number + 1 + i}: expected {width} weights, found {len(words)}")
+        weights[i] = [as_float(word, f"{name}:{number + 1 + i}") for word in words]
+    return LiblinearModel(solver, nr_class, bias, weights, label, rho)
+
+
+def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -> None:
+    """Write the file that LIBLINEAR's ``predict`` reads; it appears only when it is complete."""
+    with replacing(path) as file:
+        file.write(format_liblinear_model(model))
+
+
+def format_liblinear_model(model: LiblinearModel) -> bytes:
+    """The bytes of the file, as LIBLINEAR 2.50 writes it."""
+    lines = [f"solver_type {model.solver_type}", f"nr_class {model.nr_class}"]
+    if model.label is not None:
+        lines.append(" ".join(["label", *map(str, model.label)]))
+    lines += [f"nr_feature {model.n_features}", f"bias {model.bias:.17g}"]
+    if model.rho is not None:
+        lines.append(f"rho {model.rho:.17g}")
+    lines.append("w")
+    lines += ["".join(f"{weight:.17g} " for weight in row) for row in model.weights.tolist()]
+    return ("\n".join(lines) + "\n").encode("ascii")

@@ -1,0 +1,251 @@
+"""LIBSVM's models as estimators of mercer, and back.
+
+LIBSVM decides by Σ coef k − rho, so b = −rho. It numbers the classes as they appear in the training file, and a
+positive decision value is a vote for the first of a pair; with two classes scikit-learn's convention is the other way
+round, so `classes_` is then the file's labels reversed. For more classes `classes_` keeps the file's order, which
+decides ties. Nothing is negated or rounded on the way: a file read, turned into an estimator and written again is the
+same file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import estimators
+from mercer.arrays import Floats, freeze, is_sparse
+from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
+from mercer.kernels import Kernel
+
+# One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
+MACHINES: Final = {
+    "c_svc": "SVC",
+    "nu_svc": "NuSVC",
+    "one_class": "OneClassSVM",
+    "epsilon_svr": "SVR",
+    "nu_svr": "NuSVR",
+}
+# Recipes by what they compute, and LIBSVM's names of them.
+_KERNEL_TYPES: Final = {
+    ("dot", "identity"): "linear",
+    ("dot", "polynomial"): "polynomial",
+    ("sqdist", "gaussian"): "rbf",
+    ("dot", "sigmoid"): "sigmoid",
+}
+
+
+def machine_class(svm_type: str) -> Any:
+    """The estimator for one of LIBSVM's svm_types."""
+    return getattr(estimators, MACHINES[svm_type])
+
+
+# --- from LIBSVM -----------------------------------------------------------------------------------------------------
+
+
+def estimator_from_libsvm(model: LibsvmModel, n_features: int | None = None) -> Any:
+    """A fitted estimator that decides as LIBSVM does.
+
+    What the file does not hold cannot be known: C and the other training parameters are defaults, `support_` counts the
+    support vectors, and there is no `certificate_`.
+
+    Parameters
+    ----------
+    model : LibsvmModel
+    n_features : int, optional
+        Columns of the data to come, where they have more than the support vectors use; for a precomputed kernel, the
+        number of training rows.
+    """
+    found = machine_class(model.svm_type)
+    if model.nr_class < 2:
+        raise ValueError("this model knows a single class; there is nothing for an estimator to decide")
+    name, keys = KERNELS[model.kernel_type]
+    parameters = {key: int(model.numbers[key]) if key == "degree" else model.numbers[key] for key in keys}
+    machine = found(kernel=name, **parameters)
+    machine.kernel_ = model.kernel
+    _Layout.of(model).apply(machine, model, n_features)
+    for ours, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):
+        if values is not None:
+            setattr(machine, ours, freeze(values))
+    if model.density_marks is not None:
+        machine.prob_density_marks_ = freeze(model.density_marks)
+    return machine
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Support vectors in scikit-learn's order: class by class, the classes in that of `classes_`."""
+
+    order: Any  # the file's rows, in our order
+
+    @classmethod
+    def of(cls, model: LibsvmModel) -> _Layout:
+        rows = np.arange(len(model.coefficients))
+        if model.nr_class == 2 and model.nr_sv is not None:
+            return cls(np.concatenate([rows[model.nr_sv[0] :], rows[: model.nr_sv[0]]]))
+        return cls(rows)
+
+    def apply(self, machine: Any, model: LibsvmModel, n_features: int | None) -> None:
+        expansion = model.expansion(n_features)
+        precomputed = model.kernel_type == "precomputed"
+        n = len(self.order)
+        machine._expansion_ = expansion
+        machine.n_features_in_ = expansion.n_columns if precomputed else expansion.vectors.shape[1]
+        machine.intercept_ = freeze(-model.rho)
+        machine.support_ = freeze(self.order.astype(np.int32) if not precomputed else _rows(model, self.order))
+        machine.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else expansion.vectors[self.order])
+        machine.dual_coef_ = freeze(np.ascontiguousarray(model.coefficients[self.order].T))
+        machine.shape_fit_ = (expansion.n_columns if precomputed else n, machine.n_features_in_)
+        machine.fit_status_ = 0
+        if model.label is not None and model.nr_sv is not None:
+            two = model.nr_class == 2
+            machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
+            machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if two else model.nr_sv, dtype=np.int32))
+            machine.class_weight_ = freeze(np.ones(model.nr_class))
+        else:
+            machine.n_support_ = freeze(np.array([n], dtype=np.int32))
+            if model.svm_type == "one_class":
+                machine.offset_ = float(model.rho[0])
+
+
+def _rows(model: LibsvmModel, order: Any) -> Any:
+    return (model.serials[order] - 1).astype(np.int32)
+
+
+# --- to LIBSVM -------------------------------------------------------------------------------------------------------
+
+
+def libsvm_from_estimator(machine: Any, label_order: Any = None) -> LibsvmModel:
+    """What LIBSVM's file holds of a fitted estimator.
+
+    Parameters
+    ----------
+    machine : estimator
+        Fitted, with one of LIBSVM's five kernels and, for classification, classes that are integers.
+    label_order : sequence of labels, optional
+        The order of the classes in the file, LIBSVM's being that of their first appearance. Without it, two classes
+        stand with the second of `classes_` first, so that decision values keep their sign, more as in `classes_`.
+    """
+    check_is_fitted(machine)
+    name = type(machine).__name__
+    svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
+    if svm_type is None:
+        raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}")
+    kernel_type, numbers = _kernel(machine.kernel_)
+    vectors = _vectors(machine, kernel_type)
+    coefficients = np.asarray(machine.dual_coef_, dtype=np.float64).T
+    rho = -np.asarray(machine.intercept_, dtype=np.float64)
+    plain = LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors)
+    marks = getattr(machine, "prob_density_marks_", None)
+    prob_a, prob_b = getattr(machine, "probA_", None), getattr(machine, "probB_", None)
+    if svm_type not in CLASSIFIERS:
+        return replace(plain, prob_a=prob_a, density_marks=marks)
+    labels = _labels(machine.classes_)
+    if len(rho) != len(labels) * (len(labels) - 1) // 2:
+        raise TypeError(
+            f"LIBSVM's files hold a machine for each pair of classes, but this {name} has {len(rho)} for {len(labels)}"
+        )
+    counts = [int(n) for n in machine.n_support_]
+    if len(labels) == 2:
+        # Seen from LIBSVM: the second class first, with its support vectors.
+        rows = np.concatenate([np.arange(counts[0], sum(counts)), np.arange(counts[0])])
+        model = replace(
+            plain,
+            label=(labels[1], labels[0]),
+            nr_sv=(counts[1], counts[0]),
+            coefficients=coefficients[rows],
+            vectors=vectors[rows],
+            prob_a=prob_a,
+            prob_b=prob_b,
+        )
+    else:
+        model = replace(plain, label=tuple(labels), nr_sv=tuple(counts), prob_a=prob_a, prob_b=prob_b)
+    return model if label_order is None else relabelled(model, [int(label) for label in label_order])
+
+
+def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
+    """The same classifier with its classes in another order: pairs that change direction change sign."""
+    if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
+        raise ValueError(f"{order} is not an order of the labels {model.label}")
+    old = [model.label.index(label) for label in order]
+    if old == list(range(len(old))):
+        return model
+    ends = np.cumsum(model.nr_sv)
+    rows = np.concatenate([np.arange(ends[c] - model.nr_sv[c], ends[c]) for c in old])
+    owner = np.repeat(np.arange(len(old)), [model.nr_sv[c] for c in old])
+    table = model.by_pair.toarray()[rows]
+    place = {pair: p for p, pair in enumerate(model.pairs)}
+    coefficients = np.zeros_like(model.coefficients)
+    rho = np.empty_like(model.rho)
+    prob_a = None if model.prob_a is None else np.empty_like(model.rho)
+    prob_b = None if model.prob_b is None else np.empty_like(model.rho)
+    for p, (i, j) in enumerate(model.pairs):
+        flipped = old[i] > old[j]
+        q = place[(old[j], old[i]) if flipped else (old[i], old[j])]
+        sign = -1.0 if flipped else 1.0
+        coefficients[owner == i, j - 1] = sign * table[owner == i, q]
+        coefficients[owner == j, i] = sign * table[owner == j, q]
+        rho[p] = sign * model.rho[q]
+        if prob_a is not None and prob_b is not None and model.prob_a is not None and model.prob_b is not None:
+            # 1/(1 + exp(Af + B)) is the first class's; of the other it is 1/(1 + exp(A(−f) − B)).
+            prob_a[p], prob_b[p] = model.prob_a[q], sign * model.prob_b[q]
+    return replace(
+        model,
+        label=tuple(order),
+        nr_sv=tuple(model.nr_sv[c] for c in old),
+        rho=rho,
+        coefficients=coefficients + 0.0,  # no −0
+        vectors=model.vectors[rows],
+        prob_a=prob_a,
+        prob_b=prob_b,
+    )
+
+
+def _kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
+    if kernel.accepts == "gram":
+        return "precomputed", {}
+    recipe = kernel.recipe()
+    kind = None if recipe is None else _KERNEL_TYPES.get((recipe.inner, recipe.ending))
+    if recipe is None or kind is None or recipe.scale != 1 or recipe.factor is not None or recipe.normalise:
+        raise TypeError(
+            f"a LIBSVM file cannot hold the kernel {kernel}: it knows {', '.join(KERNELS)}; save as .mercer instead"
+        )
+    if kind == "polynomial":
+        gamma, coef0, degree = recipe.numbers
+        return kind, {"degree": int(degree), "gamma": gamma, "coef0": coef0}
+    return kind, dict(zip(KERNELS[kind][1], recipe.numbers, strict=True))
+
+
+def _vectors(machine: Any, kernel_type: str) -> sp.csr_array:
+    if kernel_type == "precomputed":
+        serials = np.asarray(machine.support_, dtype=np.float64) + 1
+        n = len(serials)
+        return sp.csr_array((serials, np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)), shape=(n, 1))
+    vectors = machine.support_vectors_
+    rows = (
+        sp.csr_array(vectors, dtype=np.float64) if not is_sparse(vectors) else sp.csr_array(vectors.astype(np.float64))
+    )
+    rows.sort_indices()
+    return rows
+
+
+def _labels(classes: Any) -> list[int]:
+    whole = classes.dtype.kind in "biuf" and (np.asarray(classes, dtype=np.float64) % 1 == 0).all()
+    if not whole or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
+        raise TypeError(f"LIBSVM's labels are integers of 32 bits, not {classes.tolist()}; save as .mercer instead")
+    return [int(label) for label in classes]
+
+
+def class_votes(model: LibsvmModel, decisions: Floats) -> Any:
+    """The label with most votes among the pairs, the first of them in a tie: svm-predict's answer."""
+    if model.label is None:
+        raise ValueError(f"a model of svm_type {model.svm_type} has no classes")
+    votes = np.zeros((len(decisions), model.nr_class), dtype=np.int64)
+    for p, (i, j) in enumerate(model.pairs):
+        wins = decisions[:, p] > 0
+        votes[:, i] += wins
+        votes[:, j] += ~wins
+    return np.array(model.label)[np.argmax(votes, axis=1)]

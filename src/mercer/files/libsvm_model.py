@@ -1,0 +1,279 @@
+"""LIBSVM's model file: read with every count checked, written byte for byte as LIBSVM 3.37 writes it.
+
+    svm_type c_svc                decision_ij(x) = Σ coef k(SV, x) − rho_ij > 0 votes for label i
+    kernel_type rbf
+    gamma 0.5                     the numbers that this kernel has: degree, gamma, coef0
+    nr_class 2                    2 for regression and one-class too
+    total_sv 2
+    rho 0.25                      one for each pair of classes, 12 13 ... 23 ...
+    label 1 -1                    classification only, as is nr_sv
+    probA, probB                  -b 1: Platt's sigmoid per pair; for regression probA alone, Laplace's scale
+    prob_density_marks            -b 1, one-class: ten of them
+    nr_sv 1 1
+    SV
+    1 1:0.5 3:1                   nr_class − 1 coefficients, then the support vector
+
+LIBSVM's own reader trusts these counts; a file whose counts disagree makes it read beyond its arrays. Here nothing is
+used before it is checked, and a fault is a ModelFormatError with the line it is in.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Floats, Indices
+from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
+from mercer.files.atomic_write import replacing
+from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
+from mercer.kernels import Kernel, kernel_named
+
+CLASSIFIERS: Final = ("c_svc", "nu_svc")
+SVM_TYPES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+# LIBSVM's names, ours, and the numbers that belong to them in the order of the file.
+KERNELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "linear": ("linear", ()),
+    "polynomial": ("poly", ("degree", "gamma", "coef0")),
+    "rbf": ("rbf", ("gamma",)),
+    "sigmoid": ("sigmoid", ("gamma", "coef0")),
+    "precomputed": ("precomputed", ()),
+}
+_KEYS: Final = (
+    *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
+    *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv"),
+)
+_N_MARKS: Final = 10
+
+
+@dataclass(frozen=True, eq=False)
+class LibsvmModel:
+    """What the file says, in the file's order and with its signs.
+
+    `coefficients` has a row for each support vector and a column fewer than there are classes. For a precomputed
+    kernel `vectors` has one column, the serial numbers (from 1) of the training rows.
+    """
+
+    svm_type: str
+    kernel_type: str
+    numbers: dict[str, float]
+    rho: Floats
+    coefficients: Floats
+    vectors: sp.csr_array
+    label: tuple[int, ...] | None = None
+    nr_sv: tuple[int, ...] | None = None
+    prob_a: Floats | None = None
+    prob_b: Floats | None = None
+    density_marks: Floats | None = None
+
+    @property
+    def nr_class(self) -> int:
+        """2 for regression and one-class."""
+        return 2 if self.label is None else len(self.label)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The classes of each rho."""
+        return list(combinations(range(self.nr_class), 2))
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it was trained with -b 1."""
+        return self.prob_a is not None or self.density_marks is not None
+
+    @property
+    def kernel(self) -> Kernel:
+        """As an object of mercer."""
+        name = KERNELS[self.kernel_type][0]
+        degree = int(self.numbers.get("degree", 3))
+        return kernel_named(
+            name, degree=degree, gamma=self.numbers.get("gamma", 1.0), coef0=self.numbers.get("coef0", 0.0)
+        )
+
+    @cached_property
+    def by_pair(self) -> sp.csr_array:
+        """The coefficients with a column for each pair: a vector of class i serves i j in column j − 1, j i in i."""
+        if self.nr_sv is None or self.nr_class == 2:
+            return sp.csr_array(self.coefficients)
+        owner = np.repeat(np.arange(self.nr_class), self.nr_sv)
+        table = np.zeros((len(owner), len(self.pairs)))
+        for p, (i, j) in enumerate(self.pairs):
+            table[owner == i, p] = self.coefficients[owner == i, j - 1]
+            table[owner == j, p] = self.coefficients[owner == j, i]
+        return sp.csr_array(table)
+
+    def expansion(self, n_features: int | None = None) -> Expansion:
+        """The decision values of every pair, as one function of samples with ``n_features`` columns (rows of K)."""
+        table = self.by_pair.toarray() if self.by_pair.shape[1] == 1 else self.by_pair
+        if self.kernel_type == "precomputed":
+            columns = self.serials - 1
+            n = max(n_features or 0, int(columns.max(initial=-1)) + 1)
+            return Expansion(self.kernel, None, table, -self.rho, columns, n)
+        rows = self.vectors
+        shape = (rows.shape[0], max(n_features or 0, rows.shape[1]))
+        vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
+        return Expansion(self.kernel, vectors, table, -self.rho)
+
+    @property
+    def serials(self) -> Indices:
+        """Of a precomputed kernel: the training rows that are support vectors, from 1."""
+        return self.vectors.toarray()[:, 0].astype(np.intp)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
+    """Read a model that svm-train wrote, or raise ModelFormatError."""
+    return parse_libsvm_model(Path(path).read_bytes(), os.fspath(path))
+
+
+def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
+    """`read_libsvm_model` from bytes."""
+    head, mark, tail = _split(content)
+    if not mark:
+        raise ModelFormatError(f"{name} is no LIBSVM model, or is truncated: it has no line 'SV'")
+    header = _Header(name, head)
+    svm_type = header.word("svm_type", SVM_TYPES)
+    kernel_type = header.word("kernel_type", tuple(KERNELS))
+    numbers: dict[str, float] = {}
+    for key in KERNELS[kernel_type][1]:
+        (numbers[key],) = header.integers(key, 1) if key == "degree" else header.floats(key, 1).tolist()
+    if numbers.get("degree", 0) < 0 or numbers.get("gamma", 0) < 0:
+        raise ModelFormatError(f"{name}: degree and gamma must not be negative, but they are {numbers}")
+    classifier = svm_type in CLASSIFIERS
+    (nr_class,) = header.integers("nr_class", 1)
+    (total_sv,) = header.integers("total_sv", 1)
+    if nr_class < 1 or (not classifier and nr_class != 2):
+        raise ModelFormatError(f"{name}: nr_class {nr_class} cannot be for svm_type {svm_type}")
+    n_pairs = nr_class * (nr_class - 1) // 2
+    rho = header.floats("rho", n_pairs)
+    label, nr_sv, prob_a, prob_b, marks = None, None, None, None, None
+    if classifier:
+        label = tuple(header.integers("label", nr_class))
+        nr_sv = tuple(header.integers("nr_sv", nr_class))
+        if len(set(label)) != nr_class:
+            raise ModelFormatError(f"{name}: a label stands twice in {label}")
+        if min(nr_sv) < 0 or sum(nr_sv) != total_sv:
+            raise ModelFormatError(f"{name}: nr_sv {nr_sv} must add up to total_sv {total_sv}")
+        if header.has("probA") or header.has("probB"):
+            prob_a, prob_b = header.floats("probA", n_pairs), header.floats("probB", n_pairs)
+    elif header.has("probA") and svm_type != "one_class":
+        prob_a = header.floats("probA", 1)
+    if header.has("prob_density_marks") and svm_type == "one_class":
+        marks = header.floats("prob_density_marks", _N_MARKS)
+    header.finish()
+    coefficients, vectors = read_vectors(tail, total_sv, nr_class - 1, name, len(head) + 2, "total_sv")
+    if kernel_type == "precomputed":
+        _check_serials(vectors, name)
+    else:
+        vectors = columns_from_one(vectors, name)
+    return LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors, label, nr_sv, prob_a, prob_b, marks)
+
+
+def _split(content: bytes) -> tuple[list[str], bool, list[bytes]]:
+    """The lines before ``SV``, whether it is there, and those after it."""
+    lines = content.split(b"\n")
+    place = next((i for i, line in enumerate(lines) if line.strip() == b"SV"), None)
+    if place is None:
+        return [], False, []
+    tail = lines[place + 1 :]
+    while tail and not tail[-1].strip():
+        tail.pop()
+    return [line.decode("ascii", "backslashreplace") for line in lines[:place]], True, tail
+
+
+class _Header:
+    """The lines of ``key value value ...``, each asked for exactly once."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self._name = name
+        self._lines: dict[str, list[str]] = {}
+        for number, line in enumerate(lines, 1):
+            key, *values = line.split() or [""]
+            if key not in _KEYS:
+                raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
+            if key in self._lines:
+                raise ModelFormatError(f"{name}:{number}: {key} stands there twice")
+            self._lines[key] = values
+
+    def has(self, key: str) -> bool:
+        return key in self._lines
+
+    def word(self, key: str, allowed: tuple[str, ...]) -> str:
+        (word,) = self._values(key, 1)
+        if word not in allowed:
+            raise ModelFormatError(f"{self._name}: {key} {word!r:.40} is none of {', '.join(allowed)}")
+        return word
+
+    def floats(self, key: str, count: int) -> Floats:
+        values = self._values(key, count)
+        return np.array([as_float(value, f"{self._name}: {key}") for value in values], dtype=np.float64)
+
+    def integers(self, key: str, count: int) -> list[int]:
+        return [as_integer(value, f"{self._name}: {key}") for value in self._values(key, count)]
+
+    def _values(self, key: str, count: int) -> list[str]:
+        if key not in self._lines:
+            raise ModelFormatError(f"{self._name}: the header has no {key}")
+        values = self._lines.pop(key)
+        if len(values) != count:
+            raise ModelFormatError(f"{self._name}: {key} must have {count} values, not {len(values)}")
+        return values
+
+    def finish(self) -> None:
+        if self._lines:
+            raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} do not belong to such a machine")
+
+
+def _check_serials(vectors: sp.csr_array, name: str) -> None:
+    serials = vectors.data
+    whole = np.array_equal(np.diff(vectors.indptr), np.ones(vectors.shape[0])) and not vectors.indices.any()
+    if not whole or (serials != np.floor(serials)).any() or (serials < 1).any() or (serials >= 2**31).any():
+        raise ModelFormatError(f"{name}: a support vector of a precomputed kernel is 0:i, i the row of K from 1")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_libsvm_model(model: LibsvmModel, path: str | os.PathLike[str]) -> None:
+    """Write the file that svm-predict reads; it appears only when it is complete."""
+    with replacing(path) as file:
+        file.write(format_libsvm_model(model))
+
+
+def format_libsvm_model(model: LibsvmModel) -> bytes:
+    """The bytes of the file: 17 digits where LIBSVM writes 17, 8 for the support vectors' entries."""
+    lines = [f"svm_type {model.svm_type}", f"kernel_type {model.kernel_type}"]
+    for key in KERNELS[model.kernel_type][1]:
+        value = model.numbers[key]
+        lines.append(f"degree {int(value)}" if key == "degree" else f"{key} {value:.17g}")
+    lines += [f"nr_class {model.nr_class}", f"total_sv {len(model.coefficients)}", _values("rho", model.rho)]
+    if model.label is not None:
+        lines.append(" ".join(["label", *map(str, model.label)]))
+    for key, values in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
+        if values is not None:
+            lines.append(_values(key, values))
+    if model.nr_sv is not None:
+        lines.append(" ".join(["nr_sv", *map(str, model.nr_sv)]))
+    lines.append("SV")
+    first = 0 if model.kernel_type == "precomputed" else 1
+    rows = model.vectors
+    columns, entries, ends = (rows.indices + first).tolist(), rows.data.tolist(), rows.indptr.tolist()
+    as_text = "%d:%d" if first == 0 else "%d:%.8g"
+    for i, coefficients in enumerate(model.coefficients.tolist()):
+        words = [f"{value:.17g}" for value in coefficients]
+        words += [as_text % (columns[k], entries[k]) for k in range(ends[i], ends[i + 1])]
+        lines.append(" ".join([*words, ""]))
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _values(key: str, values: Floats) -> str:
+    return " ".join([key, *(f"{value:.17g}" for value in values.tolist())])

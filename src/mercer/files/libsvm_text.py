@@ -1,0 +1,208 @@
+"""Data in LIBSVM's and SVMlight's text format: ``label [qid:n] index:value index:value ... # comment`` per row."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer import _core
+from mercer.arrays import Floats, is_sparse
+from mercer.files.atomic_write import replacing
+from mercer.threads import effective_n_threads
+
+_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_ROWS_AT_ONCE = 4096
+
+Source = str | os.PathLike[str] | BinaryIO
+
+
+class TextFormatError(ValueError):
+    """A text that is not in the format; the message begins with file, line and column."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledText:
+    """What a text holds: CSR rows, their labels, their queries (None where no line has a ``qid:``)."""
+
+    X: sp.csr_array
+    y: Floats
+    queries: NDArray[np.int64] | None
+    largest_index: int  # as written in the text; −1 if no line has an index:value pair
+
+
+def read_libsvm(
+    source: Source, *, n_features: int | None = None, first_index: int = 1, n_jobs: int | None = None
+) -> tuple[sp.csr_array, Floats]:
+    """The rows of a LIBSVM or SVMlight text as a CSR matrix, and their labels.
+
+    Every number is the float64 nearest to its text, whatever the locale. A line that breaks the format, a ``nan``, an
+    ``inf``, an overflow or indices that do not ascend raise TextFormatError with file, line and column. Files that
+    end in .gz, .bz2 or .xz are unpacked.
+
+    Parameters
+    ----------
+    source : path or binary file
+    n_features : int, optional
+        Columns of the result; without it, as many as the largest index asks for.
+    first_index : {1, 0}, default=1
+        The index of the first column. LIBSVM counts from 1 and keeps 0 for the row numbers of precomputed kernels.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Returns
+    -------
+    X : csr_array of float64
+    y : float64 array
+
+    Examples
+    --------
+    >>> import io
+    >>> from mercer.files.libsvm_text import read_libsvm
+    >>> X, y = read_libsvm(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1  # a comment\\n"))
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> y
+    array([ 1., -1.])
+    """
+    text = read_labelled_text(source, n_features=n_features, first_index=first_index, n_jobs=n_jobs)
+    if text.queries is not None:
+        raise ValueError(
+            f"{_name(source)} has qid: fields, which group rows for ranking; "
+            "mercer.files.libsvm_text.read_labelled_text reads them"
+        )
+    return text.X, text.y
+
+
+def read_labelled_text(
+    source: Source, *, n_features: int | None = None, first_index: int = 1, n_jobs: int | None = None
+) -> LabelledText:
+    """`read_libsvm` with the queries of a ranking data set."""
+    if first_index not in (0, 1):
+        raise ValueError(f"first_index={first_index!r} must be 0 or 1")
+    n_threads = effective_n_threads(n_jobs)
+    text = _core.Text(_bytes(source), n_threads)
+    labels = np.empty(text.rows)
+    starts = np.empty(text.rows + 1, dtype=np.int64)
+    queries = np.empty(text.rows, dtype=np.int64)
+    indices = np.empty(text.entries, dtype=np.int32)
+    values = np.empty(text.entries)
+    rows, entries, least, largest, with_query, fault = text.parse(labels, starts, queries, indices, values, n_threads)
+    if fault is not None:
+        line, column, what = fault
+        raise TextFormatError(f"{_name(source)}:{line}:{column}: {what}")
+    if entries and least < first_index:
+        raise TextFormatError(
+            f"{_name(source)} uses index {least}, but indices count from {first_index}; "
+            "first_index=0 reads such files, and LIBSVM itself keeps 0 for precomputed kernels"
+        )
+    if with_query not in (0, rows):
+        raise TextFormatError(f"{_name(source)}: {with_query} of {rows} lines have a qid:; all must, or none")
+    wanted = int(largest) + 1 - first_index if entries else 0
+    if n_features is None:
+        n_features = wanted
+    elif wanted > n_features:
+        raise ValueError(f"{_name(source)} uses index {largest}, but n_features={n_features} was given")
+    columns = indices[:entries]
+    columns -= first_index
+    ends = starts[: rows + 1]
+    if entries <= np.iinfo(np.int32).max:  # SciPy wants both of one type, and others want the narrow one
+        ends = ends.astype(np.int32)
+    X = sp.csr_array((values[:entries], columns, ends), shape=(rows, n_features))
+    return LabelledText(X, labels[:rows], queries[:rows] if with_query else None, int(largest))
+
+
+def write_libsvm(
+    target: str | os.PathLike[str] | BinaryIO, X: Any, y: Any, *, first_index: int = 1, zeros: bool = False
+) -> None:
+    """Write rows and labels so that reading them back gives the same float64 values.
+
+    Parameters
+    ----------
+    target : path or binary file
+        A path appears only when it is complete.
+    X : array or sparse matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Numbers.
+    first_index : {1, 0}, default=1
+    zeros : bool, default=False
+        Write zeros too.
+    """
+    if not is_sparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be a table of rows and columns, but its shape is {X.shape}")
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != X.shape[0] or y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"y must be one number for each of {X.shape[0]} rows, not {y.dtype} of shape {y.shape}; "
+            "the format knows no names of classes"
+        )
+    finite = np.isfinite(X.data if is_sparse(X) else X).all() and np.isfinite(y).all()
+    if not finite:
+        raise ValueError("X and y must be finite: the format has no nan and no infinity")
+    if hasattr(target, "write"):
+        _write_rows(target, X, y, first_index, zeros)
+        return
+    with replacing(target) as file:
+        _write_rows(file, X, y, first_index, zeros)
+
+
+def _write_rows(file: Any, X: Any, y: Any, first_index: int, zeros: bool) -> None:
+    rows = X.tocsr() if is_sparse(X) else X
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        if is_sparse(part) and not zeros:
+            part = part.copy()
+            part.sort_indices()
+            part.eliminate_zeros()
+        elif zeros:
+            part = _full_csr(part.toarray() if is_sparse(part) else part)
+        else:
+            part = sp.csr_array(part)
+        lines = []
+        labels = [decimal(label) for label in y[start : start + _ROWS_AT_ONCE].tolist()]
+        columns, values, ends = (part.indices + first_index).tolist(), part.data.tolist(), part.indptr.tolist()
+        for row, label in enumerate(labels):
+            span = range(ends[row], ends[row + 1])
+            lines.append(" ".join([label, *(f"{columns[k]}:{decimal(values[k])}" for k in span)]) + "\n")
+        file.write("".join(lines).encode("ascii"))
+
+
+def _full_csr(table: Any) -> sp.csr_array:
+    n, d = table.shape
+    return sp.csr_array((np.ravel(table), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), shape=(n, d))
+
+
+def decimal(value: float) -> str:
+    """The shortest text that reads back as the same float64, without a needless ``.0``."""
+    text = repr(value) if isinstance(value, float) else str(int(value))
+    return text.removesuffix(".0")
+
+
+def _bytes(source: Any) -> NDArray[np.uint8]:
+    if hasattr(source, "read"):
+        content = source.read()
+        if not isinstance(content, bytes):
+            raise TypeError("give a file opened in binary mode, 'rb'")
+        return np.frombuffer(content, dtype=np.uint8)
+    opener = _OPENERS.get(Path(source).suffix)
+    if opener is not None:
+        with opener(source, "rb") as file:
+            return np.frombuffer(file.read(), dtype=np.uint8)
+    # Read, not mapped: a file that shrinks while it is mapped ends the process.
+    return np.fromfile(source, dtype=np.uint8)
+
+
+def _name(source: Any) -> str:
+    return str(getattr(source, "name", "the text")) if hasattr(source, "read") else os.fspath(source)

@@ -1,0 +1,74 @@
+"""What the text files of models share: numbers taken strictly, and lines of coefficients and ``index:value`` pairs."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer.arrays import Floats
+from mercer.errors import ModelFormatError
+
+_FLOAT: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_INTEGER: Final = re.compile(r"[-+]?\d+", re.ASCII)
+
+
+def as_float(text: str, where: str) -> float:
+    """A finite decimal number; Python's own words for nan, inf and 1_000 are none."""
+    value = float(text) if _FLOAT.fullmatch(text) else np.nan
+    if not np.isfinite(value):
+        raise ModelFormatError(f"{where}: {text!r:.40} is not a finite number")
+    return value
+
+
+def as_integer(text: str, where: str) -> int:
+    """An integer of 32 bits, LIBSVM's."""
+    value = int(text) if _INTEGER.fullmatch(text) and len(text) < 20 else None
+    if value is None or not -(2**31) <= value < 2**31:
+        raise ModelFormatError(f"{where}: {text!r:.40} is not an integer of 32 bits")
+    return value
+
+
+def read_vectors(
+    lines: list[bytes], count: int, width: int, name: str, first_line: int, announced: str
+) -> tuple[Floats, sp.csr_array]:
+    """The coefficients, ``width`` a line, and the vectors, a column for each index, 0 included.
+
+    The file announced ``count`` lines under the name ``announced``; ``first_line`` is where they begin.
+    """
+    if count < 0 or len(lines) != count:
+        raise ModelFormatError(
+            f"{name} is truncated or damaged: {announced} says {count} support vectors, but {len(lines)} lines follow"
+        )
+    coefficients = np.empty((count, width))
+    pairs = []
+    for i, line in enumerate(lines):
+        where = f"{name}:{first_line + i}"
+        if b"#" in line or b"q" in line:  # comments and queries of data files, which no model has
+            raise ModelFormatError(f"{where}: {line[:40]!r} is no support vector")
+        words = line.split(None, width)
+        if len(words) < width:
+            raise ModelFormatError(f"{where}: expected {width} coefficients and index:value pairs, found {line[:40]!r}")
+        coefficients[i] = [as_float(word.decode("ascii", "backslashreplace"), where) for word in words[:width]]
+        pairs.append(b" ".join([b"0", *words[width:]]))
+    content = np.frombuffer(b"\n".join(pairs), dtype=np.uint8)
+    text = _core.Text(content, 1)
+    labels, starts, queries = np.empty(text.rows), np.empty(text.rows + 1, np.int64), np.empty(text.rows, np.int64)
+    indices, values = np.empty(text.entries, np.int32), np.empty(text.entries)
+    rows, entries, _, largest, _, fault = text.parse(labels, starts, queries, indices, values, 1)
+    if fault is not None:
+        raise ModelFormatError(f"{name}:{first_line + fault[0] - 1}: {fault[2]}")
+    shape = (rows, largest + 1 if entries else 1)
+    vectors = sp.csr_array((values[:entries], indices[:entries], starts[: rows + 1].astype(np.int32)), shape=shape)
+    return coefficients, vectors
+
+
+def columns_from_one(vectors: sp.csr_array, name: str) -> sp.csr_array:
+    """Indices from 1 as columns from 0."""
+    if len(vectors.indices) and not vectors.indices.all():
+        raise ModelFormatError(f"{name}: a support vector has index 0, which only precomputed kernels use")
+    shape = (vectors.shape[0], max(vectors.shape[1] - 1, 0))
+    return sp.csr_array((vectors.data, vectors.indices - np.int32(1), vectors.indptr), shape=shape)

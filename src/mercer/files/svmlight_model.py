@@ -1,0 +1,87 @@
+"""SVMlight's model file, read as a LIBSVM model of two classes, +1 and −1.
+
+    SVM-light Version V6.02
+    2 # kernel type                     0 linear, 1 (s a·b + c)^d, 2 exp(−γ‖a − b‖²), 3 tanh(s a·b + c)
+    3 # kernel parameter -d             then -g, -s, -r and -u
+    ...
+    0.25 # threshold b, each following line is a SV (starting with alpha*y)
+    0.5 1:0.25 3:1 # comment
+
+f(x) = Σ α_iy_i k(x_i, x) − b, so that SVMlight's b is LIBSVM's rho.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from mercer.errors import ModelFormatError
+from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
+
+# After the first line, what each line's comment begins with.
+_HEADER: Final = (
+    *("kernel type", "kernel parameter -d", "kernel parameter -g", "kernel parameter -s", "kernel parameter -r"),
+    *("kernel parameter -u", "highest feature index", "number of training documents"),
+    *("number of support vectors plus 1", "threshold b"),
+)
+
+
+def read_svmlight_model(path: str | os.PathLike[str]) -> LibsvmModel:
+    """Read a model that svm_learn wrote for classification, or raise ModelFormatError."""
+    return parse_svmlight_model(Path(path).read_bytes(), os.fspath(path))
+
+
+def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel:
+    """`read_svmlight_model` from bytes."""
+    lines = content.split(b"\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines or not lines[0].startswith(b"SVM-light Version"):
+        raise ModelFormatError(f"{name} is no SVMlight model: it does not begin with 'SVM-light Version'")
+    if len(lines) < len(_HEADER) + 1:
+        raise ModelFormatError(f"{name} is truncated: a header has {len(_HEADER) + 1} lines, the file {len(lines)}")
+    texts = []
+    for number, (line, comment) in enumerate(zip(lines[1:], _HEADER, strict=False), 2):
+        value, mark, found = line.decode("ascii", "backslashreplace").partition("#")
+        if not mark or not found.strip().startswith(comment):
+            raise ModelFormatError(f"{name}:{number}: expected a value and '# {comment}', found {line[:40]!r}")
+        texts.append(value.strip())
+    kind, degree, gamma, s, r = texts[:5]
+    kernel_type, numbers = _kernel(as_integer(kind, name), degree, gamma, s, r, name)
+    count = as_integer(texts[8], name) - 1
+    body = [line.partition(b"#")[0] for line in lines[1 + len(_HEADER) :]]
+    first_line = len(_HEADER) + 2
+    coefficients, vectors = read_vectors(body, count, 1, name, first_line, "the number of support vectors, less 1,")
+    vectors = columns_from_one(vectors, name)
+    positive = coefficients[:, 0] > 0
+    order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+    return LibsvmModel(
+        "c_svc",
+        kernel_type,
+        numbers,
+        np.array([as_float(texts[9], name)]),
+        coefficients[order],
+        vectors[order],
+        (1, -1),
+        (int(positive.sum()), int((~positive).sum())),
+    )
+
+
+def _kernel(kind: int, degree: str, gamma: str, s: str, r: str, name: str) -> tuple[str, dict[str, float]]:
+    if kind == 0:
+        return "linear", {}
+    if kind == 1:
+        numbers = {"degree": as_integer(degree, name), "gamma": as_float(s, name), "coef0": as_float(r, name)}
+    elif kind == 2:
+        numbers = {"gamma": as_float(gamma, name)}
+    elif kind == 3:
+        numbers = {"gamma": as_float(s, name), "coef0": as_float(r, name)}
+    else:
+        raise ModelFormatError(f"{name}: kernel type {kind} is a function compiled into SVMlight, or none at all")
+    if numbers.get("degree", 0) < 0 or numbers["gamma"] < 0:
+        raise ModelFormatError(f"{name}: degree and gamma (or -s) must not be negative, but they are {numbers}")
+    return {1: "polynomial", 2: "rbf", 3: "sigmoid"}[kind], numbers

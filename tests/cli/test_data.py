@@ -1,0 +1,158 @@
+"""Tables as people have them: CSV with a named target, .npz, Parquet, standard input; and what is wrong with them."""
+
+import io
+import json
+import os
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+
+import mercer
+from mercer.cli.data import read_data
+from mercer.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def iris(folder):
+    data = load_iris()
+    names = ["sepal length", "sepal width", "petal length", "petal width", "species"]
+    rows = [
+        ",".join([*map(str, row), species])
+        for row, species in zip(data.data.tolist(), data.target_names[data.target], strict=True)
+    ]
+    (folder / "iris.csv").write_text("\n".join([",".join(names), *rows, ""]))
+    return data
+
+
+def run(*words, code=0):
+    try:
+        returned = main([str(word) for word in words])
+    except SystemExit as exit:
+        returned = exit.code
+    assert returned == code
+
+
+def test_five_commands(folder, iris, capsys):
+    """Train on a CSV, look at it, draw it, predict; then the same from Python."""
+    pytest.importorskip("matplotlib")
+    run("train", "iris.csv", "--target", "species")
+    assert "150 rows × 4 features" in capsys.readouterr().out
+    run("inspect", "iris.mercer")
+    assert "sepal length, sepal width, petal length, petal width" in capsys.readouterr().out
+    run(
+        "plot",
+        "iris.csv",
+        "iris.mercer",
+        "iris.png",
+        "--target",
+        "species",
+        "--features",
+        "petal length",
+        "petal width",
+    )
+    assert (folder / "iris.png").read_bytes().startswith(b"\x89PNG")
+    run("predict", "iris.csv", "iris.mercer", "answers.txt", "--target", "species")
+    assert "Accuracy = 9" in capsys.readouterr().out
+    model = mercer.load("iris.mercer")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model knows names, the array has none
+        np.testing.assert_array_equal(model.predict(iris.data), np.loadtxt("answers.txt", dtype=str))
+
+
+def test_columns_are_found_by_name(folder, iris, capsys):
+    run("train", "iris.csv", "--target", "species", "-q")
+    run("predict", "iris.csv", "iris.mercer", "straight")
+    lines = (folder / "iris.csv").read_text().splitlines()
+    turned = [",".join(line.split(",")[:4][::-1]) for line in lines]
+    (folder / "turned.csv").write_text("\n".join(turned))
+    run("predict", "turned.csv", "iris.mercer", "turned")
+    assert (folder / "turned").read_text() == (folder / "straight").read_text()
+    (folder / "short.csv").write_text("sepal length,sepal width\n1,2\n")
+    run("predict", "short.csv", "iris.mercer", code=1)
+    assert "lacks the columns 'petal length', 'petal width' that the model was trained on" in capsys.readouterr().err
+
+
+def test_options_of_tables(iris, capsys):
+    run("train", "iris.csv", "--target", "species", "--no-standardise", "-wvirginica", "3", "-c", "2", "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert report["standardised"] is False
+    machine = mercer.load("iris.mercer")[-1]
+    assert machine.class_weight_.tolist() == [1, 1, 3]
+    assert machine.C == 2
+    run("train", "iris.csv", "--target", "species", "-v", "5")
+    assert capsys.readouterr().out.startswith("Cross Validation Accuracy = 9")
+    run("train", "iris.csv", "--target", "species", "-v", "5", "--json")
+    assert json.loads(capsys.readouterr().out)["folds"] == 5
+
+
+def test_npz(folder, iris, capsys):
+    np.savez("dense.npz", X=iris.data, y=iris.target)
+    S = sp.csr_array(iris.data)
+    np.savez("sparse.npz", data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=iris.target)
+    for name in ("dense", "sparse"):
+        run("train", f"{name}.npz", "-q")
+        run("predict", f"{name}.npz", f"{name}.mercer", "out")
+        assert np.mean(np.loadtxt("out") == iris.target) > 0.9
+    np.savez("none.npz", Z=[1])
+    run("train", "none.npz", code=1)
+    assert "must hold X, or data, indices, indptr and shape; it has Z" in capsys.readouterr().err
+
+
+def test_parquet(folder, iris):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {f"c{j}": iris.data[:, j] for j in range(4)}
+    parquet.write_table(pyarrow.table({**columns, "kind": iris.target_names[iris.target]}), "iris.parquet")
+    data = read_data("iris.parquet", target="kind")
+    np.testing.assert_array_equal(data.X, iris.data)
+    np.testing.assert_array_equal(data.y, iris.target_names[iris.target])
+
+
+def test_standard_input(folder, iris, monkeypatch):
+    content = (folder / "iris.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    data = read_data("-", "csv", "species")
+    np.testing.assert_array_equal(data.X, iris.data)
+
+
+def test_kinds_of_labels(folder):
+    for text, expected in (("1\n2\n1", "i"), ("0.5\n2\n1", "f"), ("a\n2\n1", "U")):
+        (folder / "t.csv").write_text("\n".join(["x,y", *(f"1,{label}" for label in text.split())]))
+        assert read_data("t.csv", target="y").y.dtype.kind == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        ("x,y\n1,2\n", [], "name the column to learn with --target: t.csv has 'x', 'y'"),
+        ("x,y\n1,2\n", ["--target", "z"], "has no column 'z'; it has 'x', 'y'"),
+        ("x,y\n1,2\nred,3\n", ["--target", "y"], "the column 'x' holds 'red', which is not a number"),
+        ("x,y\n1,2\n,3\n", ["--target", "y"], "the column 'x' holds '', which is not a number"),
+        ("x,y\n1,2\nnan,3\n", ["--target", "y"], "row 2 of the column 'x' is 'nan'"),
+        ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named"),
+        ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' stands there twice"),
+        ("", ["--target", "y"], "is empty; its first line must name the columns"),
+        ("y\n1\n", ["--target", "y"], "no column besides the target"),
+    ],
+)
+def test_bad_tables(folder, text, flags, message, capsys):
+    (folder / "t.csv").write_text(text)
+    run("train", "t.csv", *flags, code=1)
+    assert message in capsys.readouterr().err
+    assert os.listdir(folder) == ["t.csv"]
+
+
+def test_ranking_data_are_refused(folder, capsys):
+    (folder / "rank").write_text("1 qid:1 1:1\n2 qid:1 1:2\n")
+    run("train", "rank", code=1)
+    assert "has qid: fields: ranking data" in capsys.readouterr().err

@@ -1,0 +1,123 @@
+"""``mercer inspect`` and ``mercer convert``."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+import mercer
+from mercer import SVC
+from mercer.cli.main import main
+from mercer.files.libsvm_model import read_libsvm_model
+
+LIGHT = """SVM-light Version V6.02
+0 # kernel type
+3 # kernel parameter -d
+1 # kernel parameter -g
+1 # kernel parameter -s
+1 # kernel parameter -r
+empty# kernel parameter -u
+2 # highest feature index
+2 # number of training documents
+3 # number of support vectors plus 1
+0 # threshold b, each following line is a SV (starting with alpha*y)
+-0.5 1:-1 #
+0.5 1:1 #
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words, code=0):
+    try:
+        returned = main([str(word) for word in words])
+    except SystemExit as exit:
+        returned = exit.code
+    assert returned == code
+
+
+def inspected(path, capsys):
+    run("inspect", "--json", path)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_inspect_a_trained_machine(capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SVC(kernel="linear", C=0.01).fit(X / X.std(axis=0), y)
+    mercer.save(model, "m.mercer")
+    facts = inspected("m.mercer", capsys)
+    assert facts["machine"] == "SVC"
+    assert facts["kernel"] == "Linear()"
+    assert facts["parameters"]["C"] == 0.01
+    assert facts["margin"] == pytest.approx(1 / np.linalg.norm(model.coef_), rel=1e-6)
+    assert facts["bounded_support_vectors"] == int((np.abs(model.dual_coef_) == 0.01).sum())
+    assert facts["free_support_vectors"] + facts["bounded_support_vectors"] == facts["total_support_vectors"]
+    assert facts["certificate"]["gap"] == model.certificate_.gap
+    assert facts["certificate"]["proves"] == "optimality"
+    assert facts["prediction"]["kernel values per row"] == facts["total_support_vectors"]
+    assert facts["prediction"]["microseconds per row"] > 0
+    assert facts["retraining"]["rows"] == len(y)
+    run("inspect", "m.mercer")
+    assert "proves                       optimality" in capsys.readouterr().out
+
+
+def test_inspect_other_formats(folder, capsys):
+    X, y = load_iris(return_X_y=True)
+    mercer.save(SVC().fit(X, y), "m.mercer")
+    run("convert", "m.mercer", "m.model")
+    capsys.readouterr()
+    facts = inspected("m.model", capsys)
+    assert facts["labels"] == [0, 1, 2]
+    assert set(facts["margins"]) == {"0 against 1", "0 against 2", "1 against 2"}
+    (folder / "light").write_text(LIGHT)
+    assert inspected("light", capsys)["margin"] == pytest.approx(1.0)
+    (folder / "linear").write_text("solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n3 \n4 \n")
+    assert inspected("linear", capsys)["norm_of_w"] == 5
+
+
+def test_convert_there_and_back(folder, capsys):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(C=3).fit(X, y)
+    mercer.save(model, "a.mercer")
+    run("convert", "a.mercer", "b.model")
+    run("convert", "b.model", "c.mercer", "--features", 4)
+    run("convert", "c.mercer", "d.model", "--to", "libsvm")
+    assert (folder / "b.model").read_bytes() == (folder / "d.model").read_bytes()
+    np.testing.assert_array_equal(mercer.load("c.mercer").predict(X), model.predict(X))
+    assert "saved d.model, libsvm format" in capsys.readouterr().out
+
+
+def test_convert_from_svmlight(folder):
+    (folder / "light").write_text(LIGHT)
+    run("convert", "light", "m.model", "--quiet")
+    model = read_libsvm_model("m.model")
+    np.testing.assert_array_equal(model.coefficients[:, 0], [0.5, -0.5])
+    run("convert", "light", "m.mercer", "--quiet")
+    np.testing.assert_array_equal(mercer.load("m.mercer").predict([[2.0, 0.0][:1]]), [1])
+
+
+def test_convert_to_onnx():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = load_iris(return_X_y=True)
+    model = SVC().fit(X, y)
+    mercer.save(model, "a.mercer")
+    run("convert", "a.mercer", "a.onnx", "--quiet")
+    (label,) = runtime.InferenceSession("a.onnx", providers=["CPUExecutionProvider"]).run(["label"], {"X": X})
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+def test_what_cannot_be_converted(folder, capsys):
+    run("train", "-q")
+    run("convert", "model.mercer", "m.model", code=1)
+    assert "standardises its columns first, which a LIBSVM file cannot hold" in capsys.readouterr().err
+    (folder / "junk").write_text("hello")
+    run("convert", "junk", "m.mercer", code=1)
+    assert "junk is no LIBSVM model" in capsys.readouterr().err
+    run("inspect", "nothing", code=1)
+    assert "No such file" in capsys.readouterr().err

@@ -1,0 +1,106 @@
+"""Saving when things go wrong, mapping files into memory, and skops."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+
+import mercer
+from mercer import SVC
+from mercer.errors import ModelFormatError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals, limits and /dev/full are POSIX")
+X, y = make_classification(80, 5, random_state=0)
+
+SAVER = """
+import sys
+import numpy as np
+import mercer
+X = np.random.default_rng(0).normal(size=(3000, 60))
+models = [mercer.SVC(C=c, kernel="linear", max_iter=2).fit(X, np.arange(3000) % 2) for c in (1.0, 2.0)]
+print("ready", flush=True)
+while True:
+    for model in models:
+        mercer.save(model, sys.argv[1])
+"""
+
+
+@posix
+def test_killed_while_saving(tmp_path):
+    """SIGKILL at twelve random moments: the file is always one of the two models, whole."""
+    path = tmp_path / "model.mercer"
+    mercer.save(SVC(C=1.0).fit(X, y), path)
+    rng = random.Random(1)
+    for _ in range(4):
+        arguments = [sys.executable, "-W", "ignore", "-c", SAVER, str(path)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            for _ in range(3):
+                time.sleep(rng.uniform(0, 0.05))
+                assert mercer.load(path).C in (1.0, 2.0)
+            process.send_signal(signal.SIGKILL)
+        assert mercer.load(path).C in (1.0, 2.0)
+
+
+@posix
+def test_a_full_disk_while_saving_a_model(tmp_path):
+    """A file system that runs full in the middle of the arrays leaves the old model and no debris."""
+    path = tmp_path / "model.mercer"
+    old = SVC().fit(X, y)
+    mercer.save(old, path)
+    code = (
+        "import resource, signal, sys, numpy as np, mercer\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "X = np.random.default_rng(0).normal(size=(500, 200))\n"
+        "model = mercer.SVC().fit(X, np.arange(500) % 2)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "try:\n    mercer.save(model, sys.argv[1])\n"
+        "except OSError as error:\n    print(error.strerror)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "File too large\n"
+    np.testing.assert_array_equal(mercer.load(path).decision_function(X), old.decision_function(X))
+    assert os.listdir(tmp_path) == ["model.mercer"]
+
+
+@pytest.mark.parametrize("rows", [X, sp.csr_array(X * (X > 0)), X.astype(np.float32)], ids=["dense", "csr", "float32"])
+def test_mapped_into_memory(tmp_path, rows):
+    path = tmp_path / "model.mercer"
+    model = SVC().fit(rows, y)
+    mercer.save(model, path)
+    mapped = mercer.load(path, mmap=True)
+    np.testing.assert_array_equal(mapped.decision_function(rows), model.decision_function(rows))
+    vectors = mapped.support_vectors_
+    array = vectors.data if sp.issparse(vectors) else vectors
+    assert not array.flags.owndata
+    assert not array.flags.writeable
+    mercer.save(SVC(C=7).fit(X, y), path)  # replaces the file; what is mapped stays
+    np.testing.assert_array_equal(mapped.decision_function(rows), model.decision_function(rows))
+
+
+def test_a_damaged_file_is_not_mapped(tmp_path):
+    path = tmp_path / "model.mercer"
+    mercer.save(SVC().fit(X, y), path)
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFormatError, match="does not match its checksum"):
+        mercer.load(path, mmap=True)
+
+
+def test_skops():
+    """skops saves what scikit-learn's rules let it see; the types it must be told to trust are mercer's own."""
+    skops = pytest.importorskip("skops.io")
+    model = SVC(C=3.0).fit(X, y)
+    content = skops.dumps(model)
+    trusted = skops.get_untrusted_types(data=content)
+    assert all(name.startswith(("mercer.", "numpy.", "scipy.sparse.")) for name in trusted)
+    again = skops.loads(content, trusted=trusted)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
