@@ -4,9 +4,11 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 
 import mercer
 from mercer.cli.main import main
@@ -54,6 +56,25 @@ def test_python_examples_of_the_guide_run(page):
     ):
         exec(compile(block, page.name, "exec"), scope)
     assert scope
+
+
+def test_the_five_commands_on_a_table_of_ones_own(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    iris = load_iris()
+    names = ["sepal length", "sepal width", "petal length", "petal width", "species"]
+    rows = [",".join([*map(str, row), iris.target_names[k]]) for row, k in zip(iris.data, iris.target, strict=True)]
+    (tmp_path / "iris.csv").write_text("\n".join([",".join(names), *rows]))
+    commands = [shlex.split(line) for line in marked("on a table of your own").splitlines()]
+    assert len(commands) == 5
+    for program, *arguments in commands:
+        if program == "mercer":
+            assert main(arguments) == 0, arguments
+        else:
+            exec(arguments[1])
+    assert "150 rows × 4 features" in capsys.readouterr().out
+    assert len((tmp_path / "answers.txt").read_text().split()) == 150
+    assert (tmp_path / "iris.png").stat().st_size > 5000
 
 
 def test_the_report_is_the_one_the_readme_shows(tmp_path, monkeypatch, capsys):
