@@ -25,7 +25,6 @@ from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, positive
 from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
-from mercer.kernels import kernel_accepts
 from mercer.losses import Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
@@ -43,15 +42,6 @@ class _KernelMachine(Machine):
     """What the classifier and the regressor share."""
 
     _kind: Kind
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        accepts = kernel_accepts(self.kernel)
-        tags.input_tags.sparse = accepts == "vectors"
-        tags.input_tags.pairwise = accepts == "gram"
-        tags.input_tags.string = accepts == "sequences"
-        tags.input_tags.two_d_array = accepts != "sequences"
-        return tags
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
         """One code per sample, equal where two may be merged, and the targets, one column per problem."""

@@ -32,7 +32,6 @@ from mercer.estimators.merging import merge
 from mercer.estimators.parameters import one_of, positive
 from mercer.estimators.targets import outputs
 from mercer.expansion import Expansion
-from mercer.kernels import kernel_accepts
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.covariance import RidgeFactor, Sums
 from mercer.solvers.least_squares_certificate import certify_sums
@@ -211,15 +210,6 @@ class RegularizedLeastSquares(Machine):
     def _one_row(self) -> bool:
         """Whether coef_ is a list rather than a matrix."""
         return False
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        accepts = kernel_accepts(self.kernel)
-        tags.input_tags.sparse = accepts == "vectors"
-        tags.input_tags.pairwise = accepts == "gram"
-        tags.input_tags.string = accepts == "sequences"
-        tags.input_tags.two_d_array = accepts != "sequences"
-        return tags
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header, arrays = super()._state()

@@ -24,7 +24,7 @@ from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.expansion import Expansion
 from mercer.gram.cross import Chunk, Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
-from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels import Kernel
 from mercer.solution import Stop
 from mercer.solvers.nystrom import SAMPLE, NystromSolution, cheaper_method, solve_nystrom
 from mercer.threads import effective_n_threads
@@ -72,15 +72,6 @@ class _Nystrom(Machine):
         self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        accepts = kernel_accepts(self.kernel)
-        tags.input_tags.sparse = accepts == "vectors"
-        tags.input_tags.pairwise = accepts == "gram"
-        tags.input_tags.string = accepts == "sequences"
-        tags.input_tags.two_d_array = accepts != "sequences"
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.

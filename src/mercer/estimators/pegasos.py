@@ -29,7 +29,7 @@ from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.estimators.progress import Progress
 from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
-from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels import Kernel
 from mercer.solvers import pegasos
 from mercer.solvers.pegasos import Call, Iterates, KernelSpace, LinearSpace, Space
 from mercer.solvers.pegasos_dual import Trail, certify_descent
@@ -197,15 +197,6 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        accepts = kernel_accepts(self.kernel)
-        tags.input_tags.sparse = accepts == "vectors"
-        tags.input_tags.pairwise = accepts == "gram"
-        tags.input_tags.string = accepts == "sequences"
-        tags.input_tags.two_d_array = accepts != "sequences"
-        return tags
 
     # --- training on samples at hand -------------------------------------------------------------------------------
 
