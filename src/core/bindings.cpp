@@ -551,6 +551,7 @@ void set_num_threads(int n) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+    nb::set_leak_warnings(false);  // objects that a traceback or a debugger holds at exit are no fault of ours
     m.doc() = "The loops of mercer: arrays in, arrays out.";
     m.def("levels", &levels, "Instruction sets usable here, fastest last.");
     m.def(
