@@ -22,11 +22,12 @@ from mercer.kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The box of a sample of weight 1 in each task, [−below, above]: numbers, or arrays that broadcast to
+    """The box of a sample of weight 1 in each task, factor·[−below, above]: numbers, or arrays that broadcast to
     (merged samples, tasks)."""
 
     above: Any
     below: Any
+    factor: Any = 1.0
 
 
 def merged_table(merged: Merged, solved: list[Solved]) -> sp.csr_array:
@@ -44,8 +45,10 @@ def own_table(table: sp.csr_array, merged: Merged, bounds: Bounds) -> sp.csr_arr
     own = table[merged.member]
     row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
     sample, task = merged.member[row], own.indices
-    above, below = (np.broadcast_to(side, table.shape)[sample, task] for side in (bounds.above, bounds.below))
-    bound = np.where(own.data > 0, above, below)
+    above, below, factor = (
+        np.broadcast_to(part, table.shape)[sample, task] for part in (bounds.above, bounds.below, bounds.factor)
+    )
+    bound = np.where(own.data > 0, above, below) * factor
     bounded = np.abs(own.data) == bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])

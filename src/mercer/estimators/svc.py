@@ -201,10 +201,9 @@ class SVC(PairwiseClassifier):
             self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound), b / rho, 1.0 / rho)
             return
         if self.slack == "l1":
-            prices = [price(self.C, self.lam, float(merged.weight[s.task.rows].sum())) for s in solved]
-            bound = np.array(prices)[None, :] * target.factor[merged.y][:, None]
+            bound = np.array([price(self.C, self.lam, float(merged.weight[s.task.rows].sum())) for s in solved])
         b = np.array([bias_of(s, self.bias) for s in solved])
-        self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound), b)
+        self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound, target.factor[merged.y][:, None]), b)
 
     def _largest_diagonal(self, merged: Merged) -> float:
         if self.kernel_.accepts == "gram":
