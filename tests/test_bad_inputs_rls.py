@@ -121,7 +121,10 @@ def test_what_cannot_be_is_refused(case):
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (RLSRegressor(cache_size=500), r"kernel matrix of 60,000 samples needs [\d,]+ MB.*cache_size.*NystromRLS"),
+        (
+            RLSRegressor(solver="cholesky", cache_size=500),
+            r"kernel matrix of 60,000 samples needs [\d,]+ MB.*cache_size.*NystromRLS",
+        ),
         (RLSRegressor(lam=0.0, cache_size=500), r"decomposing it needs [\d,]+ MB.*larger lam"),
         (RLSRegressorCV(cache_size=500), r"decomposing the matrix of 60,000 samples needs [\d,]+ MB.*cache_size"),
         (RLSRegressor(kernel="linear", solver="covariance", cache_size=0.001), r"covariance of 60 features.*lsqr"),

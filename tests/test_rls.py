@@ -469,3 +469,30 @@ def test_fitted_attributes_are_read_only_and_documented():
                     assert not value.flags.writeable, name
         for name in model.get_params(deep=False):
             assert name in type(model).__doc__, (type(model).__name__, name)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_conjugate_gradients_find_the_factors_answer(bias):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * rng.normal(size=(400, 2))
+    weight = rng.integers(0, 4, 400).astype(float)
+    options = {"lam": 0.05, "gamma": 0.3, "bias": bias}
+    factor = RLSRegressor(solver="cholesky", **options).fit(X, Y, weight)
+    steps = RLSRegressor(solver="cg", **options).fit(X, Y, weight)
+    assert steps.solver_ == "cg"
+    assert steps.converged_
+    np.testing.assert_allclose(steps.predict(X), factor.predict(X), atol=1e-4)
+    assert steps.certificate_.dual == pytest.approx(factor.certificate_.dual, rel=1e-8)
+    assert 0 <= steps.certificate_.gap <= 1e-8 * steps.certificate_.dual
+
+
+def test_a_matrix_that_does_not_fit_is_met_in_products():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(1500, 3))
+    y = np.sin(X).sum(axis=1)
+    small = RLSRegressor(0.1, cache_size=5).fit(X, y)
+    assert small.solver_ == "cg"
+    np.testing.assert_allclose(small.predict(X), RLSRegressor(0.1).fit(X, y).predict(X), atol=1e-4)
+    with pytest.raises(ValueError, match=r"cg.*lam above 0.*eigen"):
+        RLSRegressor(0.0, solver="cg").fit(X[:50], y[:50])

@@ -244,10 +244,11 @@ class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  
         Parameters of the named kernels; a kernel object has its own.
     bias : bool, default=True
         Whether f has a constant b.
-    solver : {"auto", "cholesky", "eigen", "covariance", "lsqr"}, default="auto"
+    solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr"}, default="auto"
         "cholesky" factors K + λW⁻¹ (float32, refined to float64's answer, where that is possible); "eigen" decomposes
-        it, also where it is singular; "covariance" and "lsqr" are for linear kernels: a d × d matrix, or products with
-        X alone.
+        it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
+        which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
+        kernels: a d × d matrix, or products with X alone.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
     verbose : ignored

@@ -21,13 +21,17 @@ from mercer.gram.linear_gram import LinearGram
 from mercer.gram.whole import products
 from mercer.kernels import Kernel
 from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Stop
 from mercer.solvers.cholesky import System, factor_bytes, precisions, solve_by_cholesky
+from mercer.solvers.conjugate_gradient import solve_ridge
 from mercer.solvers.covariance import RidgeFactor, Sums
 from mercer.solvers.eigen import SpectralFit, linear_spectrum_of, spectrum_bytes, spectrum_of
 from mercer.solvers.krylov import solve_by_lsqr
 from mercer.solvers.least_squares_certificate import certify_limit, certify_outputs
 
-SOLVERS = ("auto", "cholesky", "eigen", "covariance", "lsqr")
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "covariance", "lsqr")
+# Conjugate gradients end at this relative duality gap, far below what any target is known to, or after so many steps.
+_CG_GAP, _CG_STEPS = 1e-10, 2000
 # A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
 _SPARSE_FEATURES = 5000
 _REMEDY = "a smaller subsample, NystromRLS, or a linear kernel"
@@ -132,7 +136,7 @@ def solve(ready: Prepared, lam: float, solver: str, level: int = 6) -> Answer:
         if ready.scale is None:
             raise ValueError(f"solver={solver!r} is for linear kernels, and this one is {ready.kernel!r}; use 'auto'")
         return (_by_covariance if way == "covariance" else _by_lsqr)(ready, lam, level + 1)
-    return _by_kernel(ready, lam, way, level + 1)
+    return (_by_cg if way == "cg" else _by_kernel)(ready, lam, way, level + 1)
 
 
 def _way(ready: Prepared, lam: float) -> str:
@@ -144,6 +148,8 @@ def _way(ready: Prepared, lam: float) -> str:
             return "covariance"
         if factor_bytes(n, np.float64) > ready.budget and lam > 0:
             return "lsqr"
+    if lam > 0 and factor_bytes(n, np.float32) > ready.budget and ready.kernel.positive_definite == "yes":
+        return "cg"
     return "cholesky" if lam > 0 else "eigen"
 
 
@@ -183,6 +189,27 @@ def _by_kernel(ready: Prepared, lam: float, way: str, level: int) -> Answer:
                 reached=found.reached,
             )
     return _by_eigen(ready, gram, lam, level + 1)
+
+
+def _by_cg(ready: Prepared, lam: float, way: str, level: int) -> Answer:
+    """K is never stored; the bias is eliminated by one more right-hand side, the constant 1."""
+    problem = ready.problem
+    if lam == 0:
+        raise ValueError("solver='cg' needs lam above 0; use solver='eigen' for the limit of least norm")
+    gram = ready.gram(level + 1)
+    if gram.positive_definite == "no":
+        raise ValueError(f"solver='cg' needs a positive semi-definite matrix, and {ready.kernel!r} has none here")
+    sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]
+    found = solve_ridge(gram, np.column_stack(sides), lam, Stop(_CG_GAP, _CG_STEPS), problem.total)
+    C = found.C[:, : problem.n_outputs]
+    if problem.bias:
+        one = found.C[:, -1]
+        C = C - np.outer(one, C.sum(axis=0) / one.sum())
+    beta = problem.split(C, lam)
+    certificate = certify_outputs(problem, gram, beta, products(gram, C), lam)
+    b = np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs)
+    reached = found.stop_reason == "converged"
+    return Answer(b, certificate, "cg", "float64", problem.n, beta=beta, C=C, steps=found.steps, reached=reached)
 
 
 def _by_eigen(ready: Prepared, gram: Gram, lam: float, level: int) -> Answer:
