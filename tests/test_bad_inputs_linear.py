@@ -73,3 +73,17 @@ def test_wide_indices_beyond_32_bits_stay_whole():
     narrow = LinearSVC(tol=1e-8).fit(wide[:, [5, 70_000, 17, 3]], [0, 1, 0, 1])
     np.testing.assert_allclose(model.coef_[0, [5, 70_000, 17, 3]], narrow.coef_[0], atol=1e-6)
     assert np.count_nonzero(model.coef_) == 4
+
+
+def _columns_beyond_31_bits():
+    return sparse.csr_array(
+        (np.ones(4), np.array([5, 2**31 + 7, 17, 2**40], dtype=np.int64), np.arange(5, dtype=np.int64)),
+        shape=(4, 2**40 + 1),
+    )
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), LinearSVC(solver="dual"), LinearSVR()])
+def test_more_columns_than_memory_are_refused_before_anything_is_allocated(estimator):
+    # Eight terabytes of weights: an error that says so, not a crash, a hang or an index cut to 32 bits.
+    with pytest.raises((ValueError, MemoryError), match=r"1099511627777|8\.00 TiB"):
+        estimator.fit(_columns_beyond_31_bits(), [0, 1, 0, 1])

@@ -27,6 +27,10 @@ public:
                               double value, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
                               bool shrinking) = 0;
 
+    virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
+                                    nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+                                    double max_seconds) = 0;
+
     const std::int64_t n, d;
 
 protected:
@@ -100,6 +104,30 @@ public:
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
 
+    nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
+                            nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+                            double max_seconds) override {
+        const auto w_bias_ = vector<double>(w_bias, "w_bias");
+        const std::size_t classes = w_bias_.shape(0);
+        if (classes < 2) refuse("w_bias", "must have an element for each of at least two classes");
+        const auto y_ = vector<const std::int64_t>(y, "y", height());
+        check_range(y_.data(), height(), static_cast<std::int64_t>(classes), "y");
+        const auto C_ = vector<const double>(C, "C", height());
+        const auto lengths_ = vector<const double>(lengths, "lengths", height());
+        const auto beta_ = vector<double>(beta, "beta", height() * classes);
+        const auto w_ = vector<double>(w, "w", columns() * classes);
+        nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
+        if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
+        const mercer::JointDcdProblem problem{y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
+                                              beta_.data(), w_.data(), w_bias_.data()};
+        const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, false};
+        mercer::DcdResult result{};
+        run([&](const mercer::LinearThreads& threads) {
+            result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), level_, threads.poll);
+        });
+        return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
+    }
+
 private:
     std::size_t height() const { return static_cast<std::size_t>(n); }
     std::size_t columns() const { return static_cast<std::size_t>(d); }
@@ -163,6 +191,48 @@ std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::ha
     return out;
 }
 
+// The samples of a Newton method, whose arrays it keeps.
+class Respondents {
+public:
+    Respondents(nb::handle q, nb::handle inverse, nb::handle lower, nb::handle upper, nb::handle epsilon, int n_threads)
+        : q_(vector<const double>(q, "q")),
+          inverse_(vector<const double>(inverse, "inverse", size())),
+          lower_(vector<const double>(lower, "lower", size())),
+          upper_(vector<const double>(upper, "upper", size())),
+          epsilon_(vector<const double>(epsilon, "epsilon", size())),
+          n_threads_(n_threads) {
+        if (n_threads < 1) refuse("n_threads", "must be at least 1");
+    }
+
+    nb::tuple respond(nb::handle p, nb::handle d, nb::handle f, nb::handle t) const {
+        const auto p_ = vector<const double>(p, "p", size()), d_ = vector<const double>(d, "d", size());
+        const auto f_ = vector<const double>(f, "f", size());
+        const auto t_ = vector<double>(t, "t", size());
+        mercer::Response sums{};
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            sums = mercer::linear_response(view(), p_.data(), d_.data(), f_.data(), t_.data(), n_threads_, signals.poll());
+        }
+        return nb::make_tuple(sums.total, sums.losses, sums.shares);
+    }
+
+    double along(nb::handle f, nb::handle move, double step) const {
+        const auto f_ = vector<const double>(f, "f", size()), move_ = vector<const double>(move, "move", size());
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        return mercer::linear_along(view(), f_.data(), move_.data(), step, n_threads_, signals.poll());
+    }
+
+private:
+    std::size_t size() const { return q_.shape(0); }
+    mercer::Respondents view() const {
+        return {static_cast<std::int64_t>(size()), q_.data(), inverse_.data(), lower_.data(), upper_.data(), epsilon_.data()};
+    }
+    Vector<const double> q_, inverse_, lower_, upper_, epsilon_;
+    int n_threads_;
+};
+
 }  // namespace
 
 void bind_linear(nb::module_& m);
@@ -178,7 +248,16 @@ void bind_linear(nb::module_& m) {
         .def("descend", &LinearRows::descend, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
              "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(),
              "value"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
-             "Dual coordinate descent; changes beta, w, w_bias and seed in place.");
+             "Dual coordinate descent; changes beta, w, w_bias and seed in place.")
+        .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
+             "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
+             "max_seconds"_a, "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
+    nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs, for Newton's method.")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(), "inverse"_a.none(),
+             "lower"_a.none(), "upper"_a.none(), "epsilon"_a.none(), "n_threads"_a)
+        .def("respond", &Respondents::respond, "p"_a.none(), "d"_a.none(), "f"_a.none(), "t"_a.none(),
+             "Fills t; the sums of t, of the losses and of the shares of the gap.")
+        .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a, "The sum of t * move at f + step * move.");
     m.def("dense_rows", &dense_rows, "X"_a.none(), "n_threads"_a, "Rows that share the memory of X.");
     m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "d"_a, "n_threads"_a,
           "Rows that share the memory of CSR arrays, whose indices and indptr have one type.");

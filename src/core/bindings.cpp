@@ -27,6 +27,8 @@
 void bind_active(nb::module_& m);
 void bind_joint(nb::module_& m);
 void bind_linear(nb::module_& m);
+void bind_linear_certificate(nb::module_& m);
+void bind_merging(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_table(nb::module_& m);
 void bind_text(nb::module_& m);
@@ -596,4 +598,6 @@ NB_MODULE(_core, m) {
     bind_joint(m);
     bind_linear(m);
     bind_text(m);
+    bind_linear_certificate(m);
+    bind_merging(m);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "packed_descent.hpp"
 #include "pool.hpp"
 #include "tables.hpp"
 
@@ -41,6 +42,10 @@ public:
             sum += v * v;
         }
         return sum;
+    }
+    template <class Use>
+    void each(std::int64_t i, Use use) const {
+        for (std::int64_t k = 0; k < rows_.d; ++k) use(k, static_cast<double>(row(i)[k]));
     }
     std::int64_t stored(std::int64_t) const { return rows_.d; }
     std::int64_t stored() const { return rows_.n * rows_.d; }
@@ -91,6 +96,11 @@ public:
         double sum = 0.0;
         for (std::int64_t k = r.begin; k < r.end; ++k) sum += value(k) * value(k);
         return sum;
+    }
+    template <class Use>
+    void each(std::int64_t i, Use use) const {
+        const Range r = range(i);
+        for (std::int64_t k = r.begin; k < r.end; ++k) use(static_cast<std::int64_t>(rows_.indices[k]), value(k));
     }
     std::int64_t stored(std::int64_t i) const { return range(i).end - range(i).begin; }
     std::int64_t stored() const { return range(rows_.n - 1).end - range(0).begin; }
@@ -283,6 +293,71 @@ void linear_outer(const Rows& rows, const std::int64_t* which, const double* c, 
 
 namespace {
 
+// Samples per chunk, and sums that are independent of each other within one: both fix the order of summation.
+constexpr std::int64_t kSamples = 1 << 13;
+constexpr std::int64_t kLanes = 8;
+
+// What r exceeds `width` by on either side, without a branch.
+inline double beyond_of(double r, double width) { return std::max(r - width, 0.0) + std::min(r + width, 0.0); }
+
+inline double answer(const Respondents& to, std::int64_t i, double f) {
+    return std::min(std::max(beyond_of(to.q[i] - f, to.epsilon[i]) * to.inverse[i], to.lower[i]), to.upper[i]);
+}
+
+}  // namespace
+
+Response linear_response(const Respondents& samples, const double* p, const double* d, const double* f, double* t,
+                         int n_threads, Poll& poll) {
+    std::vector<Response> parts(static_cast<std::size_t>((samples.n + kSamples - 1) / kSamples));
+    parallel_for(
+        static_cast<std::int64_t>(parts.size()), n_threads,
+        [&](std::int64_t c) {
+            Response sum{};
+            for (std::int64_t i = c * kSamples; i < std::min(samples.n, (c + 1) * kSamples); ++i) {
+                const double lower = samples.lower[i], upper = samples.upper[i], epsilon = samples.epsilon[i];
+                const double best = answer(samples, i, f[i]), r = p[i] - f[i], beyond = beyond_of(r, epsilon);
+                const double truly = d[i] > 0.0 ? std::min(std::max(beyond / d[i], lower), upper)
+                                                : (beyond > 0.0 ? upper : beyond < 0.0 ? lower : 0.0);
+                const double loss = truly * (beyond - 0.5 * d[i] * truly);
+                sum.total += best;
+                sum.losses += loss;
+                sum.shares += loss - best * (r - 0.5 * d[i] * best) + epsilon * std::abs(best);
+                t[i] = best;
+            }
+            parts[static_cast<std::size_t>(c)] = sum;
+        },
+        poll);
+    Response all{};
+    for (const Response& part : parts) {
+        all.total += part.total;
+        all.losses += part.losses;
+        all.shares += part.shares;
+    }
+    return all;
+}
+
+double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads, Poll& poll) {
+    std::vector<double> parts(static_cast<std::size_t>((samples.n + kSamples - 1) / kSamples));
+    parallel_for(
+        static_cast<std::int64_t>(parts.size()), n_threads,
+        [&](std::int64_t c) {
+            const std::int64_t end = std::min(samples.n, (c + 1) * kSamples);
+            double sums[kLanes] = {};
+            std::int64_t i = c * kSamples;
+            for (; i + kLanes <= end; i += kLanes) {
+                for (std::int64_t l = 0; l < kLanes; ++l) {
+                    sums[l] += answer(samples, i + l, f[i + l] + step * move[i + l]) * move[i + l];
+                }
+            }
+            for (; i < end; ++i) sums[0] += answer(samples, i, f[i] + step * move[i]) * move[i];
+            parts[static_cast<std::size_t>(c)] = std::accumulate(sums, sums + kLanes, 0.0);
+        },
+        poll);
+    return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+namespace {
+
 // All that a visit needs to know of a variable, in one cache line.
 struct alignas(64) Variable {
     double p, lower, upper, d, epsilon, curvature, inverse, beta;
@@ -293,6 +368,13 @@ struct alignas(64) Variable {
 template <class Rows>
 DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
                      const Level& level, Poll& poll) {
+    if constexpr (requires { rows.starts; }) {
+        if (std::max(rows.n, rows.d) < std::numeric_limits<std::int32_t>::max() && one_sided(problem, rows.n)) {
+            const auto descend = problem.d[0] > 0.0 ? packed_descent<true, Rows, decltype(&random_below)>
+                                                    : packed_descent<false, Rows, decltype(&random_below)>;
+            return descend(rows, problem, stop, seed, &random_below, kElementsPerPoll, poll);
+        }
+    }
     const Access<Rows> access(rows, level);
     const auto begun = Poll::Clock::now();
     std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
@@ -379,13 +461,111 @@ DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop&
     }
 }
 
+template <class Rows>
+DcdResult linear_joint_dcd(const Rows& rows, const JointDcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                           const Level& level, Poll& poll) {
+    const Access<Rows> access(rows, level);
+    const auto begun = Poll::Clock::now();
+    const std::int64_t classes = problem.classes;
+    const auto width = static_cast<std::size_t>(classes);
+    std::vector<double> e(width), limit(width), sorted(width), step(width);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    double worst = 0.0, gap = 0.0;
+    std::int64_t epoch = 0, since_poll = 0;
+    while (true) {
+        if (epoch >= stop.max_epochs) return {epoch, worst, gap, "max_epochs"};
+        ++epoch;
+        worst = gap = 0.0;
+        for (std::size_t s = 0; s < order.size(); ++s) {
+            std::swap(order[s], order[s + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(order.size() - s)))]);
+            const std::int64_t i = order[s], own = problem.y[i];
+            const double C = problem.C[i], A = problem.lengths[i] + problem.bias * problem.bias;
+            double* beta = problem.beta + i * classes;
+            // e_k = f_k + 1 - [k = y].
+            for (std::int64_t k = 0; k < classes; ++k) {
+                e[static_cast<std::size_t>(k)] = (k == own ? 0.0 : 1.0) + problem.bias * problem.w_bias[k];
+            }
+            access.each(i, [&](std::int64_t j, double x) {
+                const double* w = problem.w + j * classes;
+                for (std::size_t k = 0; k < width; ++k) e[k] += x * w[k];
+            });
+            double top = -kInfinity, bottom = kInfinity, paid = 0.0;
+            for (std::int64_t k = 0; k < classes; ++k) {
+                const double value = e[static_cast<std::size_t>(k)];
+                top = std::max(top, value);
+                if (beta[k] < (k == own ? C : 0.0)) bottom = std::min(bottom, value);
+                paid -= beta[k] * (value - e[static_cast<std::size_t>(own)]);
+            }
+            worst = std::max(worst, top - bottom);
+            gap += std::max(0.0, C * (top - e[static_cast<std::size_t>(own)]) - paid);
+            since_poll += (access.stored(i) + 2) * classes;
+            if (top > bottom) {
+                if (A > 0.0) {
+                    // The new beta_k = min(cap_k, (A beta_k - e_k - level) / A), cap = C for the label and 0 for others: its sum is
+                    // zero where the sum over k of max(0, level - limit_k) is A C, limit = A beta - e - A cap.
+                    for (std::int64_t k = 0; k < classes; ++k) {
+                        const auto c = static_cast<std::size_t>(k);
+                        limit[c] = A * beta[k] - e[c] - (k == own ? A * C : 0.0);
+                    }
+                    sorted = limit;
+                    std::sort(sorted.begin(), sorted.end());
+                    double sum = A * C + sorted[0], water = sum;
+                    for (std::size_t r = 1; r < width && sorted[r] < water; ++r) {
+                        sum += sorted[r];
+                        water = sum / static_cast<double>(r + 1);
+                    }
+                    for (std::int64_t k = 0; k < classes; ++k) {
+                        const auto c = static_cast<std::size_t>(k);
+                        const double to = (k == own ? C : 0.0) + std::min(0.0, limit[c] - water) / A;
+                        step[c] = to - beta[k];
+                        beta[k] = to;
+                    }
+                } else {
+                    // A row of zeros: its outputs never change, and all of C goes to the largest.
+                    const auto best = std::max_element(e.begin(), e.end()) - e.begin();
+                    for (std::int64_t k = 0; k < classes; ++k) {
+                        const double to = (k == own ? C : 0.0) - (k == best ? C : 0.0);
+                        step[static_cast<std::size_t>(k)] = to - beta[k];
+                        beta[k] = to;
+                    }
+                }
+                access.each(i, [&](std::int64_t j, double x) {
+                    double* w = problem.w + j * classes;
+                    for (std::size_t k = 0; k < width; ++k) w[k] += x * step[k];
+                });
+                for (std::size_t k = 0; k < width; ++k) problem.w_bias[k] += problem.bias * step[k];
+                since_poll += access.stored(i) * classes;
+            }
+            if (since_poll > kElementsPerPoll) {
+                since_poll = 0;
+                poll.check();
+                if (std::chrono::duration<double>(Poll::Clock::now() - begun).count() > stop.max_seconds) {
+                    return {epoch, worst, gap, "max_seconds"};
+                }
+            }
+        }
+        if (worst > stop.tol) continue;
+        if (stop.gap < kInfinity) {
+            double value = 0.0;
+            for (std::int64_t i = 0; i < rows.n; ++i) value += problem.beta[i * classes + problem.y[i]];
+            for (std::int64_t k = 0; k < rows.d * classes; ++k) value -= 0.5 * problem.w[k] * problem.w[k];
+            for (std::int64_t k = 0; k < classes; ++k) value -= 0.5 * problem.w_bias[k] * problem.w_bias[k];
+            if (gap > stop.gap * std::abs(value)) continue;
+        }
+        return {epoch, worst, gap, "converged"};
+    }
+}
+
 #define MERCER_ROWS(Rows)                                                                                              \
     template void linear_product(const Rows&, const double*, double, double*, const LinearThreads&);                   \
     template void linear_lengths(const Rows&, double*, const LinearThreads&);                                          \
     template void linear_transposed(const Rows&, const double*, double*, const LinearThreads&);                        \
     template void linear_outer(const Rows&, const std::int64_t*, const double*, std::int64_t, double*,                 \
                                const LinearThreads&);                                                                  \
-    template DcdResult linear_dcd(const Rows&, const DcdProblem&, const DcdStop&, std::uint64_t*, const Level&, Poll&);
+    template DcdResult linear_dcd(const Rows&, const DcdProblem&, const DcdStop&, std::uint64_t*, const Level&, Poll&);   \
+    template DcdResult linear_joint_dcd(const Rows&, const JointDcdProblem&, const DcdStop&, std::uint64_t*,            \
+                                        const Level&, Poll&);
 MERCER_ROWS(LinearDense<float>)
 MERCER_ROWS(LinearDense<double>)
 using CsrFloat32 = LinearCsr<float, std::int32_t>;

@@ -51,6 +51,25 @@ void linear_outer(const Rows& rows, const std::int64_t* which, const double* c, 
 template <class Rows>
 void linear_lengths(const Rows& rows, double* out, const LinearThreads& threads);
 
+// What Newton's method asks of the samples at outputs f. Their response is t = the point of the box nearest to
+// shrunk(q - f, epsilon) * inverse, where q = p + mu centre and inverse = 1 / (d + mu) hold the proximal term.
+struct Respondents {
+    std::int64_t n;
+    const double *q, *inverse, *lower, *upper, *epsilon;
+};
+
+struct Response {
+    double total;   // sum of t
+    double losses;  // of the true problem, with p and d
+    double shares;  // of the true problem's duality gap
+};
+
+Response linear_response(const Respondents& samples, const double* p, const double* d, const double* f, double* t,
+                         int n_threads, Poll& poll);
+
+// The sum of t move at f + step move.
+double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads, Poll& poll);
+
 struct DcdProblem {
     const double* p;
     const double* lower;
@@ -86,5 +105,22 @@ struct DcdResult {
 template <class Rows>
 DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
                      const Level& level, Poll& poll);
+
+struct JointDcdProblem {
+    const std::int64_t* y;
+    const double* C;
+    const double* lengths;  // squared lengths of the rows, without the bias feature
+    double bias;
+    std::int64_t classes;
+    double* beta;    // n x classes: the start, and where it ends
+    double* w;       // d x classes: X'beta, kept up to date
+    double* w_bias;  // per class, B times the sum of beta
+};
+
+// The same for the joint machine of Crammer and Singer (problems/multiclass.py states it): all variables of a sample at a time,
+// exactly (Keerthi et al. 2008). No shrinking.
+template <class Rows>
+DcdResult linear_joint_dcd(const Rows& rows, const JointDcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                           const Level& level, Poll& poll);
 
 }  // namespace mercer

@@ -25,6 +25,18 @@ def hash_rows_csr(
 ) -> NDArray[np.uint64]:
     """The same for a CSR matrix with sorted, unique column indices."""
 
+def order_by(keys: NDArray[np.uint64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions sorted by key, then by `second`; keys are hashes."""
+
+def equal_rows_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> NDArray[np.uint8]:
+    """Whether the rows left[k] and right[k] store the same entries."""
+
 def smo(
     K: NDArray[Any],
     h: NDArray[np.float64],
@@ -295,6 +307,55 @@ class LinearRows:
         to at most gap times the dual value, which is `value` at the start. Returns the passes made, that violation,
         that gap, and why it ended.
         """
+
+    def descend_joint(
+        self,
+        y: NDArray[np.int64],
+        C: NDArray[np.float64],
+        lengths: NDArray[np.float64],
+        bias: float,
+        beta: NDArray[np.float64],
+        w: NDArray[np.float64],
+        w_bias: NDArray[np.float64],
+        seed: NDArray[np.uint64],
+        tol: float,
+        gap: float,
+        max_epochs: int,
+        max_seconds: float,
+    ) -> tuple[int, float, float, Literal["converged", "max_epochs", "max_seconds"]]:
+        """The same for Crammer and Singer's joint machine; beta and w are flat, the classes side by side."""
+
+def linear_findings(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    epsilon: NDArray[np.float64],
+    f: NDArray[np.float64],
+    beta: NDArray[np.float64],
+) -> tuple[float, float, float, int, float, float, float, float, float]:
+    """What a linear certificate consists of: losses, gap shares, Σβ, the worst sample, how far β is outside its box,
+    the largest wishes away from zero and towards it, the largest and smallest gradient that could be followed."""
+
+class Respondents:
+    """How samples respond to outputs f: t = the point of [lower, upper] nearest to shrunk(q − f, epsilon)·inverse."""
+
+    def __init__(
+        self,
+        q: NDArray[np.float64],
+        inverse: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        epsilon: NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+    def respond(
+        self, p: NDArray[np.float64], d: NDArray[np.float64], f: NDArray[np.float64], t: NDArray[np.float64]
+    ) -> tuple[float, float, float]:
+        """Fills t; Σ t, the losses with p and d, and the shares of the duality gap."""
+
+    def along(self, f: NDArray[np.float64], move: NDArray[np.float64], step: float) -> float:
+        """Σ t·move at f + step·move."""
 
 def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
     """Rows that share the memory of X."""

@@ -122,25 +122,29 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
     Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters
     most.
     """
-    coefficients = problem.row_coefficients(beta, gram.n)
-    u, precision = _fresh(problem, gram, beta, coefficients, tol)
+    u, precision = _fresh(problem, gram, beta, problem.row_coefficients(beta, gram.n), tol)
+    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u
+
+
+def certificate_of(problem: DualProblem, beta: Floats, u: Floats, proves: Proves, precision: str) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it."""
+    coefficients = problem.row_coefficients(beta, len(u))
     h = problem.gradient(beta, u)
     violation, b = problem.violation_and_offsets(beta, h)
     residual = h - (b[problem.group] if len(b) else 0.0)
     losses, terms = gap_terms(problem, beta, residual)
     energy = inner(coefficients, u)
-    certificate = Certificate(
+    return Certificate(
         primal=0.5 * energy + float(losses.sum() + b @ problem.totals),
         dual=inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta),
         gap=float(terms.sum()),
         violation=violation,
         kkt=kkt_residuals(problem, beta, residual),
-        proves=PROOF[gram.positive_definite],
+        proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
     )
-    return certificate, u
 
 
 def certify_pair(

@@ -9,33 +9,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificate import Certificate, gap_terms, kkt_residuals
+from mercer.certificate import Certificate
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.linear_rows import LinearRows
 
 
 def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    dual, variables = problem.dual, problem.dual_variables(beta)
     f = rows.product(w, b)
     off = w - rows.transposed(beta)
     combined = w - off
-    residual = dual.p - f[dual.row] - dual.d * variables
-    losses, terms = gap_terms(dual, variables, residual)
+    losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
+        problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, beta
+    )
     norm, energy, distance = inner(w, w), inner(combined, combined), inner(off, off)
     if problem.bias not in (0, np.inf):
-        own, meant = b / problem.bias, problem.bias * float(beta.sum())
+        own, meant = b / problem.bias, problem.bias * total
         norm, energy, distance = norm + own**2, energy + meant**2, distance + (own - meant) ** 2
-    kkt = kkt_residuals(dual, variables, residual)
-    kkt["w is the combination Σβ_i x_i"] = float(np.abs(off).max(initial=0.0))
     return Certificate(
-        primal=0.5 * norm + float(losses.sum()),
+        primal=0.5 * norm + losses,
         dual=problem.value(beta, energy),
-        gap=0.5 * distance + float(terms.sum()),
-        violation=dual.violation(variables, residual),
-        kkt=kkt,
+        gap=0.5 * distance + shares,
+        violation=max(0.0, top - bottom) if problem.exact_bias else max(0.0, top, -bottom),
+        kkt={
+            "dual feasibility: box": box,
+            "dual feasibility: equality": abs(total) if problem.exact_bias else 0.0,
+            "primal feasibility": outward,
+            "complementary slackness": inward,
+            "w is the combination Σβ_i x_i": float(np.abs(off).max(initial=0.0)),
+        },
         proves="optimality",
-        worst=int(dual.row[np.argmax(terms)]),
+        worst=worst,
         b=(b,) if problem.bias else (),
     )

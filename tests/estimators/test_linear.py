@@ -69,11 +69,11 @@ def test_regression_objective_equals_liblinears(solver, loss, epsilon):
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_unregularised_bias_is_that_of_the_kernel_machine(solver, C):
     X, y = two_classes(seed=1)
-    kernel = SVC(C, kernel="linear", tol=1e-9).fit(X, y)
-    linear = LinearSVC(C, loss="hinge", solver=solver, tol=1e-8).fit(X, y)
-    assert linear.certificate_.primal == pytest.approx(kernel.certificate_.primal, rel=1e-6)
-    np.testing.assert_allclose(linear.coef_, kernel.coef_, atol=1e-5)
-    np.testing.assert_allclose(linear.intercept_, kernel.intercept_, atol=1e-5)
+    kernel = SVC(C, kernel="linear", tol=1e-10).fit(X, y)
+    linear = LinearSVC(C, loss="hinge", solver=solver, tol=1e-9, max_iter=100_000).fit(X, y)
+    assert linear.certificate_.primal == pytest.approx(kernel.certificate_.primal, rel=1e-9)
+    np.testing.assert_allclose(linear.coef_, kernel.coef_, atol=1e-6)
+    np.testing.assert_allclose(linear.intercept_, kernel.intercept_, atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -207,3 +207,60 @@ def test_a_path_agrees_with_single_fits(solver):
     assert (path.gap <= 1e-5).all()
     with pytest.raises(ValueError, match="two classes"):
         mercer.linear_path(X, np.arange(len(y)) % 3, Cs=[1.0])
+
+
+def joint_objective(W, b, X, y, C, regularized):
+    """Crammer and Singer's objective, sample by sample."""
+    total = 0.5 * ((W**2).sum() + (regularized * b**2).sum())
+    for x, own in zip(X, y, strict=True):
+        f = W @ x + b
+        total += C * max(0.0, max(1 + f[k] - f[own] for k in range(len(W)) if k != own))
+    return total
+
+
+@pytest.mark.parametrize("bias", ["regularized", False])
+@pytest.mark.parametrize("C", [0.1, 3.0])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_crammer_singer_objective_equals_liblinears(bias, C, convert):
+    X, y = load_iris(return_X_y=True)
+    X = X - X.mean(axis=0)
+    mine = LinearSVC(C, multi_class="crammer_singer", bias=bias, tol=1e-7).fit(convert(X), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer = PeerSVC(C=C, multi_class="crammer_singer", tol=1e-8, max_iter=10**6, fit_intercept=bool(bias)).fit(X, y)
+    ours = joint_objective(mine.coef_, mine.intercept_, X, y, C, bool(bias))
+    theirs = joint_objective(peer.coef_, np.broadcast_to(peer.intercept_, 3), X, y, C, bool(bias))
+    assert mine.converged_
+    assert mine.certificate_.violation <= 1e-7
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert mine.certificate_.primal == pytest.approx(ours, rel=1e-10)
+    assert mine.certificate_.dual == pytest.approx(ours, rel=1e-5)
+    np.testing.assert_array_equal(mine.predict(X), peer.predict(X))
+
+
+def test_crammer_singer_with_two_classes_rows_of_zeros_and_weights():
+    X, y = two_classes(seed=6)
+    X[:3] = 0.0
+    options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-8}
+    model = LinearSVC(**options).fit(X, y)
+    assert model.coef_.shape == (1, X.shape[1])
+    # With w_1 = −w_0 the joint machine is the binary one with twice the price of ½‖w_1 − w_0‖²/2.
+    binary = LinearSVC(2.0, loss="hinge", bias="regularized", tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, binary.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, binary.intercept_, atol=1e-5)
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    by_weight = LinearSVC(**options).fit(X, y, sample_weight=weight)
+    repeated = LinearSVC(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(by_weight.coef_, repeated.coef_)
+    loose = LinearSVC(multi_class="crammer_singer", bias=False, tol=None, gap_tol=1e-3).fit(X, y)
+    assert loose.certificate_.relative_gap <= 1e-3
+
+
+def test_crammer_singer_says_what_it_cannot_do():
+    X, y = two_classes()
+    with pytest.raises(ValueError, match=r"free bias.*regularized"):
+        LinearSVC(multi_class="crammer_singer").fit(X, y)
+    with pytest.raises(ValueError, match="multi_class='joint'"):
+        LinearSVC(multi_class="joint").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        LinearSVC(1e3, multi_class="crammer_singer", bias=False, tol=1e-9, max_iter=2).fit(X, y)

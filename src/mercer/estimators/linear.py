@@ -21,8 +21,10 @@ from mercer.estimators import samples
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
+from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
 from mercer.solvers.linear import LinearSolution, solve_linear
+from mercer.solvers.linear_joint import solve_joint_linear
 from mercer.solvers.linear_rows import LinearRows
 from mercer.threads import effective_n_threads
 
@@ -79,6 +81,14 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         if not (weight > 0).any():
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
         merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
+        w, b = self._machines(merged, target, stop, seed, n_threads)
+        self.converged_ = self.stop_reason_ == "converged"
+        self._conclude(w, b, target)
+        if not self.converged_:
+            warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=4)
+
+    def _machines(self, merged: Merged, target: Any, stop: Stop, seed: int, n_threads: int) -> tuple[Floats, Floats]:
+        """w and b with a row for each output; sets the attributes that tell how they were found."""
         problems = self._problems(merged, target)
         data, centre = _centred(merged.X) if problems[0].exact_bias else (merged.X, None)
         solved = _solve(problems, data, stop, SOLVERS[self.solver], seed, bool(self.shrinking), n_threads)
@@ -90,12 +100,9 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.certificate_ = Certificate.total([certificate for _, certificate in solved])
         reasons = [solution.stop_reason for solution in solutions]
         self.stop_reason_ = next((reason for reason in reasons if reason != "converged"), "converged")
-        self.converged_ = self.stop_reason_ == "converged"
         self.solver_ = solutions[0].solver
         self.n_iter_ = max(1, *(solution.steps for solution in solutions), 0)
-        self._conclude(w, b, target)
-        if not self.converged_:
-            warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=4)
+        return w, b
 
     def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
         raise NotImplementedError
@@ -244,6 +251,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         Go on until the duality gap is at most this share of the dual value.
     solver : {"auto", "newton", "dual"}, default="auto"
         Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
+        ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
+        or False), knows no other loss (`loss` is not used) and is always solved by dual coordinate descent; of two
+        classes f_1 − f_0 is kept.
     class_weight : dict or "balanced", optional
     shrinking : bool, default=True
         Leave settled samples aside in dual coordinate descent; the answer is the same.
@@ -292,6 +304,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         tol: float | None = 1e-4,
         gap_tol: float | None = None,
         solver: str = "auto",
+        multi_class: str = "ovr",
         class_weight: Any = None,
         shrinking: bool = True,
         max_iter: int = -1,
@@ -306,6 +319,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         self.tol = tol
         self.gap_tol = gap_tol
         self.solver = solver
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.shrinking = shrinking
         self.max_iter = max_iter
@@ -323,6 +337,24 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         C, bias = positive("C", self.C) * factor[merged.y] * merged.weight, self._bias()
         against = [1] if len(labels) == 2 else range(len(labels))
         return [hinge(np.where(merged.y == k, 1.0, -1.0), C, bias, squared) for k in against]
+
+    def _machines(self, merged: Merged, target: Any, stop: Stop, seed: int, n_threads: int) -> tuple[Floats, Floats]:
+        if one_of("multi_class", self.multi_class, ("ovr", "crammer_singer")) == "ovr":
+            return super()._machines(merged, target, stop, seed, n_threads)
+        B = self._bias()
+        if math.inf == B:
+            raise ValueError(
+                f"bias={self.bias!r}, a free bias, cannot be had with multi_class='crammer_singer'; "
+                "use bias='regularized' or bias=False"
+            )
+        labels, factor = target
+        C = positive("C", self.C) * factor[merged.y] * merged.weight
+        problem = JointProblem(merged.y, C, len(labels), shared=True, shift=B * B)
+        w, b, self.certificate_, self.n_iter_, self.stop_reason_ = solve_joint_linear(
+            problem, LinearRows(merged.X, n_threads), stop, seed
+        )
+        self.solver_ = "dual coordinate descent: the joint machine has no other"
+        return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)
 
     def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
         self.classes_ = freeze(target[0])

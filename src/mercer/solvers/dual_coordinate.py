@@ -14,13 +14,14 @@ import numpy as np
 
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import StopReason
-from mercer.solvers.linear_newton import Good, Point
+from mercer.solvers.linear_newton import Miss, Point
 from mercer.solvers.linear_rows import LinearRows
 
 # Passes between two moves of b₀.
 _PASSES = 5
-# Whether a pass will do is estimated on the way, row by row; a certificate that disagrees lowers the goal.
-_LOWER = 0.5
+# Whether a pass will do is estimated on the way, row by row; a certificate that disagrees lowers the goal, by what was
+# missed and between these two factors.
+_LOWEST, _LOWER = 0.2, 0.8
 # A row's share is seen before its step: at the end of a pass the gap is somewhat smaller than what was added up.
 _OPTIMISM = 1.3
 
@@ -28,7 +29,7 @@ _OPTIMISM = 1.3
 def descend(
     problem: LinearProblem,
     rows: LinearRows,
-    good: Good,
+    miss: Miss,
     goals: tuple[float, float],
     start: Point | None,
     seed: int,
@@ -36,7 +37,7 @@ def descend(
     deadline: float,
     shrinking: bool,
 ) -> Point:
-    """Passes until `good` says that a point will do; goals are a violation and a gap relative to the dual value."""
+    """Passes until a point misses nothing; goals are a violation and a gap relative to the dual value."""
     exact = problem.exact_bias
     # The bias's feature is as long as the others together: then it neither lags behind nor rules.
     B = math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0) if exact else problem.bias
@@ -77,7 +78,8 @@ def descend(
         elif time.monotonic() > deadline:
             reason = "max_time"
         point = Point(w.copy(), b, beta.copy(), passes)
-        if good(point):
+        missed = miss(point)
+        if missed <= 1:
             return point
         if reason is not None:
             point.reason = reason
@@ -85,9 +87,9 @@ def descend(
         if exact:
             origin = b
             if ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
-                factor *= _LOWER
+                factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
         else:
-            factor *= _LOWER
+            factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
         if factor < 1e-12:
             point.reason = "rounding floor"
             return point

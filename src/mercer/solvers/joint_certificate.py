@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.certificate import FLOAT32_ERROR, PROOF, SPOT_CHECKS, Certificate
+from mercer.certificate import FLOAT32_ERROR, PROOF, SPOT_CHECKS, Certificate, Proves
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.problems.multiclass import JointProblem
@@ -23,22 +23,27 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
     """The certificate of β, and the freshly computed u = Kβ that it rests on."""
     b = problem.offsets(beta)
     u, precision = _fresh(problem, gram, beta, b, tol)
+    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u
+
+
+def joint_certificate(problem: JointProblem, beta: Floats, u: Floats, proves: Proves, precision: str) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it."""
+    b = problem.offsets(beta)
     e = problem.excess(u, b)
     losses, terms = problem.gap_terms(beta, e)
     own = np.arange(problem.n), problem.y
     energy = float((beta * (u + b)).sum())
-    certificate = Certificate(
+    return Certificate(
         primal=0.5 * energy + float(losses.sum()),
         dual=float(beta[own].sum()) - 0.5 * energy,
         gap=float(terms.sum()),
         violation=float(problem.violations(beta, e).max(initial=0.0)),
         kkt=_kkt(problem, beta, e),
-        proves=PROOF[gram.positive_definite],
+        proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
     )
-    return certificate, u
 
 
 def _fresh(problem: JointProblem, gram: Gram, beta: Floats, b: Floats, tol: float) -> tuple[Floats, str]:

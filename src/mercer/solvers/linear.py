@@ -58,14 +58,14 @@ def solve_linear(
     method, why = choose(rows) if solver == "auto" else (solver, "asked for")
     found: list[tuple[Point, Certificate]] = []
 
-    def look(w: Floats, b: float, beta: Floats, steps: int) -> bool:
+    def look(w: Floats, b: float, beta: Floats, steps: int) -> float:
         certificate = certify_linear(problem, rows, w, b, beta)
-        met = _met(certificate, stop)
-        if met or not found or certificate.gap <= found[0][1].gap:
+        missed = _missed(certificate, stop)
+        if missed <= 1 or not found or certificate.gap <= found[0][1].gap:
             found[:] = [(Point(w, b, beta, steps), certificate)]
-        return met
+        return missed
 
-    def good(point: Point) -> bool:
+    def miss(point: Point) -> float:
         if not problem.exact_bias:
             return look(point.w, point.b, point.beta, point.steps)
         beta = balanced(problem, point.beta)
@@ -79,21 +79,21 @@ def solve_linear(
     goals = (stop.tol, stop.gap_tol)
     begin = None if start is None else Point(start.w, start.b, start.beta)
     if method == "newton":
-        last = newton(problem, rows, good, begin, stop.max_iter, stop.deadline)
+        last = newton(problem, rows, miss, goals, begin, stop.max_iter, stop.deadline)
         if last.reason == "stalled":
             point, certificate = found[0]
             method, why = "newton, then dual coordinate descent", f"{why}; Newton's steps stalled"
             last = descend(
-                problem, rows, good, goals, point, seed, min(stop.max_iter, last.steps + 1000), stop.deadline, shrinking
+                problem, rows, miss, goals, point, seed, min(stop.max_iter, last.steps + 1000), stop.deadline, shrinking
             )
             last.reason = "stalled" if last.reason == "max_iter" and last.steps < stop.max_iter else last.reason
     else:
-        last = descend(problem, rows, good, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
+        last = descend(problem, rows, miss, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
     if not found:
-        good(last)
+        miss(last)
     point, certificate = found[0]
-    reason: StopReason = "converged" if _met(certificate, stop) else last.reason
-    if reason == "converged" and not _met(certificate, stop):
+    reason: StopReason = "converged" if _missed(certificate, stop) <= 1 else last.reason
+    if reason == "converged" and _missed(certificate, stop) > 1:
         reason = "stalled"
     return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
 
@@ -118,6 +118,9 @@ def balanced(problem: LinearProblem, beta: Floats) -> Floats:
     return np.asarray(beta)
 
 
-def _met(certificate: Certificate, stop: Stop) -> bool:
-    gap_met = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-    return certificate.violation <= stop.tol and gap_met
+def _missed(certificate: Certificate, stop: Stop) -> float:
+    """How many times too large the violation or the gap is; at most 1 where `stop` is met."""
+    missed = certificate.violation / stop.tol
+    if stop.gap_tol < np.inf and certificate.gap > stop.gap_tol * abs(certificate.dual):
+        missed = max(missed, certificate.gap / max(stop.gap_tol * abs(certificate.dual), np.finfo(float).tiny))
+    return missed

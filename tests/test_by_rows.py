@@ -1,0 +1,75 @@
+"""The linear kernel's problem solved by rows against the kernel machine's own solver."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+
+from mercer.certificate import certify
+from mercer.gram.gram import Gram
+from mercer.kernels import Linear
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Stop
+from mercer.solvers.by_rows import by_rows, is_linear_problem
+from mercer.solvers.certified import solve_certified
+
+X, LABELS = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(axis=0)) / X.std(axis=0)
+Y = np.where(LABELS == 1, 1.0, -1.0)
+
+
+def classification(C, bias, squared):
+    n, bound = len(Y), np.inf if squared else C
+    group = np.full(n, 0 if bias else -1, dtype=np.int32)
+    return DualProblem(
+        p=Y,
+        lower=np.where(Y > 0, 0.0, -bound),
+        upper=np.where(Y > 0, bound, 0.0),
+        d=np.full(n, 1 / C if squared else 0.0),
+        row=np.arange(n),
+        group=group,
+        totals=np.zeros(1 if bias else 0),
+    )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squared, C):
+    problem, data = classification(C, bias, squared), convert(X)
+    assert is_linear_problem(problem)
+    gram, stop = Gram(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
+    kernel, proof = solve_certified(problem, gram, stop)
+    found, certificate = by_rows(data, 1)(problem, gram, stop)
+    assert found.stop_reason == "converged"
+    assert certificate.violation <= 1e-8
+    assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
+    assert certificate.b == pytest.approx(proof.b, abs=1e-6)
+    np.testing.assert_allclose(X.T @ found.beta, X.T @ kernel.beta, atol=1e-6)
+    over_kernel, _ = certify(problem, gram, found.beta)
+    assert certificate.gap == pytest.approx(over_kernel.gap, abs=1e-9)
+    assert certificate.dual == pytest.approx(over_kernel.dual, rel=1e-12)
+    assert certificate.violation == pytest.approx(over_kernel.violation, abs=1e-9)
+
+
+def test_goes_on_from_a_start_and_keeps_limits():
+    problem, gram = classification(1.0, True, False), Gram(Linear(), X)
+    found, _ = by_rows(X, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6))
+    again, _ = by_rows(X, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
+    np.testing.assert_allclose(X.T @ again.beta, X.T @ found.beta, atol=1e-4)
+    limited, certificate = by_rows(X, 1)(problem, gram, Stop(tol=1e-10, max_iter=1))
+    assert limited.stop_reason == "max_iter"
+    assert certificate.violation > 1e-10
+
+
+def test_other_problems_are_told_apart():
+    n = len(Y)
+    plain = classification(1.0, True, False)
+    twins = DualProblem(
+        np.r_[Y, Y], np.r_[np.zeros(n), -np.ones(n)], np.r_[np.ones(n), np.zeros(n)], np.zeros(2 * n),
+        np.r_[np.arange(n), np.arange(n)], np.zeros(2 * n, dtype=np.int32), np.zeros(1),
+    )  # fmt: skip
+    summed = DualProblem(plain.p, plain.lower, plain.upper, plain.d, plain.row, plain.group, np.ones(1))
+    assert not is_linear_problem(twins)
+    assert not is_linear_problem(summed)

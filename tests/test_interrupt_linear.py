@@ -1,0 +1,57 @@
+"""Ctrl-C during the fits of linear machines: answered soon, and the estimator is as it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
+
+CHILD = textwrap.dedent(
+    """
+    import sys, time
+    import numpy as np
+    from scipy import sparse
+    from mercer import LinearSVC, LinearSVR
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 60)) * 10.0 ** rng.uniform(-2, 2, 60)
+    y = rng.integers(0, 2, 20_000)             # labels without any rule
+    kind, options = sys.argv[1], {"tol": 1e-12, "C": 1e4, "max_iter": 10**9}
+    if kind == "svr":
+        model = LinearSVR(**options, solver="dual")
+    elif kind == "joint":
+        model, y = LinearSVC(**options, multi_class="crammer_singer", bias=False), rng.integers(0, 4, 20_000)
+    else:
+        model = LinearSVC(**options, loss="hinge", solver="dual")
+        X = sparse.csr_array(X) if kind == "csr" else X
+    before = dict(vars(model))
+    print("fitting", flush=True)
+    try:
+        model.fit(X, y)
+        print("finished", 0.0, 0, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic(), int(vars(model) == before), flush=True)
+    """
+)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense", "svr", "joint"])
+def test_descent_is_interrupted(kind):
+    child = subprocess.Popen([sys.executable, "-c", CHILD, kind], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline().strip() == "fitting"
+        time.sleep(1.0)
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        end, at, untouched = child.stdout.readline().split()
+    finally:
+        child.kill()
+        child.wait()
+    assert end == "interrupted"
+    assert float(at) - sent < 1.0  # a fifth of a second on an idle machine
+    assert untouched == "1"
