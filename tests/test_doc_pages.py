@@ -1,9 +1,15 @@
-"""The examples of these pages run and print what the pages show."""
+"""The pages say what is so: their sessions are run, their tables compared with the code, and nothing is forgotten."""
 
 import doctest
+import inspect
+import re
 from pathlib import Path
 
 import pytest
+import sklearn.svm
+
+import mercer
+from mercer import kernels
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -14,3 +20,45 @@ def test_examples(name):
     found = doctest.testfile(str(DOCS / name), module_relative=False, optionflags=options, encoding="utf-8")
     assert found.attempted > 5
     assert found.failed == 0
+
+
+def default(library, estimator, parameter):
+    return inspect.signature(getattr(library, estimator)).parameters[parameter].default
+
+
+DEFAULTS = {
+    "`kernel`": ("SVC", "kernel"),
+    "`gamma`": ("SVC", "gamma"),
+    "`C`": ("SVC", "C"),
+    "`nu` of the classifier": ("NuSVC", "nu"),
+    "`nu` of one class": ("OneClassSVM", "nu"),
+    "`epsilon`": ("SVR", "epsilon"),
+    "`epsilon` of the linear machine": ("LinearSVR", "epsilon"),
+    "`tol`": ("SVC", "tol"),
+    "`cache_size`, MB": ("SVC", "cache_size"),
+    "`max_iter`": ("SVC", "max_iter"),
+}
+
+
+@pytest.mark.parametrize("row", DEFAULTS)
+def test_the_table_of_defaults(row):
+    lines = (DOCS / "migration.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    head = next(line for line in cells if line[-1] == "mercer" and len(line) == 6)
+    (written,) = [dict(zip(head, line, strict=True)) for line in cells if line[0] == row]
+    assert written["scikit-learn 1.9"].partition(",")[0] == str(default(sklearn.svm, *DEFAULTS[row]))
+    assert written["mercer"].partition(",")[0] == str(default(mercer, *DEFAULTS[row]))
+
+
+def test_the_reference_lists_every_public_name():
+    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert set(mercer.__all__) <= listed
+    assert set(kernels.__all__) <= listed
+
+
+def test_every_page_is_in_the_table_of_contents():
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = {
+        line for fence in re.findall(r"```{toctree}\n(.*?)```", contents, flags=re.DOTALL) for line in fence.split()
+    }
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= listed

@@ -32,7 +32,7 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "bench", "plot", "progress", "torch", "dask", "onnx", "qp"}
+    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "torch", "dask", "onnx", "qp"}
     for module, extra in EXTRAS.items():
         assert package(extras[extra][0]) == module
 
@@ -46,7 +46,13 @@ def test_floors():
 def test_constraints_pin_everything_our_checks_install():
     pinned = dict(line.split("==") for line in read("constraints.txt").splitlines() if line and line[0] != "#")
     extras = PROJECT["optional-dependencies"]
-    wanted = PROJECT["dependencies"] + extras["test"] + extras["lint"] + PYPROJECT["build-system"]["requires"]
+    wanted = (
+        PROJECT["dependencies"]
+        + extras["test"]
+        + extras["lint"]
+        + extras["docs"]
+        + PYPROJECT["build-system"]["requires"]
+    )
     assert {package(requirement) for requirement in wanted} <= {package(name) for name in pinned}
 
 

@@ -5,6 +5,8 @@ import importlib
 import pkgutil
 import re
 import shlex
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,12 @@ from sklearn.datasets import load_iris
 
 import mercer
 from mercer.cli.main import main
+from mercer.files.libsvm_estimator import libsvm_from_estimator
+from mercer.files.libsvm_model import write_libsvm_model
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
 MODULES = [
     module.name for module in pkgutil.walk_packages(mercer.__path__, "mercer.") if not module.name.endswith("_core")
 ]
@@ -48,14 +54,26 @@ def test_python_examples_run_and_print_what_the_readme_shows(tmp_path, monkeypat
     assert skeleton(printed) == skeleton(marked("output of the example"))
 
 
-@pytest.mark.parametrize("page", sorted((Path(__file__).parents[1] / "docs").glob("machines.md")), ids=lambda p: p.name)
-def test_python_examples_of_the_guide_run(page):
-    scope = {}
-    for block in re.findall(
-        r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    ):
-        exec(compile(block, page.name, "exec"), scope)
-    assert scope
+def blocks_of(page):
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in sorted(DOCS.glob("*.md")) if blocks_of(p)], ids=lambda p: p.name)
+def test_python_examples_of_the_guide_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    heart = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    write_libsvm_model(libsvm_from_estimator(heart), "heart.model")  # the file that files.md reads
+    module = types.ModuleType(f"page_{page.stem}")  # a module, so that what a page defines can be pickled
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for block in blocks_of(page):
+        exec(compile(block, page.name, "exec"), vars(module))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
+def test_blocks_of_the_guide_are_formatted_as_blocks(page):
+    """A fence that is indented or misspelt would be shown, and never run."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("```python") == len(blocks_of(page))
 
 
 def test_the_five_commands_on_a_table_of_ones_own(tmp_path, monkeypatch, capsys):

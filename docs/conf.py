@@ -1,0 +1,69 @@
+"""How Sphinx builds these pages: sphinx-build -W --keep-going -b html docs docs/_build/html."""
+
+import re
+
+import mercer
+
+project = "mercer"
+author = "The mercer developers"
+copyright = "The mercer developers"
+version = release = mercer.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+html_theme = "furo"
+html_title = f"mercer {release}"
+html_copy_source = False
+html_show_sphinx = False
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "min_reported_time": 1,
+    "remove_config_comments": True,
+}
+
+
+def skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
+    """Leave out members that a class of ours merely inherits from scikit-learn."""
+    return True if str(getattr(obj, "__module__", "")).startswith("sklearn") or name.endswith("_request") else None
+
+
+def keep_what_napoleon_takes_apart(app, what, name, obj, options, lines):
+    """Restore "x: y" of a property, read as its type and text, and "a, b" of attributes, read as a type and a name."""
+    if what == "property" and lines and lines[-1].startswith(":type: "):
+        lines[0] = f"{lines.pop().removeprefix(':type: ')}: {lines[0]}"
+    for i, line in enumerate(lines):
+        if names := re.match(r":ivar ([^:]+):", line):
+            joined = names[1].replace(", ", ",\u200b")  # a zero-width space: no word ends here, a line may
+            lines[i] = f":ivar {joined}:{line[names.end() :]}"
+
+
+def take_mathematics_literally(app, what, name, obj, options, lines):
+    """In a docstring |r| is an absolute value and offset_ an attribute; reStructuredText would look for references."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(r"`[^`]+`|\||(?<=\w)_(?!\w)", lambda m: m[0] if m[0][0] == "`" else "\\" + m[0], line)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)
+    app.connect("autodoc-process-docstring", take_mathematics_literally, priority=900)  # after napoleon
+    app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)
