@@ -1,6 +1,7 @@
 """Shared test set-up: the tests directory is importable, and hypothesis has two named profiles."""
 
 import os
+import signal
 import sys
 from datetime import timedelta
 
@@ -8,6 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, os.path.dirname(__file__))
+
+# A job that a shell runs in the background ignores Ctrl-C: tests of interruption would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # An example makes up to five fits, each of which must end within two seconds (test_properties, number 17).
 _SHARED = {
