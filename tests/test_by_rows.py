@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
+import mercer
 from mercer.certificate import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Linear
@@ -73,3 +74,20 @@ def test_other_problems_are_told_apart():
     summed = DualProblem(plain.p, plain.lower, plain.upper, plain.d, plain.row, plain.group, np.ones(1))
     assert not is_linear_problem(twins)
     assert not is_linear_problem(summed)
+
+
+@pytest.mark.parametrize("options", [{}, {"slack": "l2"}, {"bias": False}], ids=str)
+def test_svc_takes_this_way_where_rows_are_many(options):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3600, 4))
+    y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + 0.5 * rng.normal(size=3600) > 0.3, "up", "down")
+    weight = rng.integers(0, 3, 3600).astype(float)
+    rows = mercer.SVC(kernel="linear", tol=1e-5, **options).fit(X, y, weight)
+    kernel = mercer.SVC(kernel="linear", tol=1e-5, solver="decomposition", **options).fit(X, y, weight)
+    assert rows.n_iter_[0] != kernel.n_iter_[0], "both went the same way"
+    assert rows.certificate_.violation <= 1e-5
+    assert rows.certificate_.dual == pytest.approx(kernel.certificate_.dual, rel=1e-7)
+    np.testing.assert_allclose(rows.decision_function(X), kernel.decision_function(X), atol=1e-3)
+    np.testing.assert_allclose(rows.coef_, kernel.coef_, atol=1e-3)
+    assert rows.rkhs_norm_ == pytest.approx(kernel.rkhs_norm_, rel=1e-3)
+    assert rows.margins(X, y).n_errors == kernel.margins(X, y).n_errors

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, take
 from mercer.estimators.classifier import Classes, PairwiseClassifier
 from mercer.estimators.coefficients import Bounds, bias_of, own_table
 from mercer.estimators.hard_margin import canonical, refuse_both_labels
@@ -18,8 +18,12 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.kernels import kernel_accepts
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
+from mercer.solvers.by_rows import by_rows
 from mercer.solvers.hulls import solve_hulls
 from mercer.threads import effective_n_threads
+
+# From so many rows on, and up to so many columns, Newton's method in (w, b) beats decomposition for the linear kernel.
+_MANY_ROWS, _FEW_COLUMNS = 2000, 1000
 
 
 class SVC(PairwiseClassifier):
@@ -174,10 +178,21 @@ class SVC(PairwiseClassifier):
             return [joint_task(merged, C, len(target.labels), self.multiclass, self.bias)]
         if self._hard and kernel_accepts(self.kernel) != "gram":
             refuse_both_labels(merged, effective_n_threads(self.n_jobs))
-        return [
-            Task(target.name(pair), *self._problem(merged, target, pair), solve_hulls if self._hard else None)
-            for pair in target.pairs
-        ]
+        tasks = []
+        for pair in target.pairs:
+            rows, problem = self._problem(merged, target, pair)
+            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows)))
+        return tasks
+
+    def _way(self, merged: Merged, rows: Indices) -> Any:
+        """How a task is solved where block decomposition is not the way."""
+        if self._hard:
+            return solve_hulls
+        # With K = XX' and fewer columns than rows the same problem is a linear machine's.
+        linear = self.kernel == "linear" and self.solver == "auto" and self.bias in (True, False)
+        if linear and len(rows) >= _MANY_ROWS and merged.X.shape[1] <= _FEW_COLUMNS:
+            return by_rows(take(merged.X, rows), effective_n_threads(self.n_jobs))
+        return None
 
     def _problem(self, merged: Merged, target: Classes, pair: tuple[int, int]) -> tuple[Indices, DualProblem]:
         rows, y = target.sides(pair, merged.y)

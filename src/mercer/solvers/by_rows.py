@@ -58,9 +58,9 @@ def by_rows(X: Any, n_threads: int) -> Callable[..., tuple[Solution, Certificate
             certificate = certificate_of(problem, start.beta, u, "optimality", "float64")
             small = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
             if certificate.violation <= stop.tol and small:
-                return Solution(start.beta, steps, "converged"), certificate
+                return Solution(start.beta, steps, "converged", u=u), certificate
             if start.stop_reason in ("max_iter", "max_time"):
-                return Solution(start.beta, steps, start.stop_reason), certificate
+                return Solution(start.beta, steps, start.stop_reason, u=u), certificate
             asked = dataclasses.replace(asked, tol=_LOWER * asked.tol, gap_tol=_LOWER * asked.gap_tol)
         # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
         return solve_certified(problem, gram, stop, None if start is None else start.beta, report, shrinking)
