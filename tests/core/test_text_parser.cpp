@@ -1,5 +1,6 @@
 // Numbers exact to the last bit, faults where they are, and the same arrays for every cut into blocks.
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -39,8 +40,14 @@ void numbers_are_those_of_strtod() {
     for (int k = 0; k < 200000; ++k) {
         std::string text = random() % 2 ? "-" : "";
         for (std::size_t digits = 1 + random() % 22; digits > 0; --digits) text += static_cast<char>('0' + random() % 10);
-        if (random() % 2) text.insert(text.size() - random() % (text.size() - (text[0] == '-')), ".");
-        if (random() % 2) text += "e" + std::to_string(static_cast<int>(random() % 600) - 310);
+        if (random() % 2) {
+            const auto behind = static_cast<std::ptrdiff_t>(random() % (text.size() - (text[0] == '-')));
+            text.insert(text.end() - behind, '.');
+        }
+        if (random() % 2) {
+            text += 'e';
+            text += std::to_string(static_cast<int>(random() % 600) - 310);
+        }
         texts.push_back(text);
     }
     for (const std::string& text : texts) {
