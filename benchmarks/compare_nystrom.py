@@ -62,6 +62,7 @@ def compare(folder: Path, name: str, repeats: int) -> dict[str, Any]:
     fitted: dict[str, Any] = {}
     timings: dict[str, Any] = {}
     for _ in range(repeats):
+        # The default argument binds the loop variable, which the checker takes for a parameter.
         once = interleave({who: lambda who=who: fit(who) for who in errors}, 1)  # type: ignore[misc]
         for who, timing in once.items():
             timings.setdefault(who, []).extend(timing.seconds[:1])

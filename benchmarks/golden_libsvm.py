@@ -63,6 +63,7 @@ def main() -> None:
                 print(f"  {name:6} {options:12} {told}")
                 continue
             theirs, ours = read_libsvm_model(folder / f"heart.{name}.model"), read_libsvm_model(path)
+            # svm-train always prints it; a line without it should fail loudly.
             objective = float(re.search(r"obj = (\S+),", told)[1])  # type: ignore[index]
             off = abs(objective - OBJECTIVES[name]) / abs(OBJECTIVES[name])
             more = len(ours.coefficients) - len(theirs.coefficients)

@@ -25,9 +25,7 @@ from mercer.estimators.growing import Growing
 from mercer.estimators.machine import Solved
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of
-from mercer.estimators.separating import Separating
-
-REST = -1  # stands for all other classes as the second of a pair
+from mercer.estimators.separating import REST, Separating
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,7 +159,7 @@ class _KernelMachine(Machine):
                 f"loss={loss!r} has no {' and no '.join(missing)}: a loss is a name or an object with value(y, f), "
                 "gradient(y, f) and curvature(y, f), which take and return arrays"
             )
-        return loss  # type: ignore[no-any-return]
+        return loss  # type: ignore[no-any-return]  # the user's object
 
     def _limits(self, n: int) -> tuple[Stop, int, int]:
         seconds = math.inf if self.max_time is None else positive("max_time", self.max_time, "None means no limit")
@@ -379,6 +379,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
     def predict_proba(self, X: Any) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1."""
         f = self._decision(X)
+        # available_if lets only losses with a probability come here.
         P = np.column_stack([self._loss().probability(column) for column in f.T])  # type: ignore[union-attr]
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])

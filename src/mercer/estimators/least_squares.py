@@ -226,7 +226,7 @@ class RegularizedLeastSquares(Machine):
         return model
 
 
-class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  # type: ignore[misc]
+class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Regularized least squares with any kernel (kernel ridge regression), exact and certified.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ c_j k(x_j, x) + b, that is, solves (K + λW⁻¹)c + 1b = y. The
@@ -349,7 +349,7 @@ class _Coded:
     known_before: bool
 
 
-class OneVersusAll(ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]
+class OneVersusAll(ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Targets ±1, one output per class (one in all for two classes), the largest output wins."""
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:

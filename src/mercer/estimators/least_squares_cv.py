@@ -178,7 +178,7 @@ def _linear_bytes(n: int, d: int) -> int:
     return 8 * (2 * n * d + 4 * d * d)
 
 
-class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ignore[misc]
+class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ignore[misc]  # untyped
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
     One eigendecomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the

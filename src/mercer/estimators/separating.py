@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
 
-_REST = -1  # stands for all other classes as the second of a pair
+REST = -1  # stands for all other classes as the second of a pair
 
 
 class Separating:
@@ -87,7 +87,7 @@ class Separating:
         trained_on = _is_training_set(model, X, codes)
         parts = []
         for k, (first, second) in enumerate(_pairs(model)):
-            rows = np.flatnonzero((codes == first) | (codes == second) | (second == _REST))
+            rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
             standings = model._standing_[:, [k]].toarray().ravel()[rows].astype(np.int8) if trained_on else None
             alpha_sum = float(np.abs(_signed_duals(model, k)).sum())
             norm = float(np.atleast_1d(model.rkhs_norm_)[k])
@@ -157,7 +157,7 @@ def _pairs(model: Any) -> list[tuple[int, int]]:
         return [(1, 0)]
     multiclass = getattr(model, "multiclass", "ovo")
     if multiclass == "ovr" and n_planes == k:
-        return [(c, _REST) for c in range(k)]
+        return [(c, REST) for c in range(k)]
     if multiclass == "ovo" and n_planes == k * (k - 1) // 2:
         return list(combinations(range(k), 2))
     raise ValueError(
@@ -168,13 +168,13 @@ def _pairs(model: Any) -> list[tuple[int, int]]:
 
 def _labels(model: Any, first: int, second: int) -> tuple[Any, Any]:
     names = model.classes_.tolist()
-    return names[first], "the rest" if second == _REST else names[second]
+    return names[first], "the rest" if second == REST else names[second]
 
 
 def _signed_duals(model: Any, k: int) -> Floats:
     """β of plane k for each of `support_`, from scikit-learn's layout of `dual_coef_`."""
     first, second = _pairs(model)[k]
-    if len(model.classes_) == 2 or second == _REST:
+    if len(model.classes_) == 2 or second == REST:
         return np.asarray(model.dual_coef_[k])
     code = np.repeat(np.arange(len(model.classes_)), model.n_support_)
     beta = np.zeros(len(code))

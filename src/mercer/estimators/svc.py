@@ -18,7 +18,7 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.kernels import kernel_accepts
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.by_rows import by_rows
+from mercer.solvers.by_rows import by_rows, is_linear_problem
 from mercer.solvers.hulls import solve_hulls
 from mercer.threads import effective_n_threads
 
@@ -181,16 +181,17 @@ class SVC(PairwiseClassifier):
         tasks = []
         for pair in target.pairs:
             rows, problem = self._problem(merged, target, pair)
-            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows)))
+            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem)))
         return tasks
 
-    def _way(self, merged: Merged, rows: Indices) -> Any:
+    def _way(self, merged: Merged, rows: Indices, problem: DualProblem) -> Any:
         """How a task is solved where block decomposition is not the way."""
         if self._hard:
             return solve_hulls
         # With K = XX' and fewer columns than rows the same problem is a linear machine's.
-        linear = self.kernel == "linear" and self.solver == "auto" and self.bias in (True, False)
-        if linear and len(rows) >= _MANY_ROWS and merged.X.shape[1] <= _FEW_COLUMNS:
+        linear = self.kernel == "linear" and self.solver == "auto" and not self._with_constant
+        large = len(rows) >= _MANY_ROWS and merged.X.shape[1] <= _FEW_COLUMNS
+        if linear and large and is_linear_problem(problem):
             return by_rows(take(merged.X, rows), effective_n_threads(self.n_jobs))
         return None
 

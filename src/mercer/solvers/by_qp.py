@@ -140,4 +140,5 @@ def _reason(stop: Stop, certificate: Certificate, status: str) -> StopReason:
     met = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
     if certificate.violation <= stop.tol and met:
         return "converged"
+    # A dict of literals is a dict of str to the checker.
     return {"MaxIterations": "max_iter", "MaxTime": "max_time"}.get(status, "stalled")  # type: ignore[return-value]
