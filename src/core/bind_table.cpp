@@ -48,10 +48,37 @@ void keep_rows(nb::handle table, nb::handle which) {
     }
 }
 
+void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns, int n_threads) {
+    with_matrix<float, double>(table, "table", [&](const auto& values) {
+        using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
+        const auto table_ = table_of(values);
+        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> out_;
+        if (!nb::try_cast(out, out_, false)) {
+            refuse("out", std::string("must be a two-dimensional ") + type_name<T>() + " array that can be written to");
+        }
+        check_alignment(out_, "out");
+        const auto room = table_of(out_);
+        const auto rows_ = vector<const std::int64_t>(rows, "rows", out_.shape(0));
+        const auto sources_ = vector<const std::int64_t>(sources, "sources");
+        const auto columns_ = vector<const std::int64_t>(columns, "columns", sources_.shape(0));
+        check_range(rows_.data(), rows_.shape(0), table_.rows, "rows");
+        check_range(sources_.data(), sources_.shape(0), table_.columns, "sources");
+        check_range(columns_.data(), columns_.shape(0), room.columns, "columns");
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        mercer::copy_entries(table_, rows_.data(), room.rows, sources_.data(), columns_.data(),
+                             static_cast<std::int64_t>(columns_.shape(0)), room.values, room.stride, threads);
+        return 0;
+    });
+}
+
 }  // namespace
 
 void bind_table(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
           "total += table @ coefficients, in float64.");
     m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(), "Move the rows `which`, which rise, to the front.");
+    m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(), "columns"_a.none(),
+          "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
 }

@@ -10,7 +10,7 @@
 namespace mercer {
 namespace {
 
-constexpr std::int64_t kElementsPerChunk = 1 << 19;
+constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17;
 
 }  // namespace
 
@@ -37,9 +37,29 @@ void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t co
     }
 }
 
+template <class T>
+void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count, const std::int64_t* sources,
+                  const std::int64_t* columns, std::int64_t column_count, T* out, std::int64_t stride, const Threads& threads) {
+    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerCopy / std::max<std::int64_t>(column_count, 1));
+    parallel_for(
+        (row_count + chunk - 1) / chunk, threads.count,
+        [&](std::int64_t c) {
+            for (std::int64_t i = c * chunk; i < std::min(row_count, (c + 1) * chunk); ++i) {
+                const T* const from = table.values + rows[i] * table.stride;
+                T* const to = out + i * stride;
+                for (std::int64_t j = 0; j < column_count; ++j) to[columns[j]] = from[sources[j]];
+            }
+        },
+        threads.poll);
+}
+
 template void add_table(const Table<const float>&, const double*, double*, const Threads&);
 template void add_table(const Table<const double>&, const double*, double*, const Threads&);
 template void keep_rows(const Table<float>&, const std::int64_t*, std::int64_t);
 template void keep_rows(const Table<double>&, const std::int64_t*, std::int64_t);
+template void copy_entries(const Table<const float>&, const std::int64_t*, std::int64_t, const std::int64_t*, const std::int64_t*,
+                           std::int64_t, float*, std::int64_t, const Threads&);
+template void copy_entries(const Table<const double>&, const std::int64_t*, std::int64_t, const std::int64_t*,
+                           const std::int64_t*, std::int64_t, double*, std::int64_t, const Threads&);
 
 }  // namespace mercer

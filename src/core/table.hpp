@@ -21,4 +21,9 @@ void add_table(const Table<const T>& table, const double* coefficients, double* 
 template <class T>
 void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t count);
 
+// out[i][columns[j]] = table[rows[i]][sources[j]]; rows of `out` are `stride` apart.
+template <class T>
+void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count, const std::int64_t* sources,
+                  const std::int64_t* columns, std::int64_t column_count, T* out, std::int64_t stride, const Threads& threads);
+
 }  // namespace mercer

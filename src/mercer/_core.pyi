@@ -106,6 +106,16 @@ def add_table(
 def keep_rows(table: NDArray[Any], which: NDArray[np.intp]) -> None:
     """Move the rows `which`, which rise, to the front."""
 
+def copy_entries(
+    table: NDArray[Any],
+    rows: NDArray[np.intp],
+    sources: NDArray[np.intp],
+    out: NDArray[Any],
+    columns: NDArray[np.intp],
+    n_threads: int,
+) -> None:
+    """out[:, columns] = table[rows][:, sources]; both of the same type, with contiguous rows."""
+
 class Columns:
     """Samples laid out to be met as columns, any number of times."""
 

@@ -11,6 +11,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
 from mercer.gram.working_set import violation, working_set
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.problems.classification import soft_margin
 from reference.problems import machine_problem, machines
 
 KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.5, 1.0), Sigmoid(0.2, 0.1), Laplacian(0.4), 2 * Gaussian(0.3)]
@@ -137,3 +138,25 @@ def test_results_do_not_depend_on_the_number_of_threads():
     one, two = (Gram(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
     for dtype in (np.float32, np.float64):
         np.testing.assert_array_equal(one.product(coefficients, dtype=dtype), two.product(coefficients, dtype=dtype))
+
+
+def test_blocks_of_dear_kernels_come_from_kept_rows():
+    X = data(n=300, d=130) / 8
+    y = np.where(X @ np.arange(130) > 0, 1.0, -1.0)
+    kernel = Gaussian(0.3)
+    gram, K = Gram(kernel, X, n_threads=2), kernel(X)
+    field = gram.field(soft_margin(y, np.full(300, 10.0)), np.zeros(300), None, np.float64)
+    rng, computed = np.random.default_rng(0), []
+    for _ in range(6):
+        J = field.violators(40, 0.5)
+        before = gram.evaluations
+        np.testing.assert_allclose(field.block(J), K[np.ix_(J, J)], rtol=0, atol=1e-13)
+        computed.append(gram.evaluations - before)
+        sides = [np.flatnonzero(y[J] == s) for s in (1, -1)]
+        after = field.beta[J]
+        for side in sides:
+            after[side] += rng.uniform(0, 0.1) / len(side) * y[J[side]]
+        field.move(J, after)
+        np.testing.assert_allclose(field.u, K @ field.beta, rtol=0, atol=1e-12)
+    assert computed[0] == 40**2
+    assert max(computed[1:]) <= 20**2

@@ -72,3 +72,27 @@ def test_rows_to_keep_are_checked(K: np.ndarray, which: list[int], message: str)
         _core.add_table(np.zeros(50), K, np.zeros(3), 1)
     with pytest.raises(ValueError, match="contiguous rows"):
         _core.add_table(np.zeros(50), K.T, np.zeros(50), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies_entries_from_several_batches(K: np.ndarray, dtype: type) -> None:
+    K = K.astype(dtype)
+    kept, rows = KeptRows(50, 10**6, 2), np.arange(0, 50, 2)
+    kept.put(np.arange(0, 10), table(K, rows, np.arange(0, 10)))
+    kept.put(np.arange(20, 35), table(K, rows, np.arange(20, 35)))
+    assert kept.holds(np.array([3, 12, 20, 40])).tolist() == [True, False, True, False]
+    at, sources = np.array([7, 0, 24, 3]), np.array([33, 2, 21, 9, 0])
+    out = np.full((4, 8), np.nan, dtype)[:, :5]
+    kept.copy(at, sources, out)
+    np.testing.assert_array_equal(out, K[np.ix_(rows[at], sources)])
+
+
+def test_entries_to_copy_are_checked(K: np.ndarray) -> None:
+    one, out = np.array([0]), np.zeros((1, 1), np.float32)
+    for wrong, message in (((np.array([50]), one, out, one), "rows"), ((one, np.array([-1]), out, one), "sources")):
+        with pytest.raises(ValueError, match=f"{message}.*out of range"):
+            _core.copy_entries(K, *wrong, 1)
+    with pytest.raises(ValueError, match=r"columns.*out of range"):
+        _core.copy_entries(K, one, one, out, np.array([1]), 1)
+    with pytest.raises(ValueError, match="out must be a two-dimensional float32"):
+        _core.copy_entries(K, one, one, out.astype(float), one, 1)

@@ -47,6 +47,17 @@ class KeptRows:
             left &= ~here
         return left
 
+    def holds(self, sources: Indices) -> Flags:
+        return np.asarray(self._batch[sources] >= 0)
+
+    def copy(self, positions: Indices, sources: Indices, out: Any) -> None:
+        """out = K[some of the active samples, sources], all of which are held."""
+        batch = self._batch[sources]
+        for key in np.unique(batch).tolist():
+            columns = np.flatnonzero(batch == key)
+            slots = self._slot[sources[columns]]
+            _core.copy_entries(self._tables[key], positions, slots, out, columns, self._n_threads)
+
     def put(self, sources: Indices, table: Any) -> None:
         """Keep K[active, sources]."""
         size = sum(kept.nbytes for kept in self._tables.values()) + table.nbytes

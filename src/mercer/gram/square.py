@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,20 @@ class Square:
         self._samples = samples
         self._buffer: Any = np.empty((0, 0))
 
-    def __call__(self, which: Indices, diagonal: Floats) -> Any:
-        """K between some of the samples, in their precision but for the diagonal, which is given."""
-        n = len(which)
+    def __call__(self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None) -> Any:
+        """K between some of the samples, in their precision but for the diagonal, which is given.
+
+        `known` fills in the columns behind those of `which`, if the diagonal is longer: it is given their memory.
+        """
+        n, new = len(diagonal), len(which)
         size = -(-n // _TILES) * _TILES
         if len(self._buffer) < size:
             self._buffer = np.empty((size, size + _APART), self._samples.dtype)
-        self._samples.square(which, self._buffer)
+        if new:
+            self._samples.square(which, self._buffer)
         K = self._buffer[:n, :n]
+        if known is not None:
+            known(K[:, new:])
+            K[new:, :new] = K[:new, new:].T
         K[np.arange(n), np.arange(n)] = diagonal
         return K

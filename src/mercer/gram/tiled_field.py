@@ -48,20 +48,35 @@ class TiledField(Field):
             self._ends = self._seen.ends()
         return self._ends
 
+    def violators(self, q: int, keep: float) -> Indices:
+        J = super().violators(q, keep)
+        if self._kept is None or len(J) == self.problem.n_variables:
+            return J
+        return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
+
     def _worst(self, kept: Indices, size: int) -> Indices:
         return self._seen.working_set(*self.violation()[1:], kept, size)
 
     def _survivors(self) -> Indices:
-        return self._seen.survivors(*self.violation()[1:])
+        return self._seen.survivors(*self._shrinking_ends())
 
     def block(self, J: Indices) -> Any:
         """K between the rows of the variables J, in the samples' precision."""
         rows = self.problem.row[J]
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
-            self._block = self._square(self.origin[rows], self.gram.diagonal[rows])
-            self.gram.evaluations += len(J) ** 2
+            self._block = self._square_of(rows)
         return self._block
+
+    def _square_of(self, rows: Indices) -> Any:
+        """K[rows, rows]: what is kept is copied, the rest is computed."""
+        kept, diagonal = self._kept, self.gram.diagonal[rows]
+        new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
+        self.gram.evaluations += new**2
+        if kept is None or new == len(rows) or kept.holds(rows[:new]).any():
+            return self._square(self.origin[rows], diagonal)
+        at = np.searchsorted(self.rows, rows)
+        return self._square(self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out))
 
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J and bring u of the active rows up to date."""
