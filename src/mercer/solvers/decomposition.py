@@ -29,7 +29,7 @@ _KEEP = 0.5
 # is mostly settled (letter at C=100: 89 outer steps with 1,024, 15 with more).
 _CROWDED = 0.6
 _CROWDED_SHARE = 0.1
-_LARGEST_BLOCK = 2048
+_LARGEST_BLOCK = 3072
 # How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
 _INNER_SHARE = 0.3
 _INNER_STEPS = 20
