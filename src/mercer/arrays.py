@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ def inner(a: Floats, b: Floats) -> float:
     BLAS would start its threads for ten thousand numbers, and on a busy machine wait milliseconds for them to meet.
     """
     return float(np.sum(a * b))
+
+
+def norm(a: Floats) -> float:
+    """√Σ a_i², as `inner` sums."""
+    return math.sqrt(inner(a, a))
 
 
 def sums_by(index: Any, values: Floats, n: int) -> Floats:

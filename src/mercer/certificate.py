@@ -13,13 +13,13 @@ is from the optimum. For an indefinite K the same numbers measure stationarity o
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, inner, norm
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
@@ -122,7 +122,14 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
     Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters
     most.
     """
-    u, precision = _fresh(problem, gram, beta, problem.row_coefficients(beta, gram.n), tol)
+    coefficients = problem.row_coefficients(beta, gram.n)
+    u, precision = fresh(
+        gram,
+        norm(coefficients),
+        tol,
+        lambda rows, dtype: gram.product(coefficients, rows, dtype),
+        lambda u: _deciding(problem, beta, u),
+    )
     return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u
 
 
@@ -184,27 +191,41 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 
-def single_suffices(gram: Gram, coefficients: Floats, tol: float) -> bool:
-    """Whether kernel values in float32 are precise enough, and pay, for a certificate of these coefficients."""
-    noise = FLOAT32_ERROR * math.sqrt(inner(coefficients, coefficients))
-    return gram.n > 8 * SPOT_CHECKS and len(gram.precisions) > 1 and noise <= tol / 10
+def single_suffices(gram: Gram, norm: float, tol: float) -> bool:
+    """Whether kernel values in float32 are precise enough, and pay, for a certificate of coefficients of this norm."""
+    return gram.n > 8 * SPOT_CHECKS and len(gram.precisions) > 1 and FLOAT32_ERROR * norm <= tol / 10
 
 
-def _fresh(problem: DualProblem, gram: Gram, beta: Floats, coefficients: Floats, tol: float) -> tuple[Floats, str]:
-    """u = Kβ from scratch, as precise as `tol` needs, and how precise that was."""
-    if not single_suffices(gram, coefficients, tol):
-        return gram.product(coefficients), "float64"
-    u = gram.product(coefficients, dtype=np.float32)
+def fresh(
+    gram: Gram,
+    norm: float,
+    tol: float,
+    product: Callable[[Indices | None, Any], Floats],
+    deciding: Callable[[Floats], Indices],
+) -> tuple[Floats, str]:
+    """u = Kβ from scratch, as precise as `tol` needs for coefficients of this norm, and how precise that was.
+
+    `product` computes it for some rows, or all, with kernel values of some precision; `deciding` names the rows that
+    the violation hangs on, given u.
+    """
+    if not single_suffices(gram, norm, tol):
+        return product(None, np.float64), "float64"
+    u = product(None, np.float32)
+    rows = deciding(u)
+    exact = product(rows, np.float64)
+    if np.abs(exact - u[rows]).max() > tol / 10:
+        return product(None, np.float64), "float64"
+    u[rows] = exact
+    return u, f"float32 with float64 sums, {len(rows)} rows in float64"
+
+
+def _deciding(problem: DualProblem, beta: Floats, u: Floats) -> Indices:
+    """The rows of the variables that are nearest to violating, or violate most, on either side."""
     h = problem.gradient(beta, u)
     up, low = problem.movable(beta)
     half = SPOT_CHECKS // 2
     worst = np.concatenate([_largest(np.where(up, h, -np.inf), half), _largest(np.where(low, -h, -np.inf), half)])
-    rows = np.unique(problem.row[worst])
-    exact = gram.product(coefficients, rows)
-    if np.abs(exact - u[rows]).max() > tol / 10:
-        return gram.product(coefficients), "float64"
-    u[rows] = exact
-    return u, f"float32 with float64 sums, {len(rows)} rows in float64"
+    return np.unique(problem.row[worst])
 
 
 def _largest(score: Floats, count: int) -> Indices:

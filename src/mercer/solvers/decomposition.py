@@ -56,7 +56,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             report(field, steps, violation)
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
-        limit = _limit(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
+        limit = limit_met(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
         if limit == "stalled" and field.shrunk:
             # Perhaps what was dropped would move again: it stays from now on.
             field.unshrink()
@@ -139,7 +139,8 @@ class StallWatch:
         return violation <= noise or at_floor or circling or self._idle >= _PATIENCE
 
 
-def _limit(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
+def limit_met(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
+    """Why a loop must end here, if it must."""
     if steps >= stop.max_iter:
         return "max_iter"
     if time.monotonic() >= stop.deadline:

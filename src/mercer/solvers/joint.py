@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from mercer.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import JointField
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Solution, Stop, StopReason
-from mercer.solvers.decomposition import FLOOR, StallWatch
+from mercer.solution import Report, Solution, Stop
+from mercer.solvers.certified import refine
+from mercer.solvers.decomposition import FLOOR, StallWatch, limit_met
 from mercer.solvers.joint_certificate import certify_joint
 from mercer.solvers.joint_newton import climb_joint_face
 from mercer.solvers.rebalance import rebalanced
@@ -35,8 +37,6 @@ _KEEP = 0.5
 # How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
 _INNER_SHARE = 0.3
 _INNER_STEPS = 20
-# A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
-_PROGRESS = 1 / 3
 # Rounds of the method of multipliers; one that leaves more than this share of what was missing raises the price.
 _ROUNDS = 60
 _FALL = 0.25
@@ -51,36 +51,19 @@ def solve_joint(
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
-    precisions = list(gram.precisions)
     shape = problem.n, problem.n_classes
-    beta = np.zeros(shape) if beta is None else beta
-    u = np.zeros(shape) if not beta.any() else certify_joint(problem, gram, beta)[1]
-    tol, steps, last = stop.tol, 0, np.inf
-    while True:
-        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        field = JointField(gram, problem, beta, u, precisions[0])
+    point = np.zeros(shape) if beta is None else beta
+    u = np.zeros(shape) if not point.any() else certify_joint(problem, gram, point)[1]
+
+    def attempt(precision: Any, asked: Stop, shrinking: bool) -> tuple[Solution, Certificate]:
+        nonlocal point, u, problem
+        field = JointField(gram, problem, point, u, precision)
         solution = (balance if problem.balanced else ascend)(field, asked, report, shrinking)
-        beta, steps, problem = solution.beta, steps + solution.steps, field.problem
-        certificate, u = certify_joint(problem, gram, beta, tol)
-        reason = solution.stop_reason
-        reached = certificate.violation <= tol
-        if reached and (stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)):
-            reason = "converged"
-        elif reason in ("converged", "stalled"):
-            if reached:
-                tol *= min(0.5, 0.5 * stop.gap_tol * abs(certificate.dual) / certificate.gap)
-                last = np.inf
-                continue
-            if certificate.violation <= _PROGRESS * last:
-                last = certificate.violation
-                continue
-            if len(precisions) > 1:
-                del precisions[0]
-                last = certificate.violation
-                continue
-            floor = FLOOR * _noise(gram, problem, beta)
-            reason = "rounding floor" if certificate.violation <= floor else "stalled"
-        return Solution(beta, steps, reason, u=u), certificate
+        point, problem = solution.beta, field.problem
+        certificate, u = certify_joint(problem, gram, point, asked.tol)
+        return dataclasses.replace(solution, u=u), certificate
+
+    return refine(attempt, gram.precisions, stop, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
@@ -129,7 +112,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        limit = _limit(stop, steps, watch.stalled(violation, _noise(gram, problem, field.beta)))
+        limit = limit_met(stop, steps, watch.stalled(violation, _noise(gram, problem, field.beta)))
         if limit == "stalled" and field.shrunk:
             field.unshrink()
             shrinking, watch = False, StallWatch(whole=False)
@@ -175,11 +158,3 @@ def _noise(gram: Gram, problem: JointProblem, beta: Floats) -> float:
     length = np.sqrt(np.abs(gram.diagonal) + problem.shift)
     size = float(length.max()) * float((length @ np.abs(beta)).max()) + 1.0
     return float(np.finfo(float).eps) * size
-
-
-def _limit(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
-    if steps >= stop.max_iter:
-        return "max_iter"
-    if time.monotonic() >= stop.deadline:
-        return "max_time"
-    return "stalled" if stalled else None

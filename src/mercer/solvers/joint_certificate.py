@@ -10,10 +10,12 @@ conditions listed.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.certificate import FLOAT32_ERROR, PROOF, SPOT_CHECKS, Certificate, Proves
+from mercer.arrays import Floats, Indices
+from mercer.certificate import PROOF, SPOT_CHECKS, Certificate, Proves, fresh
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.problems.multiclass import JointProblem
@@ -22,7 +24,17 @@ from mercer.problems.multiclass import JointProblem
 def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
     """The certificate of β, and the freshly computed u = Kβ that it rests on."""
     b = problem.offsets(beta)
-    u, precision = _fresh(problem, gram, beta, b, tol)
+    sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
+    coefficients = beta[sources]
+
+    def product(rows: Indices | None, dtype: Any) -> Floats:
+        return joint_product(gram, coefficients, sources, everything if rows is None else rows, dtype)
+
+    def deciding(u: Floats) -> Indices:
+        return np.sort(np.argpartition(problem.violations(beta, problem.excess(u, b)), -SPOT_CHECKS)[-SPOT_CHECKS:])
+
+    norm = float(np.sqrt((coefficients**2).sum(axis=0)).max(initial=0.0))
+    u, precision = fresh(gram, norm, tol, product, deciding)
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u
 
 
@@ -44,23 +56,6 @@ def joint_certificate(problem: JointProblem, beta: Floats, u: Floats, proves: Pr
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
     )
-
-
-def _fresh(problem: JointProblem, gram: Gram, beta: Floats, b: Floats, tol: float) -> tuple[Floats, str]:
-    """u from scratch, as precise as `tol` needs, and how precise that was: the rule of `certify`."""
-    sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
-    coefficients = beta[sources]
-    noise = FLOAT32_ERROR * float(np.sqrt((coefficients**2).sum(axis=0)).max(initial=0.0))
-    if gram.n <= 8 * SPOT_CHECKS or len(gram.precisions) == 1 or noise > tol / 10:
-        return joint_product(gram, coefficients, sources, everything), "float64"
-    u = joint_product(gram, coefficients, sources, everything, np.float32)
-    violations = problem.violations(beta, problem.excess(u, b))
-    rows = np.sort(np.argpartition(violations, -SPOT_CHECKS)[-SPOT_CHECKS:])
-    exact = joint_product(gram, coefficients, sources, rows)
-    if np.abs(exact - u[rows]).max() > tol / 10:
-        return joint_product(gram, coefficients, sources, everything), "float64"
-    u[rows] = exact
-    return u, f"float32 with float64 sums, {len(rows)} rows in float64"
 
 
 def _largest(values: Floats) -> float:
