@@ -10,9 +10,11 @@ from mercer.certificate import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Linear
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop
-from mercer.solvers.by_rows import by_rows, is_linear_problem
+from mercer.solvers.by_rows import by_rows, is_linear_problem, nearer
 from mercer.solvers.certified import solve_certified
+from mercer.solvers.linear_rows import LinearRows
 
 X, LABELS = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -91,3 +93,41 @@ def test_svc_takes_this_way_where_rows_are_many(options):
     np.testing.assert_allclose(rows.coef_, kernel.coef_, atol=1e-3)
     assert rows.rkhs_norm_ == pytest.approx(kernel.rkhs_norm_, rel=1e-3)
     assert rows.margins(X, y).n_errors == kernel.margins(X, y).n_errors
+
+
+def rare_marks(n, seed=0):
+    """Columns that mark one of thirty kinds, most of them rare, standardised, beside eight others; labels unequal."""
+    rng = np.random.default_rng(seed)
+    kind = np.minimum(rng.geometric(0.15, n) - 1, 29)
+    A = np.hstack([rng.normal(size=(n, 8)), np.eye(30)[kind]])
+    return (A - A.mean(axis=0)) / np.maximum(A.std(axis=0), 1e-12), np.where(
+        rng.random(n) < 0.4 * np.exp(-kind / 4), 1, -1
+    )
+
+
+@pytest.mark.parametrize("n", [1500, 3000])
+def test_pair_steps_are_left_where_they_crawl(n):
+    A, y = rare_marks(n)
+    model = mercer.SVC(C=100.0, kernel="linear", max_time=60).fit(A, y)  # decomposition alone takes minutes
+    assert model.converged_
+    svm = mercer.LinearSVC(C=100.0, loss="hinge", gap_tol=1e-9).fit(A, y)
+    assert model.certificate_.dual == pytest.approx(svm.certificate_.dual, rel=1e-6)
+    assert model.certificate_.violation <= 1e-3
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("bias", [np.inf, 0.0])
+def test_a_correction_brings_the_combination_to_w(convert, bias):
+    n, rng = len(Y), np.random.default_rng(0)
+    rows = LinearRows(convert(X), 1)
+    problem = LinearProblem(Y, np.full(n, -2.0), np.full(n, 2.0), np.zeros(n), np.zeros(n), bias)
+    target = rng.uniform(-1.5, 1.5, n)
+    target[:20] = -2.0  # what is at a bound stays there
+    target[20:] -= target.sum() / (n - 20)
+    off = target + np.where(target == -2.0, 0.0, rng.normal(scale=0.05, size=n))
+    found = nearer(problem, rows, X.T @ target, off)
+    assert (np.abs(found) <= 2).all()
+    assert (found[:20] == -2).all()
+    assert bias == 0 or abs(found.sum()) < 1e-9
+    before, after = (np.linalg.norm(X.T @ (b - target)) for b in (off, found))
+    assert after < 1e-6 * before

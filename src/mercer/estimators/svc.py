@@ -22,8 +22,8 @@ from mercer.solvers.by_rows import by_rows, is_linear_problem
 from mercer.solvers.hulls import solve_hulls
 from mercer.threads import effective_n_threads
 
-# From so many rows on, and up to so many columns, Newton's method in (w, b) beats decomposition for the linear kernel.
-_MANY_ROWS, _FEW_COLUMNS = 2000, 1000
+# Up to so many columns, and no more than rows, the linear kernel's problem is solved in (w, b) where that is faster.
+_FEW_COLUMNS = 1000
 
 
 class SVC(PairwiseClassifier):
@@ -190,8 +190,7 @@ class SVC(PairwiseClassifier):
             return solve_hulls
         # With K = XX' and fewer columns than rows the same problem is a linear machine's.
         linear = self.kernel == "linear" and self.solver == "auto" and not self._with_constant
-        large = len(rows) >= _MANY_ROWS and merged.X.shape[1] <= _FEW_COLUMNS
-        if linear and large and is_linear_problem(problem):
+        if linear and merged.X.shape[1] <= min(_FEW_COLUMNS, len(rows)) and is_linear_problem(problem):
             return by_rows(take(merged.X, rows), effective_n_threads(self.n_jobs))
         return None
 
