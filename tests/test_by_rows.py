@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
 import mercer
 from mercer.certificate import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Linear
+from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop
-from mercer.solvers.by_rows import by_rows, is_linear_problem, nearer
+from mercer.solvers.by_rows import by_rows, linear_problem, nearer
 from mercer.solvers.certified import solve_certified
 from mercer.solvers.linear_rows import LinearRows
 
@@ -41,10 +43,11 @@ def classification(C, bias, squared):
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squared, C):
     problem, data = classification(C, bias, squared), convert(X)
-    assert is_linear_problem(problem)
+    linear = linear_problem(problem)
+    assert linear is not None
     gram, stop = Gram(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
     kernel, proof = solve_certified(problem, gram, stop)
-    found, certificate = by_rows(data, 1)(problem, gram, stop)
+    found, certificate = by_rows(data, linear, 1)(problem, gram, stop)
     assert found.stop_reason == "converged"
     assert certificate.violation <= 1e-8
     assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
@@ -58,10 +61,11 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
 
 def test_goes_on_from_a_start_and_keeps_limits():
     problem, gram = classification(1.0, True, False), Gram(Linear(), X)
-    found, _ = by_rows(X, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6))
-    again, _ = by_rows(X, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
+    linear = linear_problem(problem)
+    found, _ = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6))
+    again, _ = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
     np.testing.assert_allclose(X.T @ again.beta, X.T @ found.beta, atol=1e-4)
-    limited, certificate = by_rows(X, 1)(problem, gram, Stop(tol=1e-10, max_iter=1))
+    limited, certificate = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-10, max_iter=1))
     assert limited.stop_reason == "max_iter"
     assert certificate.violation > 1e-10
 
@@ -69,13 +73,10 @@ def test_goes_on_from_a_start_and_keeps_limits():
 def test_other_problems_are_told_apart():
     n = len(Y)
     plain = classification(1.0, True, False)
-    twins = DualProblem(
-        np.r_[Y, Y], np.r_[np.zeros(n), -np.ones(n)], np.r_[np.ones(n), np.zeros(n)], np.zeros(2 * n),
-        np.r_[np.arange(n), np.arange(n)], np.zeros(2 * n, dtype=np.int32), np.zeros(1),
-    )  # fmt: skip
     summed = DualProblem(plain.p, plain.lower, plain.upper, plain.d, plain.row, plain.group, np.ones(1))
-    assert not is_linear_problem(twins)
-    assert not is_linear_problem(summed)
+    assert linear_problem(summed) is None
+    assert linear_problem(regression.expectile(Y, np.ones(n), 0.3)) is None
+    assert linear_problem(regression.nu_tube(Y, np.ones(n), 0.3)) is None
 
 
 @pytest.mark.parametrize("options", [{}, {"slack": "l2"}, {"bias": False}], ids=str)
@@ -95,14 +96,39 @@ def test_svc_takes_this_way_where_rows_are_many(options):
     assert rows.margins(X, y).n_errors == kernel.margins(X, y).n_errors
 
 
+@pytest.mark.parametrize("n", [600, 2600])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        mercer.SVR(C=20.0, epsilon=0.2),
+        mercer.SVR(C=20.0, epsilon=0.2, bias=False),
+        mercer.SVR(C=20.0, epsilon=0.2, loss="squared_epsilon_insensitive"),
+        mercer.SVR(C=20.0, delta=0.3, loss="huber"),
+        mercer.QuantileSVR(quantiles=(0.2, 0.7), C=20.0),
+    ],
+    ids=str,
+)
+def test_regression_machines_take_it_too(machine, n):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(n, 5))
+    y = X @ [1.0, -2.0, 0.5, 0.0, 0.1] + 0.4 + 0.5 * rng.standard_t(3, size=n)
+    weight = rng.integers(0, 3, n).astype(float)
+    rows = clone(machine).set_params(kernel="linear", tol=1e-5).fit(X, y, weight)
+    kernel = clone(machine).set_params(kernel="linear", tol=1e-5, solver="decomposition").fit(X, y, weight)
+    assert (rows.n_iter_ != kernel.n_iter_).any(), "both went the same way"
+    assert rows.converged_
+    assert rows.certificate_.violation <= 1e-5
+    assert rows.certificate_.dual == pytest.approx(kernel.certificate_.dual, rel=1e-7)
+    np.testing.assert_allclose(rows.predict(X), kernel.predict(X), atol=1e-3)
+
+
 def rare_marks(n, seed=0):
     """Columns that mark one of thirty kinds, most of them rare, standardised, beside eight others; labels unequal."""
     rng = np.random.default_rng(seed)
     kind = np.minimum(rng.geometric(0.15, n) - 1, 29)
     A = np.hstack([rng.normal(size=(n, 8)), np.eye(30)[kind]])
-    return (A - A.mean(axis=0)) / np.maximum(A.std(axis=0), 1e-12), np.where(
-        rng.random(n) < 0.4 * np.exp(-kind / 4), 1, -1
-    )
+    y = np.where(rng.random(n) < 0.4 * np.exp(-kind / 4), 1, -1)
+    return (A - A.mean(axis=0)) / np.maximum(A.std(axis=0), 1e-12), y
 
 
 @pytest.mark.parametrize("n", [1500, 3000])

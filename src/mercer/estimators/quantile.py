@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.arrays import Floats, freeze
 from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.estimators.linear_kernel import linear_way
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of, share
@@ -135,11 +136,11 @@ class QuantileSVR(KernelRegressor):
 
     def _tasks(self, merged: Merged, target: Floats) -> list[Task]:
         y, C = target[merged.y], self._price(merged) * merged.weight
-        tasks = []
+        tasks, rows = [], np.arange(len(y))
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)
-            name = f"quantile {tau:g}"
-            tasks.append(Task(name, np.arange(len(y)), problem if self.bias is True else problem.without_bias()))
+            problem = problem if self.bias is True else problem.without_bias()
+            tasks.append(Task(f"quantile {tau:g}", rows, problem, linear_way(self, merged, rows, problem)))
         return tasks
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, take
+from mercer.arrays import Floats, Indices
 from mercer.estimators.classifier import Classes, PairwiseClassifier
 from mercer.estimators.coefficients import Bounds, bias_of, own_table
 from mercer.estimators.hard_margin import canonical, refuse_both_labels
 from mercer.estimators.joint import JOINT, joint_norms, joint_table, joint_task, outputs
+from mercer.estimators.linear_kernel import linear_way
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of
@@ -18,12 +19,8 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.kernels import kernel_accepts
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.by_rows import by_rows, is_linear_problem
 from mercer.solvers.hulls import solve_hulls
 from mercer.threads import effective_n_threads
-
-# Up to so many columns, and no more than rows, the linear kernel's problem is solved in (w, b) where that is faster.
-_FEW_COLUMNS = 1000
 
 
 class SVC(PairwiseClassifier):
@@ -188,11 +185,7 @@ class SVC(PairwiseClassifier):
         """How a task is solved where block decomposition is not the way."""
         if self._hard:
             return solve_hulls
-        # With K = XX' and fewer columns than rows the same problem is a linear machine's.
-        linear = self.kernel == "linear" and self.solver == "auto" and not self._with_constant
-        if linear and merged.X.shape[1] <= min(_FEW_COLUMNS, len(rows)) and is_linear_problem(problem):
-            return by_rows(take(merged.X, rows), effective_n_threads(self.n_jobs))
-        return None
+        return linear_way(self, merged, rows, problem)
 
     def _problem(self, merged: Merged, target: Classes, pair: tuple[int, int]) -> tuple[Indices, DualProblem]:
         rows, y = target.sides(pair, merged.y)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.estimators.linear_kernel import linear_way
 from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import not_negative, one_of, positive, share
@@ -150,7 +151,8 @@ class SVR(KernelRegressor):
             problem = regression.huber(y, C, float(self.delta))
         else:
             problem = regression.expectile(y, C, float(self.tau))
-        return [Task("", np.arange(len(y)), problem if self.bias is True else problem.without_bias())]
+        problem, rows = problem if self.bias is True else problem.without_bias(), np.arange(len(y))
+        return [Task("", rows, problem, linear_way(self, merged, rows, problem))]
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
         bound = self._price(merged) if self.loss in ("epsilon_insensitive", "huber") else np.inf

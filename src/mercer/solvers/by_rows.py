@@ -1,8 +1,8 @@
 """The linear kernel's machines solved on the rows themselves, for whoever expects the solution of a kernel machine.
 
-K = XX' makes a DualProblem with one variable per sample and at most one equality, Σβ = 0, the dual of a LinearProblem
-whose bias is free, or absent. So β is the same, and its certificate too: u = X(X'β) costs two products with X instead
-of a pass over K.
+K = XX' makes a DualProblem with one variable per sample, or two twins of a tube, and at most one equality, Σβ = 0, the
+dual of a LinearProblem whose bias is free, or absent. So β is the same, and its certificate too: u = X(X'β) costs two
+products with X instead of a pass over K.
 """
 
 from __future__ import annotations
@@ -33,15 +33,35 @@ _GAP, _LOWER, _ROUNDS = 1e-4, 1e-2, 6
 _MANY_ROWS, _PAIR_STEPS = 2000, 10
 
 
-def is_linear_problem(problem: DualProblem) -> bool:
-    """Whether, with K = XX', the problem is that of a linear machine."""
-    simple = np.array_equal(problem.row, np.arange(len(problem.p)))
-    free = len(problem.totals) == 0 or (len(problem.totals) == 1 and problem.totals[0] == 0)
-    bounded = bool((np.isfinite(problem.upper - problem.lower) | (problem.d > 0)).all())
-    return simple and free and bounded
+def linear_problem(problem: DualProblem) -> LinearProblem | None:
+    """The linear machine's problem that this one is if K = XX', or None."""
+    n, free = len(problem.p), len(problem.totals) == 1
+    if len(problem.totals) > 1 or problem.totals.any():
+        return None
+    bias = np.inf if free else 0.0
+    if np.array_equal(problem.row, np.arange(n)):
+        linear = LinearProblem(problem.p, problem.lower, problem.upper, problem.d, np.zeros(n), bias)
+    else:
+        above, below = np.arange(n // 2), np.arange(n // 2, n)
+        linear = LinearProblem(
+            p=0.5 * (problem.p[above] + problem.p[below]),
+            lower=problem.lower[below],
+            upper=problem.upper[above],
+            d=problem.d[above],
+            epsilon=0.5 * (problem.p[below] - problem.p[above]),
+            bias=bias,
+        )
+        twins = linear.dual
+        same = len(twins.p) == n and all(
+            np.array_equal(getattr(twins, name), getattr(problem, name)) for name in ("lower", "upper", "d", "row")
+        )
+        if not same or linear.epsilon.min(initial=0.0) < 0:
+            return None
+    bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
+    return linear if bool(bounded.all()) else None
 
 
-def by_rows(X: Any, n_threads: int) -> Callable[..., tuple[Solution, Certificate]]:
+def by_rows(X: Any, linear: LinearProblem, n_threads: int) -> Callable[..., tuple[Solution, Certificate]]:
     """A function with the signature of `solve_certified` for problems whose Gram matrix is XX'."""
 
     def solve(
@@ -58,15 +78,16 @@ def by_rows(X: Any, n_threads: int) -> Callable[..., tuple[Solution, Certificate
             if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
                 return early, certificate
         rows = LinearRows(X, n_threads)
-        bias = np.inf if len(problem.totals) else 0.0
-        linear = LinearProblem(problem.p, problem.lower, problem.upper, problem.d, np.zeros(rows.n), bias)
         asked, steps = dataclasses.replace(stop, gap_tol=min(stop.gap_tol, _GAP)), 0
-        start = None if beta is None else LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
+        start, found = None, beta
+        if beta is not None:
+            begin = problem.row_coefficients(beta, rows.n)
+            start = LinearSolution(rows.transposed(begin), 0.0, begin, 0, "converged", "")
         for _ in range(_ROUNDS):
             start, _ = solve_linear(linear, rows, asked, start=start, shrinking=shrinking)
             steps = max(steps, start.steps)
-            found = nearer(linear, rows, start.w, start.beta)
-            u = rows.product(rows.transposed(found))
+            corrected = nearer(linear, rows, start.w, start.beta)
+            found, u = linear.dual_variables(corrected), rows.product(rows.transposed(corrected))
             certificate = certificate_of(problem, found, u, "optimality", "float64")
             small = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
             if certificate.violation <= stop.tol and small:
@@ -77,7 +98,7 @@ def by_rows(X: Any, n_threads: int) -> Callable[..., tuple[Solution, Certificate
                 break
             asked = dataclasses.replace(asked, gap_tol=_LOWER * asked.gap_tol)
         # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
-        return solve_certified(problem, gram, stop, None if start is None else start.beta, report, shrinking)
+        return solve_certified(problem, gram, stop, found, report, shrinking)
 
     return solve
 
@@ -91,6 +112,9 @@ def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) ->
     beta = beta.copy()
     for _ in range(_CORRECTIONS):
         room = np.minimum(beta - problem.lower, problem.upper - beta)
+        room = np.where(
+            problem.epsilon > 0, np.minimum(room, np.abs(beta)), room
+        )  # inside its tube a sample has no say
         free = np.flatnonzero((room > 0) & np.isfinite(room))
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
         if len(free) == 0 or not missing.any():
