@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bind.hpp"
+#include "bind_pairs.hpp"
 #include "blocks.hpp"
 #include "cholesky.hpp"
 #include "dispatch.hpp"
@@ -29,6 +30,7 @@ void bind_joint(nb::module_& m);
 void bind_linear(nb::module_& m);
 void bind_linear_certificate(nb::module_& m);
 void bind_merging(nb::module_& m);
+void bind_pairs(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_table(nb::module_& m);
 void bind_text(nb::module_& m);
@@ -148,6 +150,14 @@ public:
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
     virtual nb::object table(nb::handle rows, nb::handle which) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
+    virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                  nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
+        refuse("samples", "must be dense for solve_pairs");
+    }
+    virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
+        refuse("samples", "must be dense for add_pairs");
+    }
+    virtual bool dense() const { return false; }
     // Whether computing a value costs far more than reading one that was kept.
     virtual bool dear() const = 0;
     virtual nb::object dtype() const = 0;
@@ -271,6 +281,21 @@ public:
         mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0), threads(signals));
     }
 
+    nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle diagonal,
+                          nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d, bool paired, double tol,
+                          std::int64_t max_steps, double max_seconds, int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol, max_steps,
+                             max_seconds, n_threads);
+    }
+
+    void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta, nb::handle total,
+                   int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        ::add_pairs(samples_, ending_, numbers_, layout, beta, total, n_threads);
+    }
+
+    bool dense() const override { return true; }
     bool dear() const override { return samples_.d >= kDearFeatures; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
@@ -588,6 +613,13 @@ NB_MODULE(_core, m) {
         .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &Samples::dtype)
         .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
+        .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
+        .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(), "offsets"_a.none(),
+             "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "paired"_a,
+             "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+             "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
+        .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(), "offsets"_a.none(),
+             "beta"_a.none(), "total"_a.none(), "n_threads"_a, "total += K beta on each pair of blocks.")
         .def("square", &Samples::square, "which"_a.none(), "out"_a.none(), "out = K[which, which], exactly symmetric.");
     m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(), "n_threads"_a,
           "Samples that share the memory of `rows` and `norms`.");
@@ -600,4 +632,5 @@ NB_MODULE(_core, m) {
     bind_text(m);
     bind_linear_certificate(m);
     bind_merging(m);
+    bind_pairs(m);
 }

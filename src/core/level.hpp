@@ -63,6 +63,8 @@ struct Tiles {
     int rows, columns;  // of one tile: rows per group, columns per panel
     void (*store[kEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
     void (*sum[kEndings])(const TileRun<T>& run, const T* coefficients, double* total);
+    // One row, as it is, against `groups` panels, which lie one after another.
+    void (*store_row[kEndings])(const TileRun<T>& run, T* out);
 };
 
 // One panel's share of K W K' c for the rows of `run`: with u = w K'c for the panel's columns, total[row][lane] += K u, lanes

@@ -67,7 +67,7 @@ public:
           floor_(q_, T{1}) {
         make_groups();
         for (std::int64_t i = 0; i < q_; ++i) {
-            const auto k = static_cast<double>(row(i)[i]);
+            const double k = in_.source == nullptr ? static_cast<double>(row(i)[i]) : in_.source->diagonal(i);
             kernel_diag_[static_cast<std::size_t>(i)] = k;
             diag_[i] = static_cast<T>(k + in_.d[i]);
             // Never below d: K is positive semi-definite, or a step is cut as if it were; never zero.
@@ -101,7 +101,9 @@ private:
     const Poll::Clock::time_point started_ = Poll::Clock::now();
 
     double seconds() const { return std::chrono::duration<double>(Poll::Clock::now() - started_).count(); }
-    const T* row(std::int64_t i) const { return in_.kernel + i * in_.stride; }
+    const T* row(std::int64_t i) const {
+        return in_.source == nullptr ? in_.kernel + i * in_.stride : in_.source->row(i);
+    }
     double kernel_diag(std::int64_t i) const { return kernel_diag_[static_cast<std::size_t>(i)]; }
     Group<T>& group(std::int64_t i) { return groups_[group_of_[static_cast<std::size_t>(i)]]; }
     double& beta(std::int64_t i) { return beta_[static_cast<std::size_t>(i)]; }

@@ -13,9 +13,20 @@
 
 namespace mercer {
 
+// Rows of a kernel matrix that nobody has stored: each is computed when a step first needs it, and stays where it is.
+template <class T>
+class RowSource {
+public:
+    virtual const T* row(std::int64_t i) = 0;
+    virtual double diagonal(std::int64_t i) const = 0;
+
+protected:
+    ~RowSource() = default;
+};
+
 template <class T>
 struct SmoProblem {
-    const T* kernel;  // q rows of q elements, `stride` elements apart
+    const T* kernel;  // q rows of q elements, `stride` elements apart; null where `source` has them
     std::ptrdiff_t stride;
     std::int64_t q;
     const double* h;
@@ -24,6 +35,7 @@ struct SmoProblem {
     const double* upper;
     const double* d;
     const std::int32_t* group;
+    RowSource<T>* source = nullptr;
 };
 
 struct SmoStop {

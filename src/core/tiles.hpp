@@ -87,6 +87,34 @@ void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
     }
 }
 
+// Four panels at a time: enough independent sums to hide the latency of multiply-and-add. The last four may overlap.
+template <class T, class Inner, class Ending>
+void store_row(const TileRun<T>& run, T* out) {
+    constexpr int kPanels = 4, kSums = 2 * kPanels;
+    const std::int64_t width = kTileColumns<T>, apart = run.d * width, last = run.groups - 1;
+    const Vec<T> norm = splat<T>(*run.row_norms);
+    for (std::int64_t first = 0; first <= last; first += kPanels) {
+        std::int64_t panel[kPanels];
+        for (int v = 0; v < kPanels; ++v) panel[v] = first + v < last ? first + v : last;
+        const T* const at[kPanels] = {run.panel + panel[0] * apart, run.panel + panel[1] * apart, run.panel + panel[2] * apart,
+                                      run.panel + panel[3] * apart};
+        Vec<T> sum[kSums];
+#pragma GCC unroll 8
+        for (int v = 0; v < kSums; ++v) sum[v] = Vec<T>{};
+        for (std::int64_t k = 0; k < run.d; ++k) {
+#pragma GCC unroll 8
+            for (int v = 0; v < kSums; ++v) {
+                sum[v] = Inner::template add<T>(sum[v], run.rows[k], load(at[v / 2] + k * width + v % 2 * lanes<T>));
+            }
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < kSums; ++v) {
+            const std::int64_t column = panel[v / 2] * width + v % 2 * lanes<T>;
+            store(out + column, Ending::template apply<T>(sum[v], norm, load(run.column_norms + column), run.numbers));
+        }
+    }
+}
+
 template <class T>
 constexpr Tiles<T> tiles() {
     return {kTileRows,
@@ -94,7 +122,9 @@ constexpr Tiles<T> tiles() {
             {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
              store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>},
             {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
-             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>}};
+             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>},
+            {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
+             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>}};
 }
 
 }  // namespace

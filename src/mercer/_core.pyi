@@ -154,6 +154,46 @@ class Samples:
     def square(self, which: NDArray[np.intp], out: NDArray[Any]) -> None:
         """Write K[which, which], exactly symmetric, into the corner of `out`, which has room for whole tiles."""
 
+    def solve_pairs(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        diagonal: NDArray[np.float64],
+        h: NDArray[np.float64],
+        beta: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
+        n_threads: int,
+    ) -> tuple[list[int], list[str]]:
+        """Solve a problem on each pair of blocks; beta is changed in place. The steps, and why each ended, as in `smo`.
+
+        Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then blocks[2t + 1],
+        and its variables begin at offsets[t]. For dense samples only.
+        """
+
+    def add_pairs(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        beta: NDArray[np.float64],
+        total: NDArray[np.float64],
+        n_threads: int,
+    ) -> None:
+        """total += K beta on each pair of blocks, from values computed for this sum; for dense samples only."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether every entry is stored."""
+
     @property
     def dear(self) -> bool:
         """Whether computing a value costs far more than reading one that was kept."""
@@ -390,3 +430,20 @@ class Text:
         n_threads: int,
     ) -> tuple[int, int, int, int, int, tuple[int, int, str] | None]:
         """Fill the arrays: rows, entries, least and largest index, rows with a qid, (line, column, what) if wrong."""
+
+def pair_findings(
+    offsets: NDArray[np.int64],
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    u: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    paired: bool,
+    n_threads: int,
+) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float]]:
+    """What the certificate of each problem consists of, whose variables are those from one offset to the next.
+
+    Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and towards it,
+    the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β and β'dβ.
+    """

@@ -37,10 +37,15 @@ class Classes:
     factor: Floats
 
     def sides(self, pair: tuple[int, int], codes: Indices) -> tuple[Indices, Floats]:
-        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
+        """Which of these samples a pair is about, the first class's first, and +1 for these, −1 for the others."""
         first, second = pair
-        rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
-        return rows, np.where(codes[rows] == first, 1.0, -1.0)
+        inside = np.flatnonzero(codes == first)
+        outside = np.flatnonzero(codes != first if second == REST else codes == second)
+        return np.concatenate([inside, outside]), np.repeat([1.0, -1.0], [len(inside), len(outside)])
+
+    def members(self, codes: Indices) -> list[Indices]:
+        """The samples of each class."""
+        return [np.flatnonzero(codes == k) for k in range(len(self.labels))]
 
     def name(self, pair: tuple[int, int]) -> str:
         first, second = pair

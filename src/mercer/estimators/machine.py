@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.certified import solve_certified
+from mercer.solvers.pairs import Blocks, fits, solve_pairs
 from mercer.threads import effective_n_threads
 
 _INDEFINITE = (
@@ -59,6 +60,7 @@ class Task:
     rows: Indices
     problem: Any  # a DualProblem, or what `solve` takes
     solve: Callable[..., tuple[Solution, Certificate]] | None = None  # None stands for solve_certified
+    blocks: Blocks | None = None  # where `rows` are two of the blocks that all tasks of a machine share, these
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,24 +222,44 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
         solver = SOLVERS[one_of("solver", getattr(self, "solver", "auto"), tuple(SOLVERS))]
 
-        def solve(task: Task, start: Floats | None) -> Solved:
+        cold = progress.silent and all(start is None for start in starts)
+        begun = self._at_once(tasks, gram, stop, max(abreast, gram.n_threads)) if cold else {}
+
+        def solve(k: int, task: Task, start: Floats | None) -> Solved:
+            before, certificate = begun.get(k, (None, None))
+            if before is not None and certificate is not None:
+                return Solved(task, before, certificate)
+            if before is not None:
+                start = before.beta
             report = progress.begin(task.name)
             part = gram if len(task.rows) == gram.n else gram.view(task.rows)
             if task.solve is not None and solver is not solve_certified:
                 raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
-            pair = (task.solve or solver)(task.problem, part, stop, start, report, self.shrinking)
+            steps = 0 if before is None else before.steps
+            asked = replace(stop, max_iter=stop.max_iter - steps)
+            solution, certificate = (task.solve or solver)(task.problem, part, asked, start, report, self.shrinking)
             progress.end()
-            return Solved(task, *pair)
+            return Solved(task, replace(solution, steps=solution.steps + steps), certificate)
 
-        if abreast == 1 or progress.watched:
-            return list(map(solve, tasks, starts))
+        if abreast == 1 or progress.watched or len(begun) == len(tasks) and all(proof for _, proof in begun.values()):
+            return list(map(solve, range(len(tasks)), tasks, starts))
         with ThreadPoolExecutor(abreast) as threads:
             try:
-                return list(threads.map(solve, tasks, starts))
+                return list(threads.map(solve, range(len(tasks)), tasks, starts))
             except BaseException:  # Ctrl-C above all: the others see it before their next outer step
                 progress.cancel()
                 threads.shutdown(cancel_futures=True)
                 raise
+
+    def _at_once(self, tasks: list[Task], gram: Gram, stop: Stop, n_threads: int) -> dict[int, Any]:
+        """What one call for all tasks that allow it has reached, with the certificates of those that are solved."""
+        if getattr(self, "solver", "auto") != "auto" or not gram.fused:
+            return {}
+        which = [k for k, task in enumerate(tasks) if task.solve is None and fits(task.problem, task.blocks)]
+        if len(which) < 2:
+            return {}
+        found = solve_pairs([tasks[k].problem for k in which], [tasks[k].blocks for k in which], gram, stop, n_threads)
+        return {} if found is None else dict(zip(which, found, strict=True))
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""

@@ -54,6 +54,11 @@ class Progress:
         """Whether callbacks follow the fit; they expect one sub-problem after the other."""
         return self._root is not None
 
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is told anything."""
+        return self._root is None and not self._verbose
+
     def begin(self, name: str) -> Report:
         """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
         if self._root is not None:

@@ -16,6 +16,7 @@ from mercer.estimators.machine import Solved, Task
 from mercer.estimators.merging import Merged
 from mercer.estimators.parameters import one_of
 from mercer.estimators.regularisation import check_price, price
+from mercer.estimators.separating import REST
 from mercer.kernels import kernel_accepts
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -175,10 +176,11 @@ class SVC(PairwiseClassifier):
             return [joint_task(merged, C, len(target.labels), self.multiclass, self.bias)]
         if self._hard and kernel_accepts(self.kernel) != "gram":
             refuse_both_labels(merged, effective_n_threads(self.n_jobs))
-        tasks = []
+        tasks, members = [], target.members(merged.y)
         for pair in target.pairs:
             rows, problem = self._problem(merged, target, pair)
-            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem)))
+            blocks = None if REST in pair else (members[pair[0]], members[pair[1]])
+            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem), blocks))
         return tasks
 
     def _way(self, merged: Merged, rows: Indices, problem: DualProblem) -> Any:
