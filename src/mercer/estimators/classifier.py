@@ -37,11 +37,10 @@ class Classes:
     factor: Floats
 
     def sides(self, pair: tuple[int, int], codes: Indices) -> tuple[Indices, Floats]:
-        """Which of these samples a pair is about, the first class's first, and +1 for these, −1 for the others."""
+        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
         first, second = pair
-        inside = np.flatnonzero(codes == first)
-        outside = np.flatnonzero(codes != first if second == REST else codes == second)
-        return np.concatenate([inside, outside]), np.repeat([1.0, -1.0], [len(inside), len(outside)])
+        rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
+        return rows, np.where(codes[rows] == first, 1.0, -1.0)
 
     def members(self, codes: Indices) -> list[Indices]:
         """The samples of each class."""

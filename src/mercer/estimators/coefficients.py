@@ -32,12 +32,11 @@ class Bounds:
 
 def merged_table(merged: Merged, solved: list[Solved]) -> sp.csr_array:
     """β of every merged sample (row) in every task (column)."""
-    columns = [s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in solved]
-    rows = np.concatenate([s.task.rows for s in solved])
-    task = np.repeat(np.arange(len(solved)), [len(s.task.rows) for s in solved])
-    table = sp.csr_array((np.concatenate(columns), (rows, task)), shape=(len(merged.y), len(solved)))
-    table.eliminate_zeros()
-    return table
+    beta = np.concatenate([s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in solved])
+    used = np.flatnonzero(beta)
+    rows = np.concatenate([s.task.rows for s in solved])[used]
+    task = np.repeat(np.arange(len(solved)), [len(s.task.rows) for s in solved])[used]
+    return sp.csr_array((beta[used], (rows, task)), shape=(len(merged.y), len(solved)))
 
 
 def own_table(table: sp.csr_array, merged: Merged, bounds: Bounds) -> sp.csr_array:

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, inner, is_sparse
+from mercer.arrays import Floats, Indices, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
@@ -200,14 +200,16 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _norms(self, solved: list[Solved]) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
         sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
-        norms = np.zeros(len(solved))
-        for k, s in enumerate(solved):
-            assert s.solution.u is not None
-            coefficients = s.task.problem.row_coefficients(s.solution.beta, len(s.solution.u))
-            energy, size = inner(coefficients, s.solution.u), float(np.abs(coefficients).sum())
-            if self._with_constant:  # u was computed with k + 1
-                energy -= float(coefficients.sum()) ** 2
-            norms[k] = math.sqrt(max(energy, 0.0)) * (sizes[k] / size if size else 0.0)
+        us = [s.solution.u for s in solved if s.solution.u is not None]
+        starts = np.cumsum([0, *map(len, us[:-1])])
+        coefficients = np.concatenate(
+            [s.task.problem.row_coefficients(s.solution.beta, len(u)) for s, u in zip(solved, us, strict=True)]
+        )
+        energies = np.add.reduceat(coefficients * np.concatenate(us), starts)
+        if self._with_constant:  # u was computed with k + 1
+            energies -= np.add.reduceat(coefficients, starts) ** 2
+        own = np.add.reduceat(np.abs(coefficients), starts)
+        norms = np.sqrt(np.maximum(energies, 0.0)) * np.divide(sizes, own, out=np.zeros(len(own)), where=own > 0)
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
     def _solve(
@@ -232,7 +234,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             if before is not None:
                 start = before.beta
             report = progress.begin(task.name)
-            part = gram if len(task.rows) == gram.n else gram.view(task.rows)
+            part = gram if len(task.rows) == gram.n and task.blocks is None else gram.view(task.rows)
             if task.solve is not None and solver is not solve_certified:
                 raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
             steps = 0 if before is None else before.steps

@@ -22,7 +22,8 @@ def standing(merged: Merged, solved: list[Solved], n: int) -> Any:
     """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows."""
     beta = np.concatenate([s.solution.beta for s in solved])
     used = np.flatnonzero(beta)
-    sample = np.concatenate([s.task.rows[s.task.problem.row] for s in solved])[used]
+    samples = [s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows for s in solved]
+    sample = np.concatenate(samples)[used]
     column = np.repeat(np.arange(len(solved)), [len(s.solution.beta) for s in solved])[used]
     marks = np.where(_free(solved, beta)[used], FREE, BOUNDED)
     entries: Any = (marks, (sample, column))

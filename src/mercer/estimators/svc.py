@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -176,12 +177,29 @@ class SVC(PairwiseClassifier):
             return [joint_task(merged, C, len(target.labels), self.multiclass, self.bias)]
         if self._hard and kernel_accepts(self.kernel) != "gram":
             refuse_both_labels(merged, effective_n_threads(self.n_jobs))
-        tasks, members = [], target.members(merged.y)
+        if len(target.pairs) > 1 and REST not in target.pairs[0] and not self._hard:
+            return self._pair_tasks(merged, target)
+        tasks = []
         for pair in target.pairs:
-            rows, problem = self._problem(merged, target, pair)
-            blocks = None if REST in pair else (members[pair[0]], members[pair[1]])
-            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem), blocks))
+            rows, y = target.sides(pair, merged.y)
+            problem = hulls(y) if self._hard else self._problem(merged, target, [rows], y)
+            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem)))
         return tasks
+
+    def _pair_tasks(self, merged: Merged, target: Classes) -> list[Task]:
+        """One against one: hundreds of problems are made, and checked, as one, which is then cut."""
+        members = target.members(merged.y)
+        blocks = [(members[first], members[second]) for first, second in target.pairs]
+        sizes = np.array([(len(first), len(second)) for first, second in blocks])
+        offsets = np.cumsum([0, *sizes.sum(axis=1)])
+        together = np.concatenate([block for both in blocks for block in both])
+        rows = [together[begin:end] for begin, end in pairwise(offsets.tolist())]
+        y = np.repeat(np.tile([1.0, -1.0], len(blocks)), sizes.ravel())
+        problems = self._problem(merged, target, rows, y).parts(offsets)
+        return [
+            Task(target.name(pair), some, problem, self._way(merged, some, problem), both)
+            for pair, some, problem, both in zip(target.pairs, rows, problems, blocks, strict=True)
+        ]
 
     def _way(self, merged: Merged, rows: Indices, problem: DualProblem) -> Any:
         """How a task is solved where block decomposition is not the way."""
@@ -189,14 +207,19 @@ class SVC(PairwiseClassifier):
             return solve_hulls
         return linear_way(self, merged, rows, problem)
 
-    def _problem(self, merged: Merged, target: Classes, pair: tuple[int, int]) -> tuple[Indices, DualProblem]:
-        rows, y = target.sides(pair, merged.y)
-        if self._hard:
-            return rows, hulls(y)
-        weight = merged.weight[rows]
-        C = price(self.C, self.lam, float(weight.sum())) * target.factor[merged.y[rows]] * weight
+    def _problem(self, merged: Merged, target: Classes, rows: list[Indices], y: Floats) -> DualProblem:
+        """The problems on some of the samples each, one after another."""
+        together = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        prices = np.repeat(self._prices(merged, rows), [len(some) for some in rows])
+        C = prices * target.factor[merged.y[together]] * merged.weight[together]
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
-        return rows, problem if self.bias is True else problem.without_bias()
+        return problem if self.bias is True else problem.without_bias()
+
+    def _prices(self, merged: Merged, rows: list[Indices]) -> Floats:
+        """C of a sample of weight 1 in the problems on these samples."""
+        if self.lam is None:
+            return np.full(len(rows), price(self.C, None, 0.0))
+        return np.array([price(self.C, self.lam, float(merged.weight[some].sum())) for some in rows])
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: Classes, X: Any) -> None:
         if self._joint:
@@ -211,7 +234,7 @@ class SVC(PairwiseClassifier):
             self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound), b / rho, 1.0 / rho)
             return
         if self.slack == "l1":
-            bound = np.array([price(self.C, self.lam, float(merged.weight[s.task.rows].sum())) for s in solved])
+            bound = self._prices(merged, [s.task.rows for s in solved])
         b = np.array([bias_of(s, self.bias) for s in solved])
         self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound, target.factor[merged.y][:, None]), b)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,17 @@ class DualProblem:
         """The same boxes without any equality, whose multiplier the bias is."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
+
+    def parts(self, offsets: Indices) -> list[DualProblem]:
+        """The variables from each offset to the next as problems of their own, with these totals and rows from 0 on."""
+        assert not self.twins
+        row, parts = np.arange(np.diff(offsets).max()), []
+        for begin, end in pairwise(offsets.tolist()):
+            part = object.__new__(DualProblem)  # what was checked as a whole need not be checked again
+            cut = {name: getattr(self, name)[begin:end] for name in ("p", "lower", "upper", "d", "group")}
+            part.__dict__.update(cut, row=row[: end - begin], totals=self.totals, twins=False)
+            parts.append(part)
+        return parts
 
     def gradient(self, beta: Floats, u: Floats) -> Floats:
         """h = p − u[row] − dβ."""

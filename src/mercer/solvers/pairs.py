@@ -33,15 +33,13 @@ Blocks = tuple[Indices, Indices]
 
 
 def fits(problem: DualProblem, blocks: Blocks | None) -> bool:
-    """Whether a problem is one for `solve_pairs`: β = 0 is feasible, and it is small."""
+    """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
     return (
         blocks is not None
         and problem.n_variables <= _LARGEST
         and not problem.twins
         and len(problem.totals) <= 1
         and not problem.totals.any()
-        and not (problem.lower > 0).any()
-        and not (problem.upper < 0).any()
     )
 
 
@@ -60,6 +58,8 @@ def solve_pairs(
     if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
         return None
     p, lower, upper, d = (np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d"))
+    if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
+        return None
     beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
     seconds = max(0.0, stop.deadline - time.monotonic())
     most = min(_STEPS * max(one.n_variables for one in problems), stop.max_iter)
