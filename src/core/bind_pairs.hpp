@@ -58,19 +58,20 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
     const auto beta_ = vector<double>(beta, "beta", n);
     check_threads(n_threads);
     std::vector<mercer::SmoResult> results(static_cast<std::size_t>(layout.pairs().count));
+    std::int64_t values = 0;
     {
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
-                               {h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
-                               {tol, max_steps, max_seconds}, results.data(), {n_threads, mercer::level(), signals.poll()});
+        values = mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
+                                        {h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
+                                        {tol, max_steps, max_seconds}, results.data(), {n_threads, mercer::level(), signals.poll()});
     }
     nb::list steps, reasons;
     for (const mercer::SmoResult& result : results) {
         steps.append(result.steps);
         reasons.append(result.reason);
     }
-    return nb::make_tuple(steps, reasons);
+    return nb::make_tuple(steps, reasons, values);
 }
 
 template <class T>

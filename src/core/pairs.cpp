@@ -2,11 +2,12 @@
 #include "pairs.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <vector>
 
 #include "padded.hpp"
@@ -85,7 +86,9 @@ public:
         stride_ = row_length(n_[0], n_[1], tiles_.columns);
         std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
         next_ = values_.data();
+        computed_ = 0;
     }
+    std::int64_t computed() const { return computed_; }
 
     // A row ends where the tiles of its second part do, and the second part follows the first at once.
     static std::int64_t row_length(std::int64_t first, std::int64_t second, std::int64_t width) {
@@ -122,6 +125,7 @@ private:
         const OwnValues<T>& same = shared_.own[static_cast<std::size_t>(block_[own])];
         const T* from = same.values.data() + (own == 0 ? i : i - n_[0]) * same.stride;
         std::copy_n(from, n_[own], to + (own == 0 ? 0 : n_[0]));
+        computed_ += columns.n;
         return to;
     }
 
@@ -130,7 +134,7 @@ private:
     Padded<T> values_;
     std::vector<T*> at_;
     T* next_ = nullptr;
-    std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0;
+    std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
 };
 
 // As many as threads meet at once are made.
@@ -162,13 +166,15 @@ private:
 }  // namespace
 
 template <class T>
-void solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
-                 const SmoStop& stop, SmoResult* results, const Threads& threads) {
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
+                         const SmoStop& stop, SmoResult* results, const Threads& threads) {
     const auto started = Poll::Clock::now();
+    std::atomic<std::int64_t> values{0};
     Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
     std::int64_t elements = 0, variables = 0;
     for (std::int64_t k = 0; k < rows.count; ++k) {
         shared.own.push_back(own_values(kernel, shared.columns[static_cast<std::size_t>(k)], rows.rows(k), threads));
+        values += rows.size(k) * rows.size(k);
     }
     for (std::int64_t t = 0; t < pairs.count; ++t) {
         const std::int64_t first = rows.size(pairs.blocks[2 * t]), second = rows.size(pairs.blocks[2 * t + 1]);
@@ -197,9 +203,11 @@ void solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairL
             const double spent = std::chrono::duration<double>(Poll::Clock::now() - started).count();
             results[t] = smo(problem, {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - spent)}, threads.level,
                              threads.poll);
+            values += source->computed();
             spares.give_back(std::move(source));
         },
         threads.poll);
+    return values;
 }
 
 template <class T>
@@ -260,8 +268,8 @@ PairFindings find_pair(const double* p, const double* lower, const double* upper
 }
 
 #define MERCER_FOR(T)                                                                                                   \
-    template void solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&,            \
-                              const SmoStop&, SmoResult*, const Threads&);                                              \
+    template std::int64_t solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&,    \
+                                      const SmoStop&, SmoResult*, const Threads&);                                      \
     template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,           \
                             const Threads&);
 MERCER_FOR(float)

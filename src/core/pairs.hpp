@@ -50,9 +50,10 @@ struct PairKernel {
     const double* numbers;
 };
 
+// Returns how many kernel values that took.
 template <class T>
-void solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
-                 const SmoStop& stop, SmoResult* results, const Threads& threads);
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
+                         const SmoStop& stop, SmoResult* results, const Threads& threads);
 
 // total += K beta for each pair, from values computed for this sum alone.
 template <class T>

@@ -171,8 +171,10 @@ class Samples:
         max_steps: int,
         max_seconds: float,
         n_threads: int,
-    ) -> tuple[list[int], list[str]]:
-        """Solve a problem on each pair of blocks; beta is changed in place. The steps, and why each ended, as in `smo`.
+    ) -> tuple[list[int], list[str], int]:
+        """Solve a problem on each pair of blocks; beta is changed in place.
+
+        Returns the steps of each and why it ended, as in `smo`, and how many kernel values that took.
 
         Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then blocks[2t + 1],
         and its variables begin at offsets[t]. For dense samples only.

@@ -1,11 +1,9 @@
 """The pairs of a one-against-one machine, all of them in one call: many small problems on blocks of samples they share.
 
-Each is the problem of `mercer.problems.dual_problem` with one variable per sample, the samples of one class and then those
-of another, and at most one equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would
-compute its whole matrix: here the core keeps what a class has to do with itself once for all pairs, and computes across
-classes only the rows that steps ask for (src/core/pairs.hpp). The certificates rest on fresh float64 values of their own.
-
-What the certificate does not yet accept is for the general solver, which starts from what was reached.
+Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
+equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix:
+here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that steps
+ask for (src/core/pairs.hpp). The certificates rest on float64 values computed for them alone.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,57 +25,70 @@ from mercer.solution import Solution, Stop
 
 # Beyond so many variables a step's passes over all of them cost more than a working set does.
 _LARGEST = 2500
-# Steps per variable before the general solver looks at a pair: it has more than pair steps.
+# Steps per variable after which a pair is left to the general solver, which has more than pair steps.
 _STEPS = 20
+# A return to the solver that lowers the true violation by less than this factor is not worth another.
+_PROGRESS = 1 / 3
 
 Blocks = tuple[Indices, Indices]
 
 
 def fits(problem: DualProblem, blocks: Blocks | None) -> bool:
     """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
-    return (
-        blocks is not None
-        and problem.n_variables <= _LARGEST
-        and not problem.twins
-        and len(problem.totals) <= 1
-        and not problem.totals.any()
-    )
+    small = blocks is not None and problem.n_variables <= _LARGEST
+    return small and not problem.twins and len(problem.totals) <= 1 and not problem.totals.any()
 
 
 def solve_pairs(
     problems: Sequence[DualProblem], blocks: Sequence[Blocks], gram: Gram, stop: Stop, n_threads: int
 ) -> list[tuple[Solution, Certificate | None]] | None:
-    """A solution for each problem, with its certificate where that says that `stop` is met.
+    """A solution of each problem, with a certificate if that says that `stop` is met; else it is a start for others.
 
-    Blocks that are the same array are the same block. None where the core cannot do this for the kernel and the data.
+    Blocks that are the same array are one block; all problems have an equality, or none has. None is returned where the
+    core does not do this for the kernel and the data.
     """
     layout = _Layout.of(blocks)
     if not layout.affordable(gram, n_threads):
         return None
-    everything, single = np.arange(gram.n), gram.precisions[0]
-    samples, exact = (gram.prepared(everything, dtype, whole=True)[0] for dtype in (single, np.float64))
+    samples, exact = (gram.prepared(np.arange(gram.n), dtype, whole=True)[0] for dtype in (gram.precisions[0], np.float64))
     if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
         return None
     p, lower, upper, d = (np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d"))
     if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
     beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
-    seconds = max(0.0, stop.deadline - time.monotonic())
-    most = min(_STEPS * max(one.n_variables for one in problems), stop.max_iter)
-    steps, reasons = samples.solve_pairs(
-        *layout.arrays, gram.diagonal, p, beta, lower, upper, d, paired, 0.5 * stop.tol, most, seconds, n_threads
-    )
-    exact.add_pairs(*layout.arrays, beta, u, n_threads)
-    findings = _core.pair_findings(layout.offsets, p, lower, upper, d, u, beta, paired, n_threads)
-    gram.evaluations += layout.evaluations(beta)
-    proves, out = proof(gram.positive_definite), []
-    for t, (found, begin, end) in enumerate(zip(findings, layout.offsets, layout.offsets[1:], strict=False)):
-        certificate = _certificate(found, paired, proves)
-        close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-        reached = certificate.violation <= stop.tol and close
-        solution = Solution(beta[begin:end], steps[t], "converged" if reached else "stalled", u=u[begin:end])
-        out.append((solution, certificate if reached else None))
-    return out
+    steps, last = np.zeros(len(problems), dtype=np.int64), np.full(len(problems), np.inf)
+    proofs: list[Certificate | None] = [None] * len(problems)
+    which = np.arange(len(problems))
+    while len(which):
+        # Iterative refinement: a return starts from the gradient that the certificate found.
+        part, v = layout.of_pairs(which), layout.variables(which)
+        fixed, now = (lower[v], upper[v], d[v]), beta[v]
+        seconds = max(0.0, stop.deadline - time.monotonic())
+        most = min(_STEPS * part.largest, stop.max_iter - int(steps.max()))
+        taken, reasons, values = samples.solve_pairs(
+            *part.arrays, gram.diagonal, p[v] - u[v] - d[v] * now, now, *fixed, paired, 0.5 * stop.tol, most, seconds, n_threads
+        )
+        fresh = np.zeros(len(now))
+        exact.add_pairs(*part.arrays, now, fresh, n_threads)
+        found = _core.pair_findings(part.offsets, p[v], *fixed, fresh, now, paired, n_threads)
+        gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+        beta[v], u[v], steps[which] = now, fresh, steps[which] + taken
+        again = []
+        for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
+            certificate = _certificate(findings, paired, proof(gram.positive_definite))
+            close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
+            if certificate.violation <= stop.tol and close:
+                proofs[t] = certificate
+            elif reason == "converged" and stop.tol < certificate.violation <= _PROGRESS * last[t]:
+                again.append(t)
+            last[t] = certificate.violation
+        which = np.array(again, dtype=np.intp)
+    cuts = [slice(begin, end) for begin, end in pairwise(layout.offsets.tolist())]
+    return [
+        (Solution(beta[cut], taken, "stalled" if one is None else "converged", u=u[cut]), one)
+        for cut, taken, one in zip(cuts, steps.tolist(), proofs, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +109,44 @@ class _Layout:
         distinct = [block for _, block in known.values()]
         pairs = np.array([[known[id(block)][0] for block in both] for both in blocks])
         starts = np.cumsum([0, *map(len, distinct)])
-        sizes = np.diff(starts)[pairs].sum(axis=1)
-        return cls(np.concatenate(distinct), starts, pairs.ravel(), np.cumsum([0, *sizes]))
+        return cls(np.concatenate(distinct), starts, pairs.ravel(), _offsets(starts, pairs))
+
+    def of_pairs(self, which: Indices) -> _Layout:
+        """The same for some of the pairs."""
+        pairs = self.pairs.reshape(-1, 2)[which]
+        return _Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
+
+    def variables(self, which: Indices) -> Any:
+        """Where the variables of these pairs are among those of all."""
+        if len(which) == len(self.offsets) - 1:
+            return slice(None)
+        return np.concatenate([np.arange(self.offsets[t], self.offsets[t + 1]) for t in which])
 
     @property
     def arrays(self) -> tuple[Indices, ...]:
         return self.members, self.starts, self.pairs, self.offsets
 
+    @property
+    def largest(self) -> int:
+        return int(np.diff(self.offsets).max())
+
     def affordable(self, gram: Gram, n_threads: int) -> bool:
-        """Whether what the core keeps, in float32 or float64, is within half of the budget."""
-        sizes, largest = np.diff(self.starts), int(np.diff(self.offsets).max()) + 64
-        kept = float(((sizes + 64.0) ** 2).sum()) + n_threads * float(largest) ** 2
-        return kept * np.dtype(gram.precisions[0]).itemsize <= gram.budget / 2
+        """Whether the samples, in both precisions and laid out, and what the core keeps of K are within the budget.
 
-    def evaluations(self, beta: Floats) -> int:
-        return 0
+        Kept are the blocks with themselves, and rows of the pairs at work.
+        """
+        edge = 64.0  # of whole tiles
+        kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
+        matrix = kept * np.dtype(gram.precisions[0]).itemsize
+        return 8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget
 
 
-def _certificate(found: Any, paired: bool, proves: Proves) -> Certificate:
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = found
+def _offsets(starts: Indices, pairs: Indices) -> Indices:
+    return np.cumsum([0, *np.diff(starts)[pairs].sum(axis=1)])
+
+
+def _certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
     return Certificate(
         primal=0.5 * energy + losses,
         dual=gain - 0.5 * energy - 0.5 * curved,
