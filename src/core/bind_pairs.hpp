@@ -18,8 +18,8 @@ public:
         check_range(members_.data(), members_.shape(0), n, "members");
         check_steps(starts_, "starts", static_cast<std::int64_t>(members_.shape(0)));
         check_range(blocks_.data(), blocks_.shape(0), rows().count, "blocks");
+        check_steps(offsets_, "offsets", offsets_.shape(0) == 0 ? 0 : offsets_.data()[offsets_.shape(0) - 1]);
         if (blocks_.shape(0) != 2 * static_cast<std::size_t>(pairs().count)) refuse("blocks", "must name two blocks per pair");
-        check_steps(offsets_, "offsets", offsets_.data()[pairs().count]);
         for (std::int64_t t = 0; t < pairs().count; ++t) {
             const std::int64_t* both = blocks_.data() + 2 * t;
             if (rows().size(both[0]) + rows().size(both[1]) != offsets_.data()[t + 1] - offsets_.data()[t]) {

@@ -446,6 +446,6 @@ def pair_findings(
 ) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float]]:
     """What the certificate of each problem consists of, whose variables are those from one offset to the next.
 
-    Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and towards it,
-    the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β and β'dβ.
+    Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
+    towards it, the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β, β'dβ.
     """

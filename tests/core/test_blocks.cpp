@@ -115,6 +115,18 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     mercer::store_block(packed, samples, rows.data(), m, ending, kNumbers, out.data(), stride, threads);
     std::vector<T> square(static_cast<std::size_t>(up_to(n, tiles.rows) * stride));
     mercer::store_square(packed, samples, columns.data(), ending, kNumbers, square.data(), stride, threads);
+    std::vector<T> one(static_cast<std::size_t>(width));
+    for (std::int64_t i = 0; i < m; ++i) {
+        const std::int64_t r = rows[static_cast<std::size_t>(i)];
+        mercer::TileRun<T> run{stored.data() + r * data.d, panels.data(), norms.data() + r, panel_norms.data(), data.d,
+                               width / tiles.columns,      {}};
+        std::transform(kNumbers, kNumbers + mercer::kNumbers, run.numbers, [](double number) { return static_cast<T>(number); });
+        tiles.store_row[ending](run, one.data());
+        for (std::int64_t j = 0; j < n; ++j) {
+            const double expected = kernel(data, r, columns[static_cast<std::size_t>(j)], ending);
+            CHECK(close(static_cast<double>(one[static_cast<std::size_t>(j)]), expected, kTolerance<T>));
+        }
+    }
     for (std::int64_t j = 0; j < n; ++j) {
         const std::int64_t cj = columns[static_cast<std::size_t>(j)];
         for (std::int64_t i = 0; i < m; ++i) {

@@ -223,44 +223,51 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     ) -> list[Solved]:
         """Every task's solution and proof; several tasks at a time where they are many and the core does the work."""
         solver = SOLVERS[one_of("solver", getattr(self, "solver", "auto"), tuple(SOLVERS))]
-
         cold = progress.silent and all(start is None for start in starts)
         begun = self._at_once(tasks, gram, stop, max(abreast, gram.n_threads)) if cold else {}
+        done = {k: Solved(tasks[k], solution, proof) for k, (solution, proof) in begun.items() if proof is not None}
+        left = [k for k in range(len(tasks)) if k not in done]
 
-        def solve(k: int, task: Task, start: Floats | None) -> Solved:
-            before, certificate = begun.get(k, (None, None))
-            if before is not None and certificate is not None:
-                return Solved(task, before, certificate)
-            if before is not None:
-                start = before.beta
+        def solve(k: int) -> Solved:
+            task, start, steps = tasks[k], starts[k], 0
+            if k in begun:
+                start, steps = begun[k][0].beta, begun[k][0].steps
             report = progress.begin(task.name)
             part = gram if len(task.rows) == gram.n and task.blocks is None else gram.view(task.rows)
             if task.solve is not None and solver is not solve_certified:
                 raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
-            steps = 0 if before is None else before.steps
             asked = replace(stop, max_iter=stop.max_iter - steps)
-            solution, certificate = (task.solve or solver)(task.problem, part, asked, start, report, self.shrinking)
+            solution, proof = (task.solve or solver)(task.problem, part, asked, start, report, self.shrinking)
             progress.end()
-            return Solved(task, replace(solution, steps=solution.steps + steps), certificate)
+            return Solved(task, replace(solution, steps=solution.steps + steps), proof)
 
-        if abreast == 1 or progress.watched or len(begun) == len(tasks) and all(proof for _, proof in begun.values()):
-            return list(map(solve, range(len(tasks)), tasks, starts))
-        with ThreadPoolExecutor(abreast) as threads:
-            try:
-                return list(threads.map(solve, range(len(tasks)), tasks, starts))
-            except BaseException:  # Ctrl-C above all: the others see it before their next outer step
-                progress.cancel()
-                threads.shutdown(cancel_futures=True)
-                raise
+        if abreast == 1 or progress.watched:
+            done.update(zip(left, map(solve, left), strict=True))
+        elif left:
+            with ThreadPoolExecutor(abreast) as threads:
+                try:
+                    done.update(zip(left, threads.map(solve, left), strict=True))
+                except BaseException:  # Ctrl-C above all: the others see it before their next outer step
+                    progress.cancel()
+                    threads.shutdown(cancel_futures=True)
+                    raise
+        return [done[k] for k in range(len(tasks))]
 
-    def _at_once(self, tasks: list[Task], gram: Gram, stop: Stop, n_threads: int) -> dict[int, Any]:
+    def _at_once(
+        self, tasks: list[Task], gram: Gram, stop: Stop, n_threads: int
+    ) -> dict[int, tuple[Solution, Certificate | None]]:
         """What one call for all tasks that allow it has reached, with the certificates of those that are solved."""
         if getattr(self, "solver", "auto") != "auto" or not gram.fused:
             return {}
-        which = [k for k, task in enumerate(tasks) if task.solve is None and fits(task.problem, task.blocks)]
-        if len(which) < 2:
+        small = [
+            (k, task.problem, task.blocks)
+            for k, task in enumerate(tasks)
+            if task.solve is None and task.blocks is not None and fits(task.problem)
+        ]
+        if len(small) < 2:
             return {}
-        found = solve_pairs([tasks[k].problem for k in which], [tasks[k].blocks for k in which], gram, stop, n_threads)
+        which, problems, blocks = zip(*small, strict=True)
+        found = solve_pairs(problems, blocks, gram, stop, n_threads)
         return {} if found is None else dict(zip(which, found, strict=True))
 
     def _decision(self, X: Any) -> Floats:

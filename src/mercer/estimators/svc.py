@@ -78,7 +78,8 @@ class SVC(PairwiseClassifier):
         at 2C, and shown as its one function, f_2 − f_1.
     solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
-        holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition.
+        holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
+        small pairs of several classes the same steps on all pairs at once.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

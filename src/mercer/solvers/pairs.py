@@ -1,9 +1,9 @@
 """The pairs of a one-against-one machine, all of them in one call: many small problems on blocks of samples they share.
 
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
-equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix:
-here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that steps
-ask for (src/core/pairs.hpp). The certificates rest on float64 values computed for them alone.
+equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
+Here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that
+steps ask for (src/core/pairs.hpp). The certificates rest on float64 values computed for them alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Indices
 from mercer.certificate import Certificate, Proves, proof
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -33,10 +33,10 @@ _PROGRESS = 1 / 3
 Blocks = tuple[Indices, Indices]
 
 
-def fits(problem: DualProblem, blocks: Blocks | None) -> bool:
+def fits(problem: DualProblem) -> bool:
     """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
-    small = blocks is not None and problem.n_variables <= _LARGEST
-    return small and not problem.twins and len(problem.totals) <= 1 and not problem.totals.any()
+    simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+    return simple and problem.n_variables <= _LARGEST
 
 
 def solve_pairs(
@@ -50,10 +50,14 @@ def solve_pairs(
     layout = _Layout.of(blocks)
     if not layout.affordable(gram, n_threads):
         return None
-    samples, exact = (gram.prepared(np.arange(gram.n), dtype, whole=True)[0] for dtype in (gram.precisions[0], np.float64))
+    samples, exact = (
+        gram.prepared(np.arange(gram.n), dtype, whole=True)[0] for dtype in (gram.precisions[0], np.float64)
+    )
     if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
         return None
-    p, lower, upper, d = (np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d"))
+    p, lower, upper, d = (
+        np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d")
+    )
     if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
     beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
@@ -67,7 +71,16 @@ def solve_pairs(
         seconds = max(0.0, stop.deadline - time.monotonic())
         most = min(_STEPS * part.largest, stop.max_iter - int(steps.max()))
         taken, reasons, values = samples.solve_pairs(
-            *part.arrays, gram.diagonal, p[v] - u[v] - d[v] * now, now, *fixed, paired, 0.5 * stop.tol, most, seconds, n_threads
+            *part.arrays,
+            gram.diagonal,
+            p[v] - u[v] - d[v] * now,
+            now,
+            *fixed,
+            paired,
+            0.5 * stop.tol,
+            most,
+            seconds,
+            n_threads,
         )
         fresh = np.zeros(len(now))
         exact.add_pairs(*part.arrays, now, fresh, n_threads)
@@ -138,7 +151,7 @@ class _Layout:
         edge = 64.0  # of whole tiles
         kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
         matrix = kept * np.dtype(gram.precisions[0]).itemsize
-        return 8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget
+        return bool(8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget)
 
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:

@@ -1,0 +1,149 @@
+// Problems on pairs of blocks: solved, summed and certified against loops over the whole matrix; on every level.
+#include "pairs.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "dispatch.hpp"
+
+namespace {
+
+using Doubles = std::vector<double>;
+using Indices = std::vector<std::int64_t>;
+
+constexpr std::int64_t kFeatures = 7;
+constexpr double kNumbers[mercer::kNumbers] = {1.0, 0.0, 0.0, 0.0};
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Blocks of very different sizes, whose samples do not lie side by side.
+struct Blocks {
+    Indices members, starts{0}, pairs, offsets{0};
+
+    explicit Blocks(const Indices& sizes) {
+        const auto count = static_cast<std::int64_t>(sizes.size());
+        std::int64_t n = 0;
+        for (const std::int64_t size : sizes) n += size;
+        for (std::int64_t k = 0; k < count; ++k) {
+            for (std::int64_t i = 0; i < sizes[at(k)]; ++i) members.push_back((starts.back() + i) * 5 % n);  // n is not one of fives
+            starts.push_back(starts.back() + sizes[at(k)]);
+        }
+        for (std::int64_t a = 0; a < count; ++a) {
+            for (std::int64_t b = count - 1; b > a; --b) {
+                pairs.insert(pairs.end(), {a, b});
+                offsets.push_back(offsets.back() + sizes[at(a)] + sizes[at(b)]);
+            }
+        }
+    }
+    mercer::BlockRows rows() const { return {members.data(), starts.data(), static_cast<std::int64_t>(starts.size()) - 1}; }
+    mercer::PairList list() const { return {pairs.data(), offsets.data(), static_cast<std::int64_t>(offsets.size()) - 1}; }
+    std::int64_t sample(std::int64_t t, std::int64_t i) const {
+        const std::int64_t a = pairs[at(2 * t)], n = starts[at(a + 1)] - starts[at(a)];
+        return i < n ? members[at(starts[at(a)] + i)] : members[at(starts[at(pairs[at(2 * t + 1)])] + i - n)];
+    }
+};
+
+template <class T>
+struct Samples {
+    std::int64_t n;
+    std::vector<T> x, norms;
+    Doubles diagonal;
+
+    explicit Samples(std::int64_t size) : n(size), x(at(size * kFeatures)), norms(at(size)), diagonal(at(size), 1.0) {
+        std::mt19937 generator(7);
+        std::normal_distribution<double> normal(0.0, 0.6);
+        for (T& value : x) value = static_cast<T>(normal(generator));
+        for (std::int64_t i = 0; i < n; ++i) norms[at(i)] = static_cast<T>(0.5 * dot(i, i));
+    }
+    double dot(std::int64_t i, std::int64_t j) const {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < kFeatures; ++k) {
+            sum += static_cast<double>(x[at(i * kFeatures + k)]) * static_cast<double>(x[at(j * kFeatures + k)]);
+        }
+        return sum;
+    }
+    double k(std::int64_t i, std::int64_t j) const { return std::exp2(dot(i, j) - 0.5 * dot(i, i) - 0.5 * dot(j, j)); }
+    mercer::DenseSamples<T> view() const { return {x.data(), n, kFeatures, norms.data()}; }
+};
+
+template <class T>
+void check(const Blocks& blocks, bool paired, double curved, const mercer::Level& level, int n_threads) {
+    constexpr double tol = sizeof(T) == sizeof(float) ? 1e-3 : 1e-8, noise = sizeof(T) == sizeof(float) ? 1e-5 : 1e-12;
+    mercer::Poll poll;
+    const mercer::Threads threads{n_threads, level, poll};
+    const Samples<T> samples(static_cast<std::int64_t>(blocks.members.size()));
+    const std::int64_t m = blocks.offsets.back(), count = blocks.list().count;
+    Doubles p(at(m)), lower(at(m)), upper(at(m)), d(at(m), curved), beta(at(m), 0.0), u(at(m), 0.25);
+    for (std::int64_t t = 0; t < count; ++t) {
+        const std::int64_t a = blocks.pairs[at(2 * t)], n = blocks.starts[at(a + 1)] - blocks.starts[at(a)];
+        for (std::int64_t i = blocks.offsets[at(t)]; i < blocks.offsets[at(t + 1)]; ++i) {
+            const bool first = i - blocks.offsets[at(t)] < n;
+            p[at(i)] = first ? 1.0 : -1.0;
+            (first ? upper : lower)[at(i)] = first ? 2.0 : -3.0;
+        }
+    }
+    const mercer::DenseSamples<T> view = samples.view();
+    const mercer::PairKernel<T> kernel{view, samples.diagonal.data(), mercer::kGaussian, kNumbers};
+    std::vector<mercer::SmoResult> results(at(count));
+    const std::int64_t values =
+        mercer::solve_pairs<T>(kernel, blocks.rows(), blocks.list(), {p.data(), beta.data(), lower.data(), upper.data(), d.data(), paired},
+                               {tol, 1'000'000, 60.0}, results.data(), threads);
+    CHECK(values > 0);
+    mercer::add_pairs<T>(kernel, blocks.rows(), blocks.list(), beta.data(), u.data(), threads);
+    for (std::int64_t t = 0; t < count; ++t) {
+        CHECK(std::string(results[at(t)].reason) == "converged");
+        const std::int64_t from = blocks.offsets[at(t)], n = blocks.offsets[at(t + 1)] - from;
+        Doubles exact(at(n), 0.0);
+        double top = -1e300, bottom = 1e300, sum = 0.0, energy = 0.0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t j = 0; j < n; ++j) {
+                exact[at(i)] += beta[at(from + j)] * samples.k(blocks.sample(t, i), blocks.sample(t, j));
+            }
+            const std::size_t v = at(from + i);
+            CHECK(std::abs(u[v] - 0.25 - exact[at(i)]) <= noise);
+            CHECK(beta[v] >= lower[v] && beta[v] <= upper[v]);
+            const double h = p[v] - exact[at(i)] - d[v] * beta[v];
+            if (beta[v] < upper[v]) top = std::max(top, h);
+            if (beta[v] > lower[v]) bottom = std::min(bottom, h);
+            sum += beta[v];
+            energy += beta[v] * exact[at(i)];
+        }
+        const double violation = paired ? top - bottom : std::max(top, -bottom);
+        CHECK(violation <= 1.1 * tol);
+        if (paired) CHECK(std::abs(sum) <= 1e-12);
+        const mercer::PairFindings found =
+            mercer::find_pair(p.data() + from, lower.data() + from, upper.data() + from, d.data() + from, exact.data(),
+                              beta.data() + from, n, paired);
+        CHECK(std::abs((paired ? found.found.top - found.found.bottom : std::max(found.found.top, -found.found.bottom)) - violation) <= 1e-12);
+        CHECK(std::abs(found.energy - energy) <= 1e-10);
+        CHECK(found.found.box == 0.0);
+        CHECK(paired ? found.b >= bottom - 1e-12 && found.b <= top + 1e-12 : found.b == 0.0);
+        // The gap is the difference of the two values.
+        const double primal = 0.5 * found.energy + found.found.losses, dual = found.gain - 0.5 * found.energy - 0.5 * found.curved;
+        CHECK(std::abs(primal - dual - found.found.shares - found.b * found.found.total) <= 1e-9);
+    }
+}
+
+}  // namespace
+
+int main() {
+    for (const Indices& sizes : {Indices{37, 1, 64, 99}, Indices{16, 33}, Indices{3, 2, 2, 1, 4}}) {
+        const Blocks blocks(sizes);
+        for (const mercer::Level* level : mercer::levels()) {
+            for (const int n_threads : {1, 3}) {
+                for (const bool paired : {true, false}) {
+                    for (const double curved : {0.0, 0.5}) {
+                        check<float>(blocks, paired, curved, *level, n_threads);
+                        check<double>(blocks, paired, curved, *level, n_threads);
+                    }
+                }
+            }
+        }
+    }
+    std::printf("pairs: %s\n", failures == 0 ? "passed" : "FAILED");
+    return failures == 0 ? 0 : 1;
+}
