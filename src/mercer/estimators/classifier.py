@@ -140,15 +140,16 @@ class PairwiseClassifier(Separating, ClassifierMixin, Growing):  # type: ignore[
 
     def _votes(self, values: Floats) -> tuple[Floats, Floats]:
         """How many pairs each class wins, and the sum of its decision values."""
-        votes = np.zeros((len(values), len(self.classes_)))
+        columns = np.ascontiguousarray(values.T)  # hundreds of pairs: each is read in one go
+        votes = np.zeros((len(self.classes_), len(values)))
         confidence = np.zeros_like(votes)
-        for p, (first, second) in enumerate(combinations(range(len(self.classes_)), 2)):
-            wins = values[:, p] > 0
-            votes[:, first] += wins
-            votes[:, second] += ~wins
-            confidence[:, first] += values[:, p]
-            confidence[:, second] -= values[:, p]
-        return votes, confidence
+        for value, (first, second) in zip(columns, combinations(range(len(self.classes_)), 2), strict=True):
+            wins = value > 0
+            votes[first] += wins
+            votes[second] += ~wins
+            confidence[first] += value
+            confidence[second] -= value
+        return votes.T, confidence.T
 
     @property
     def coef_(self) -> Any:
