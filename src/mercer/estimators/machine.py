@@ -262,7 +262,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         small = [
             (k, task.problem, task.blocks)
             for k, task in enumerate(tasks)
-            if task.solve is None and task.blocks is not None and fits(task.problem)
+            if task.blocks is not None and fits(task.problem)
         ]
         if len(small) < 2:
             return {}
