@@ -100,9 +100,19 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Certificate:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`; ValueError if the values are not a certificate's."""
         parts = tuple(cls.from_dict(part) for part in plain["parts"])
-        return cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
+        made = cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
+        numbers = (made.primal, made.dual, made.gap, made.violation, *made.kkt.values(), *made.b)
+        words = (made.precision, *made.kkt)
+        if (
+            not all(isinstance(number, float) for number in numbers)
+            or not all(isinstance(word, str) for word in words)
+            or made.proves not in _STRENGTH
+            or type(made.worst) is not int
+        ):
+            raise ValueError("these are not the values of a certificate")
+        return made
 
     def __str__(self) -> str:
         lines = [

@@ -63,7 +63,7 @@ def test_inspect_a_trained_machine(capsys):
     assert facts["prediction"]["microseconds per row"] > 0
     assert facts["retraining"]["rows"] == len(y)
     run("inspect", "m.mercer")
-    assert "proves                       optimality" in capsys.readouterr().out
+    assert "proves                         optimality" in capsys.readouterr().out
 
 
 def test_inspect_other_formats(folder, capsys):
@@ -78,6 +78,50 @@ def test_inspect_other_formats(folder, capsys):
     assert inspected("light", capsys)["margin"] == pytest.approx(1.0)
     (folder / "linear").write_text("solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n3 \n4 \n")
     assert inspected("linear", capsys)["norm_of_w"] == 5
+
+
+MACHINES = {
+    "duplicates": lambda X, y: SVC().fit(X, y),  # two rows of iris are the same
+    "weights by number": lambda X, y: SVC(class_weight={np.int64(0): 2.0}).fit(X, y),
+    "one against the rest": lambda X, y: SVC(multiclass="ovr").fit(X, y),
+    "joint": lambda X, y: SVC(multiclass="crammer-singer").fit(X, y),
+    "precomputed": lambda X, y: SVC(kernel="precomputed").fit(X @ X.T, y),
+    "hard margin": lambda X, y: SVC(C=np.inf).fit(X, y == 0),
+    "quantiles": lambda X, y: mercer.QuantileSVR([0.1, 0.9]).fit(X, X[:, 0]),
+    "novelty": lambda X, y: mercer.SVDD().fit(X),
+    "linear": lambda X, y: mercer.LinearSVC().fit(X, y),
+    "linear, two classes": lambda X, y: mercer.LinearSVC().fit(X, y == 0),
+    "linear regression": lambda X, y: mercer.LinearSVR().fit(X, X[:, 0]),
+    "stochastic": lambda X, y: mercer.PegasosSVC(random_state=0).fit(X, y),
+    "least squares": lambda X, y: mercer.RLSRegressor().fit(X, X[:, :2]),
+    "least squares, classes": lambda X, y: mercer.RLSClassifier(kernel="linear").fit(X, y),
+    "chosen λ": lambda X, y: mercer.RLSClassifierCV().fit(X, y),
+    "landmarks": lambda X, y: mercer.NystromRLS(random_state=0).fit(X, X[:, 0]),
+    "any loss": lambda X, y: mercer.KernelMachineClassifier().fit(X, y),
+}
+
+
+@pytest.mark.parametrize("case", MACHINES)
+def test_every_machine_is_inspected_and_predicts(case, capsys):
+    X, y = load_iris(return_X_y=True)
+    model = MACHINES[case](X, y)
+    mercer.save(model, "m.mercer")
+    facts = inspected("m.mercer", capsys)
+    assert facts["machine"] == type(model).__name__
+    if hasattr(model, "support_"):
+        assert facts["total_support_vectors"] == len(model.support_) == int(model.n_support_.sum())
+    if hasattr(model, "certificate_"):
+        assert facts["certificate"]["gap"] == model.certificate_.gap
+    run("inspect", "m.mercer")
+    assert "certificate" in capsys.readouterr().out
+    rows = X @ X.T if case == "precomputed" else X
+    np.savez("rows.npz", X=rows)
+    run("predict", "--json", "rows.npz", "m.mercer")
+    np.testing.assert_array_equal(json.loads(capsys.readouterr().out)["predictions"], model.predict(rows))
+    run("predict", "rows.npz", "m.mercer", "out", "-q")
+    if np.asarray(model.predict(rows)).dtype.kind == "f":
+        np.testing.assert_array_equal(np.loadtxt("out"), model.predict(rows))
+    assert np.loadtxt("out", dtype=str, ndmin=2).shape[0] == len(X)
 
 
 def test_convert_there_and_back(folder, capsys):

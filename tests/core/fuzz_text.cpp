@@ -1,7 +1,6 @@
 // The text parser on bytes nobody meant: a seeded mutation loop, or libFuzzer's target where clang builds it with
 //
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -DMERCER_LIBFUZZER -Isrc/core
-//       tests/core/fuzz_text.cpp src/core/text_parser.cpp src/core/pool.cpp -o fuzz_text
+//   tests/fuzz/run text 600
 //
 // As a program: fuzz_text [seconds] [seed]. Whatever the bytes are, the parser finds a fault inside the text, or fills
 // arrays that are a CSR matrix of finite numbers, the same for every size of block.

@@ -213,6 +213,31 @@ def test_every_byte_flipped(path, small):
             mercer.load(path)
 
 
+def refused_with_damage_at(path, case, places):
+    """A file of this kind, cut off and with a bit flipped at each of the places."""
+    model, _ = MODELS[case]()
+    mercer.save(model, path)
+    content = path.read_bytes()
+    for at in places(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << (at % 8)
+        for bad in (content[:at], damaged):
+            path.write_bytes(bad)
+            with pytest.raises(ModelFormatError):
+                mercer.load(path)
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_damage_to_a_file_of_every_kind(path, case):
+    refused_with_damage_at(path, case, lambda size: [*range(0, 52, 5), *range(52 + size % 211, size, 211), size - 1])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", MODELS)
+def test_damage_to_every_byte_of_a_file_of_every_kind(path, case):
+    refused_with_damage_at(path, case, range)
+
+
 def forge(content, change):
     """The file with ``change`` applied to its header's content, arrays and checksums put right again."""
     length = struct.unpack_from("<Q", content, 12)[0]
@@ -281,6 +306,51 @@ def test_a_header_somebody_wrote_never_crashes(path, small):
                 continue
             with suppress(ValueError, TypeError):
                 model.predict(np.array([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    ["predict", "__dict__", "__class__", "coef_", "C", "_samples", "not an identifier_", "expansion.kernel"],
+)
+def test_only_what_a_fit_learns_is_set(path, small, attribute):
+    """A file that could name `predict` would replace a method by a number."""
+    content, _ = small
+    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({attribute: {}})))
+    with pytest.raises(ModelFormatError, match="not an attribute that a fitted SVC has"):
+        mercer.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kkt", 0.5),
+        ("kkt", {"stationarity": "none"}),
+        ("gap", None),
+        ("b", ["0"]),
+        ("proves", "everything"),
+        ("precision", 64),
+        ("worst", 0.5),
+        ("worst", True),
+        ("parts", [{}]),
+    ],
+)
+def test_a_certificate_that_is_none(path, small, name, value):
+    content, _ = small
+
+    def change(header):
+        header["content"]["model"]["state"]["fitted"]["certificate_"][name] = value
+
+    path.write_bytes(forge(content, change))
+    with pytest.raises(ModelFormatError):
+        mercer.load(path)
+
+
+def test_a_kernel_that_is_none(path):
+    mercer.save(mercer.LinearSVC().fit(X, y), path)
+    content = path.read_bytes()
+    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": "rbf"})))
+    with pytest.raises(ModelFormatError, match="its kernel_ is 'rbf'"):
+        mercer.load(path)
 
 
 def test_shapes_somebody_changed_never_crash(path, small):

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mercer.cli.models import machine_of, read_model
+from mercer.estimators import LinearSVC, LinearSVR
 from mercer.files import save
+from mercer.files.liblinear_estimator import estimator_from_liblinear, liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel, write_liblinear_model
 from mercer.files.libsvm_estimator import estimator_from_libsvm, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
@@ -31,7 +33,7 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("source", metavar="FROM", help="told apart by its content")
     parser.add_argument("output", metavar="TO", type=Path)
     parser.add_argument(
-        "--to", choices=_TARGETS, help="default: by TO's ending, else LIBSVM (or LIBLINEAR for its own)"
+        "--to", choices=_TARGETS, help="default: by TO's ending, else LIBLINEAR for linear machines, LIBSVM for others"
     )
     parser.add_argument(
         "--features", type=int, metavar="N", help="columns of the data to come, where FROM does not say"
@@ -43,35 +45,49 @@ def register(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     model = read_model(args.source)
-    own = "liblinear" if isinstance(model, LiblinearModel) else "libsvm"
+    own = "liblinear" if isinstance(model, LiblinearModel) or _is_linear(machine_of(model)) else "libsvm"
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), own)
-    if isinstance(model, LiblinearModel) or target == "liblinear":
-        _write_linear(model, target, args)
-    elif target == "libsvm":
+    if target == "libsvm":
         write_libsvm_model(_as_libsvm(model, args.source), args.output)
+    elif target == "liblinear":
+        write_liblinear_model(_as_liblinear(model, args.source), args.output)
+    elif target == "mercer":
+        save(_as_estimator(model, args.features), args.output)
     else:
-        estimator = estimator_from_libsvm(model, args.features) if isinstance(model, LibsvmModel) else model
-        if target == "mercer":
-            save(estimator, args.output)
-        else:
-            export_onnx(estimator, args.output)
+        export_onnx(_as_estimator(model, args.features), args.output)
     if not args.quiet:
         print(f"saved {args.output}, {target} format")
+
+
+def _is_linear(machine: Any) -> bool:
+    return isinstance(machine, (LinearSVC, LinearSVR))
+
+
+def _as_estimator(model: Any, n_features: int | None) -> Any:
+    if isinstance(model, LibsvmModel):
+        return estimator_from_libsvm(model, n_features)
+    return estimator_from_liblinear(model, n_features) if isinstance(model, LiblinearModel) else model
 
 
 def _as_libsvm(model: Any, source: str) -> LibsvmModel:
     if isinstance(model, LibsvmModel):
         return model
+    if isinstance(model, LiblinearModel):
+        raise TypeError(f"{source} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")
+    return libsvm_from_estimator(_unscaled(model, source, "LIBSVM"))
+
+
+def _as_liblinear(model: Any, source: str) -> LiblinearModel:
+    if isinstance(model, LiblinearModel):
+        return model
+    if isinstance(model, LibsvmModel):
+        raise TypeError(f"{source} is a machine with support vectors, which LIBLINEAR's format cannot hold")
+    return liblinear_from_estimator(_unscaled(model, source, "LIBLINEAR"))
+
+
+def _unscaled(model: Any, source: str, program: str) -> Any:
     if model is not machine_of(model):
         raise TypeError(
-            f"{source} standardises its columns first, which a LIBSVM file cannot hold; scale the data instead"
+            f"{source} standardises its columns first, which a {program} file cannot hold; scale the data instead"
         )
-    return libsvm_from_estimator(model)
-
-
-def _write_linear(model: Any, target: str, args: argparse.Namespace) -> None:
-    if not isinstance(model, LiblinearModel):
-        raise TypeError(f"{args.source} is no linear machine of the kind that LIBLINEAR's files hold")
-    if target != "liblinear":
-        raise TypeError(f"{args.source} is a LIBLINEAR model; mercer converts it to LIBLINEAR's own format only so far")
-    write_liblinear_model(model, args.output)
+    return model

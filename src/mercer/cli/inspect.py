@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from mercer.certificate import Certificate
 from mercer.cli.models import machine_of, names_of, read_model
 from mercer.cli.printable import printable
 from mercer.expansion import Expansion
@@ -60,9 +61,9 @@ def _lines(facts: Facts) -> list[str]:
     out = []
     for name, value in facts.items():
         if isinstance(value, dict):
-            out += [f"{name.replace('_', ' ')}:"] + [f"  {key:<28} {_told(item)}" for key, item in value.items()]
+            out += [f"{name.replace('_', ' ')}:"] + [f"  {key:<30} {_told(item)}" for key, item in value.items()]
         else:
-            out.append(f"{name.replace('_', ' '):<16} {_told(value)}")
+            out.append(f"{name.replace('_', ' '):<24} {_told(value)}")
     return out
 
 
@@ -106,41 +107,76 @@ def _estimator(model: Any) -> Facts:
     facts: Facts = {"format": ".mercer", "machine": type(machine).__name__}
     if isinstance(model, Pipeline):
         facts["steps"] = [type(step).__name__ for _, step in model.steps]
-    facts["kernel"] = str(machine.kernel_)
-    facts["parameters"] = {name: value for name, value in machine.get_params(deep=False).items() if name != "kernel"}
+    if hasattr(machine, "kernel_"):
+        facts["kernel"] = str(machine.kernel_)
+    facts["parameters"] = {
+        name: {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
+        for name, value in machine.get_params(deep=False).items()
+        if name != "kernel"
+    }
     names = names_of(model)
     facts["features"] = list(names) if names is not None else getattr(machine, "n_features_in_", None)
-    expansion: Expansion = machine._expansion_
-    labels = None
-    if hasattr(machine, "classes_"):
-        labels = [str(label) for label in machine.classes_]
-        facts["support_vectors"] = dict(zip(labels, [int(n) for n in machine.n_support_], strict=True))
-        free, bounded = _free_and_bounded(machine)
-        facts["free_support_vectors"], facts["bounded_support_vectors"] = free, bounded
-    facts["total_support_vectors"] = int(expansion.coefficients.shape[0])
-    # With two classes f > 0 means the second.
-    facts |= _margins(expansion, _pair_names(labels[::-1] if labels is not None and len(labels) == 2 else labels))
-    certificate = getattr(machine, "certificate_", None)
-    if certificate is None:
-        facts["certificate"] = "none: this model was not trained by mercer"
-    else:
-        facts["certificate"] = {
-            "primal": certificate.primal,
-            "dual": certificate.dual,
-            "gap": certificate.gap,
-            "violation": certificate.violation,
-            **certificate.kkt,
-            "proves": certificate.proves,
-            "precision": certificate.precision,
-            "stopped": machine.stop_reason_,
-        }
+    labels = [str(label) for label in machine.classes_] if hasattr(machine, "classes_") else None
+    if labels is not None:
+        facts["labels"] = labels
+    expansion = getattr(machine, "_expansion_", None)
+    facts |= _weights(machine) if expansion is None else _vectors(machine, expansion, labels)
+    facts["probabilities"] = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
+    facts["certificate"] = _certificate(machine)
+    if expansion is None:
+        return facts
     facts |= _prediction(expansion)
     return facts | _retraining(machine, facts)
 
 
+def _weights(machine: Any) -> Facts:
+    """Of a linear machine that keeps w and no vectors."""
+    w = np.atleast_2d(machine.coef_)
+    norms = np.linalg.norm(w, axis=1).tolist()
+    facts: Facts = {"non_zero_weights": int(np.count_nonzero(w)), "norm_of_w": norms[0] if len(norms) == 1 else norms}
+    facts["b"] = machine.intercept_.tolist()[0] if len(norms) == 1 else machine.intercept_.tolist()
+    if len(norms) == 1 and norms[0] > 0 and hasattr(machine, "classes_"):
+        facts["margin"] = 1 / norms[0]
+    return facts
+
+
+def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Facts:
+    facts: Facts = {}
+    if labels is not None and hasattr(machine, "n_support_"):
+        facts["support_vectors"] = dict(zip(labels, [int(n) for n in machine.n_support_], strict=True))
+        facts["free_support_vectors"], facts["bounded_support_vectors"] = _free_and_bounded(machine)
+    sparse = hasattr(machine, "support_")
+    if sparse:
+        facts["total_support_vectors"] = len(machine.support_)
+    else:
+        facts["vectors"] = int(expansion.coefficients.shape[0])
+    if labels is None or not sparse or len(expansion.b) not in (1, len(labels) * (len(labels) - 1) // 2):
+        names = labels if labels is not None and len(labels) == len(expansion.b) else None
+        names = names or [f"output {k}" for k in range(len(expansion.b))]
+    else:  # with two classes f > 0 means the second
+        names = _pair_names(labels[::-1] if len(labels) == 2 else labels)
+    return facts | _margins(expansion, names)
+
+
+def _certificate(machine: Any) -> Any:
+    found = getattr(machine, "certificate_", None)
+    if not isinstance(found, Certificate):
+        return "none: this model was not trained by mercer" if found is None else str(found)
+    return {
+        "primal": found.primal,
+        "dual": found.dual,
+        "gap": found.gap,
+        "violation": found.violation,
+        **found.kkt,
+        "proves": found.proves,
+        "precision": found.precision,
+        "stopped": getattr(machine, "stop_reason_", "converged"),
+    }
+
+
 def _free_and_bounded(machine: Any) -> tuple[Any, Any]:
     """Support vectors inside their box in some pair's machine, and those at its end in all."""
-    if not hasattr(machine, "C") or not hasattr(machine, "certificate_"):
+    if not isinstance(getattr(machine, "C", None), (int, float)) or not hasattr(machine, "certificate_"):
         return "unknown", "unknown"
     size = np.abs(machine.dual_coef_)
     box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
@@ -192,9 +228,9 @@ def _prediction(expansion: Expansion) -> Facts:
 
 def _retraining(machine: Any, facts: Facts) -> Facts:
     """At least one pass of all rows over the support vectors; what prediction measured says how long that takes."""
-    rows = getattr(machine, "shape_fit_", (0,))[0]
+    rows = getattr(machine, "shape_fit_", (None,))[0]
     each = facts["prediction"].get("microseconds per row")
-    if not hasattr(machine, "certificate_") or each is None:
+    if not hasattr(machine, "certificate_") or each is None or rows is None:
         return {}
     return {
         "retraining": {"rows": int(rows), "seconds at least": 1e-6 * each * rows, "grows with rows": "quadratically"}

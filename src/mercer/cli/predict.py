@@ -100,7 +100,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _first_index(model: Any) -> int:
-    return 0 if machine_of(model).kernel_.accepts == "gram" else 1
+    return 0 if _is_precomputed(machine_of(model)) else 1
+
+
+def _is_precomputed(machine: Any) -> bool:
+    return hasattr(machine, "kernel_") and machine.kernel_.accepts == "gram"  # linear machines have no kernel
 
 
 # --- LIBSVM's models -------------------------------------------------------------------------------------------------
@@ -184,7 +188,7 @@ def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
             raise ValueError("Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text")
         return _ask_libsvm(libsvm_from_estimator(machine), data, True)
     X = data.X
-    if machine.kernel_.accepts == "gram" and data.form == "libsvm":
+    if _is_precomputed(machine) and data.form == "libsvm":
         X = np.asarray(X.toarray())[:, 1:]
     elif data.form == "libsvm" and X.shape[1] < machine.n_features_in_:
         X = X.copy()
@@ -195,7 +199,14 @@ def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
     kind = "classification"
     if not hasattr(machine, "classes_"):
         kind = "one-class" if type(machine).__name__ == MACHINES["one_class"] else "regression"
-    return _Answer(kind, values, [f"{v:.17g}" if isinstance(v, float) else str(v) for v in values.tolist()])
+    return _Answer(kind, values, [_line(value) for value in values.tolist()])
+
+
+def _line(value: Any) -> str:
+    """A prediction as text; several outputs stand side by side."""
+    if isinstance(value, list):
+        return " ".join(_line(item) for item in value)
+    return f"{value:.17g}" if isinstance(value, float) else str(value)
 
 
 # --- how good it is --------------------------------------------------------------------------------------------------
@@ -203,7 +214,7 @@ def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
 
 def _judge(answer: _Answer, truth: Any) -> tuple[dict[str, Any], list[str]]:
     """svm-predict's figures, where the file holds the truth."""
-    if truth is None or len(truth) == 0:
+    if truth is None or len(truth) == 0 or np.ndim(answer.values) > 1:  # several outputs have no single truth
         return {}, []
     if answer.kind == "regression":
         truth = np.asarray(truth, dtype=np.float64)

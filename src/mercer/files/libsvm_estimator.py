@@ -143,7 +143,7 @@ def libsvm_from_estimator(machine: Any, label_order: Any = None) -> LibsvmModel:
     prob_a, prob_b = getattr(machine, "probA_", None), getattr(machine, "probB_", None)
     if svm_type not in CLASSIFIERS:
         return replace(plain, prob_a=prob_a, density_marks=marks)
-    labels = _labels(machine.classes_)
+    labels = integer_classes(machine.classes_, "LIBSVM")
     if len(rho) != len(labels) * (len(labels) - 1) // 2:
         raise TypeError(
             f"LIBSVM's files hold a machine for each pair of classes, but this {name} has {len(rho)} for {len(labels)}"
@@ -232,10 +232,11 @@ def _vectors(machine: Any, kernel_type: str) -> sp.csr_array:
     return rows
 
 
-def _labels(classes: Any) -> list[int]:
+def integer_classes(classes: Any, program: str) -> list[int]:
+    """The classes as a file of LIBSVM's or LIBLINEAR's can name them."""
     whole = classes.dtype.kind in "biuf" and (np.asarray(classes, dtype=np.float64) % 1 == 0).all()
     if not whole or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
-        raise TypeError(f"LIBSVM's labels are integers of 32 bits, not {classes.tolist()}; save as .mercer instead")
+        raise TypeError(f"{program}'s labels are integers of 32 bits, not {classes.tolist()}; save as .mercer instead")
     return [int(label) for label in classes]
 
 

@@ -21,7 +21,7 @@ from mercer import estimators
 from mercer.errors import ModelFormatError
 from mercer.files.container import Array, read_container, write_container
 from mercer.files.description import describe, rebuild
-from mercer.files.soundness import check_machine
+from mercer.files.soundness import check_machine, check_names
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -99,6 +99,7 @@ def _rebuild_model(description: Any, arrays: dict[str, Array]) -> Any:
         raise ModelFormatError(f"{name!r} is not an estimator of this mercer")
     header = rebuild(description["state"], arrays, f"{name}.state")
     fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
+    check_names(found, (*header["fitted"], *fitted))
     model = found._from_state(header, fitted)
     check_machine(model)
     return model

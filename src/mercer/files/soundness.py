@@ -5,17 +5,23 @@ Checksums tell damage from health, not an honest writer from a dishonest one; th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
+from mercer.kernels import Kernel
+
+_EXPANSION: Final = tuple(f"expansion.{part}" for part in ("vectors", "coefficients", "b", "columns", "n_columns"))
 
 
 def check_machine(model: Any) -> None:
     """Raise ModelFormatError if the parts of a fitted machine contradict each other."""
+    kernel = getattr(model, "kernel_", None)
+    _expect(kernel is None or isinstance(kernel, Kernel), f"its kernel_ is {kernel!r:.60}")
     if hasattr(model, "_theta_"):
         _check_iterates(model)
         return
@@ -30,6 +36,14 @@ def check_machine(model: Any) -> None:
         _check_classes(model, n_outputs)
     else:
         _check_outputs(model, n_outputs)
+
+
+def check_names(found: type, names: Iterable[Any]) -> None:
+    """Raise ModelFormatError if a file would set anything but what a fit learns: names that end in ``_``."""
+    for name in names:
+        learnt = isinstance(name, str) and name.isidentifier() and name.endswith("_") and not name.startswith("__")
+        if name not in _EXPANSION and not (learnt and not hasattr(found, name)):
+            raise ModelFormatError(f"{name!r:.60} is not an attribute that a fitted {found.__name__} has")
 
 
 def _check_least_squares(model: Any, expansion: Expansion) -> None:

@@ -1,0 +1,491 @@
+"""Coverage-guided fuzzing of the readers that are written in Python; `tests/fuzz/run` builds the core and calls this.
+
+    python tests/fuzz/guided.py TARGET SECONDS [--seed N] [--core _core.so] [--corpus FOLDER] [--findings FOLDER]
+
+A mutant is kept as a parent when it reaches a pair of successive lines in `mercer.files` that nothing has reached
+before. Whatever the bytes are, a reader raises ModelFormatError, or what it returns is whole: it predicts, or
+refuses to with ValueError, and written and read again it predicts the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import math
+import random
+import struct
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Mutate = Callable[[random.Random, bytes, list[bytes]], bytes]
+PIECES = [
+    *(b"nan", b"inf", b"-", b"+", b"1e999", b"-1e-999", b"99999999999", b"2147483648", b"0", b"-1", b"\n", b" ", b":"),
+    *(b"SV\n", b"w\n", b"0:1", b"1:1 ", b"\xff", b"\0", b"#", b"qid:1", b"1_0", b"\r\n", b"label", b"rho 1\n", b""),
+]
+
+
+class Arcs:
+    """Pairs of successive lines in the package's readers, and about how often, seen so far."""
+
+    def __init__(self, folder: str) -> None:
+        self.seen: set[tuple[str, int, int, int]] = set()
+        self._folder = folder
+        self._counts: dict[tuple[str, int, int], int] = {}
+
+    def run(self, check: Callable[[bytes], None], content: bytes) -> bool:
+        """Whether ``check(content)`` went where nothing went before, or went there twice as often."""
+        self._counts = {}
+        sys.settrace(self._enter)
+        try:
+            check(content)
+        finally:
+            sys.settrace(None)
+        found = {(*arc, count.bit_length()) for arc, count in self._counts.items()}
+        new = not found <= self.seen
+        self.seen |= found
+        return new
+
+    def _enter(self, frame: Any, event: str, _: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(self._folder):
+            return None
+        last = 0
+        counts = self._counts
+
+        def step(frame: Any, event: str, _: Any) -> Any:
+            nonlocal last
+            if event == "line":
+                arc = (name, last, frame.f_lineno)
+                last = frame.f_lineno
+                counts[arc] = counts.get(arc, 0) + 1
+            return step
+
+        return step
+
+
+def mutate_bytes(rng: random.Random, content: bytes, others: list[bytes]) -> bytes:
+    """A few small changes, or a piece of another parent."""
+    out = bytearray(content)
+    for _ in range(1 << rng.randrange(4)):
+        at = rng.randrange(len(out) + 1)
+        match rng.randrange(7):
+            case 0 if at < len(out):
+                out[at] ^= 1 << rng.randrange(8)
+            case 1 if at < len(out):
+                out[at] = rng.randrange(256)
+            case 2:
+                out[at:at] = rng.choice(PIECES)
+            case 3:
+                del out[at : at + rng.randint(1, 12)]
+            case 4:  # a number by another
+                out[at : at + rng.randint(1, 4)] = rng.choice([b"0", b"1", b"2", b"-1", b"3", b"1000000", b"0.5"])
+            case 5:
+                other = rng.choice(others)
+                start = rng.randrange(len(other) + 1)
+                out[at:at] = other[start : start + rng.randint(1, 40)]
+            case 6:  # lines change places
+                lines = bytes(out).split(b"\n")
+                i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
+                lines[i], lines[j] = lines[j], lines[i]
+                out[:] = b"\n".join(lines)
+            case _:
+                pass
+    return bytes(out)
+
+
+# --- .mercer files: the checksums are put right after most mutations, or nothing behind them would be reached ---------
+
+
+def mutate_container(rng: random.Random, content: bytes, others: list[bytes]) -> bytes:
+    """Changes to the header's values, its text, the arrays, or the bytes of the file."""
+    try:
+        header, arrays = taken_apart(content)
+    except Exception:  # a file whose header is none
+        return mutate_bytes(rng, content, others)
+    kind = rng.randrange(10)
+    if kind == 0:
+        return mutate_bytes(rng, content, others)
+    if kind == 1 and arrays:
+        i = rng.randrange(len(arrays))
+        size = len(arrays[i])
+        arrays[i] = mutate_bytes(rng, arrays[i], others)
+        if rng.random() < 0.9:
+            arrays[i] = arrays[i].ljust(size, b"\0")[:size]
+    elif kind == 2:
+        text = mutate_bytes(rng, json.dumps(header).encode(), others)
+        try:
+            header = json.loads(text)
+        except ValueError:
+            return sealed_text(text, b"")
+    else:
+        for _ in range(1 << rng.randrange(3)):
+            change_value(rng, header)
+    try:
+        return put_together(header, arrays)
+    except Exception:  # a list of arrays that is none
+        return sealed_text(json.dumps(header).encode(), b"".join(arrays))
+
+
+def taken_apart(content: bytes) -> tuple[Any, list[bytes]]:
+    (length,) = struct.unpack_from("<Q", content, 12)
+    header = json.loads(content[52 : 52 + length])
+    entries = header["arrays"]
+    sizes = [int(str(e["dtype"])[-1]) * math.prod(e["shape"]) for e in entries]
+    return header, [content[e["offset"] : e["offset"] + size] for e, size in zip(entries, sizes, strict=True)]
+
+
+def put_together(header: Any, arrays: list[bytes]) -> bytes:
+    """The file with offsets and checksums that are right, and sizes that are whatever they are."""
+    for entry, data in zip(header["arrays"], arrays, strict=False):
+        entry["sha256"] = hashlib.sha256(data).hexdigest()
+    text = b""
+    for _ in range(4):
+        text = json.dumps(header).encode()
+        end = 52 + len(text)
+        for entry, data in zip(header["arrays"], arrays, strict=False):
+            entry["offset"] = -(-end // 64) * 64
+            end = entry["offset"] + len(data)
+    body = bytearray()
+    for entry, data in zip(header["arrays"], arrays, strict=False):
+        body = body.ljust(entry["offset"] - 52 - len(text), b"\0") + data
+    return sealed_text(text, bytes(body))
+
+
+def sealed_text(text: bytes, body: bytes) -> bytes:
+    return struct.pack("<8sIQ32s", b"\x89MERCER\n", 1, len(text), hashlib.sha256(text).digest()) + text + body
+
+
+VALUES: list[Any] = [
+    *(None, True, False, -1, 0, 1, 2, 3, 2**31, 2**63, 2**70, 0.0, 0.5, -0.5, 1e300, "", "ovr", "ovo", "linear"),
+    *("crammer-singer", "precomputed", "rbf", "regularized", "SVC", "SVR", "LinearSVC", "NuSVC", "OneClassSVM", "SVDD"),
+    *("RLSClassifier", "PegasosSVC", "QuantileSVR", "Pipeline", "StandardScaler", "predict", "__dict__", "<f4", "<i8"),
+    *(
+        [],
+        {},
+        [1],
+        [[1, 2]],
+        {"$": "float", "value": "inf"},
+        {"$": "float", "value": "nan"},
+        {"$": "tuple", "items": []},
+    ),
+    *({"$": "kernel", "name": "Linear", "params": {}}, {"$": "strings", "object": True, "items": ["a", "b"]}),
+    *({"$": "kernel", "name": "Precomputed", "params": {}}, {"$": "kernel", "name": "Spectrum", "params": {}}),
+    {"$": "scalar", "dtype": "<f4", "value": 0.5},
+]
+
+
+def change_value(rng: random.Random, header: Any) -> None:
+    """One place of a JSON value: replaced, removed, named otherwise, or overwritten with another place's value."""
+    found = list(spots(header))
+    if not found:
+        return
+    holder, key = rng.choice(found)
+    kind = rng.randrange(6)
+    if kind == 0:
+        del holder[key]
+    elif kind == 1 and isinstance(holder, dict):
+        new = rng.choice(found)[1]
+        holder[str(new) if rng.random() < 0.8 else str(rng.choice(VALUES))] = holder[key]
+    elif kind in (2, 3):
+        other, there = rng.choice(found)
+        holder[key] = json.loads(json.dumps(other[there]))
+    else:
+        value = rng.choice(VALUES)
+        holder[key] = json.loads(json.dumps(value))
+
+
+def spots(value: Any) -> Any:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(items):
+        yield value, key
+        yield from spots(item)
+
+
+# --- the targets -----------------------------------------------------------------------------------------------------
+
+
+def seeds(target: str) -> list[bytes]:
+    """Small files of every kind."""
+    import tempfile
+
+    import numpy as np
+    import scipy.sparse as sp
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    import mercer
+    from mercer import kernels
+
+    if target == "libsvm":
+        head = "rho 0.25\nlabel 1 -1\nnr_sv 1 2\nSV\n"
+        body = "1 1:0.5 3:1 \n-0.25 2:1 \n-0.75 2:-2.5 \n"
+        regression = "nr_class 2\ntotal_sv 2\nrho -0.5\n"
+        return [
+            text.encode()
+            for text in (
+                f"svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 3\n{head}{body}",
+                "svm_type nu_svc\nkernel_type polynomial\ndegree 2\ngamma 1\ncoef0 1\nnr_class 2\ntotal_sv 3\n"
+                f"{head}{body}",
+                "svm_type c_svc\nkernel_type linear\nnr_class 3\ntotal_sv 3\nrho -1.5 -2 -2.5\nlabel 1 2 3\n"
+                "probA -1 -2 -3\nprobB 0 0.5 1\nnr_sv 1 1 1\nSV\n1 0.5 1:1 \n-1 1 1:2 \n-0.5 -1 1:3 \n",
+                f"svm_type epsilon_svr\nkernel_type sigmoid\ngamma 0.1\ncoef0 0\n{regression}probA 0.5\n"
+                "SV\n1 1:1 \n-1 \n",
+                f"svm_type nu_svr\nkernel_type precomputed\n{regression}SV\n1 0:1 \n-1 0:3 \n",
+                "svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0.5\nprob_density_marks "
+                "-1 -0.5 -0.25 -0.1 0 0.1 0.2 0.3 0.4 0.5\nSV\n1 1:1 2:0.5 \n",
+                "svm_type c_svc\nkernel_type linear\nnr_class 1\ntotal_sv 0\nrho\nlabel 1\nnr_sv 0\nSV\n",
+            )
+        ]
+    if target == "liblinear":
+        return [
+            text.encode()
+            for text in (
+                "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0.5\nw\n0.25 \n-1 \n2 \n",
+                "solver_type MCSVM_CS\nnr_class 2\nlabel 3 5\nnr_feature 1\nbias -1\nw\n0.25 1 \n",
+                "solver_type L2R_LR\nnr_class 3\nlabel 3 5 -7\nnr_feature 1\nbias 1\nw\n0.25 1 0 \n1 2 3 \n",
+                "solver_type L2R_L1LOSS_SVR_DUAL\nnr_class 2\nnr_feature 2\nbias -1\nw\n0.25 \n-1 \n",
+                "solver_type ONECLASS_SVM\nnr_class 2\nnr_feature 2\nbias -1\nrho 0.5\nw\n0.25 \n-1 \n",
+            )
+        ]
+    if target == "svmlight":
+        names = ("-d", "-g", "-s", "-r", "-u")
+        return [
+            "\n".join(
+                [
+                    "SVM-light Version V6.02",
+                    f"{kind} # kernel type",
+                    *(
+                        f"{v}# kernel parameter {n}"
+                        for v, n in zip(("3 ", "0.5 ", "1 ", "1 ", "x"), names, strict=True)
+                    ),
+                    "3 # highest feature index",
+                    "5 # number of training documents",
+                    "3 # number of support vectors plus 1",
+                    "0.25 # threshold b, each following line is a SV (starting with alpha*y)",
+                    "-0.5 1:1 #",
+                    "0.75 2:2 3:-1 # a comment",
+                    "",
+                ]
+            ).encode()
+            for kind in range(4)
+        ]
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.5], [2.0, 2.0], [0.0, 3.0], [3.0, 0.5]])
+    y, names, t = np.array([0, 1, 1, 2, 0, 2]), np.array(["a", "b", "b", "a", "a", "b"]), X[:, 0] - X[:, 1]
+    models = [
+        mercer.SVC().fit(X, names),
+        mercer.SVC(kernel="linear", multiclass="ovr").fit(sp.csr_array(X), y),
+        mercer.SVC(kernel=2.0 * kernels.Gaussian(gamma=0.3) + kernels.Linear(), class_weight={0: 2.0}).fit(X, y > 0),
+        mercer.SVC(kernel="precomputed").fit(X @ X.T, y),
+        mercer.SVC(kernel=kernels.Spectrum()).fit(["abab", "abba", "cdcd", "dcdc"], [0, 0, 1, 1]),
+        mercer.SVC(multiclass="crammer-singer").fit(X, y),
+        mercer.NuSVC(nu=0.5).fit(X, y),
+        mercer.SVR(loss="huber").fit(X, t),
+        mercer.NuSVR().fit(X, t),
+        mercer.QuantileSVR([0.1, 0.9]).fit(X, t),
+        mercer.OneClassSVM().fit(X),
+        mercer.SVDD().fit(X),
+        mercer.LinearSVC().fit(X, y),
+        mercer.LinearSVR().fit(X, t),
+        mercer.PegasosSVC(random_state=0).fit(X, y),
+        mercer.RLSRegressor().fit(X, X),
+        mercer.RLSRegressor(kernel="linear").partial_fit(X, t),
+        mercer.RLSClassifier().fit(X, y),
+        mercer.RLSRegressorCV().fit(X, t),
+        mercer.NystromRLS(random_state=0).fit(X, t),
+        mercer.KernelMachineClassifier().fit(X, y),
+        make_pipeline(StandardScaler(), mercer.SVC()).fit(X, y),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.mercer"
+        out = []
+        for model in models:
+            mercer.save(model, path)
+            out.append(path.read_bytes())
+    return out
+
+
+def text_check(target: str) -> Callable[[bytes], None]:
+    import numpy as np
+
+    from mercer.errors import ModelFormatError
+    from mercer.files import liblinear_model, libsvm_estimator, libsvm_model, svmlight_model
+
+    parse: Any = {
+        "libsvm": libsvm_model.parse_libsvm_model,
+        "liblinear": liblinear_model.parse_liblinear_model,
+        "svmlight": svmlight_model.parse_svmlight_model,
+    }[target]
+    written: Any = liblinear_model.format_liblinear_model if target == "liblinear" else libsvm_model.format_libsvm_model
+    again: Any = liblinear_model.parse_liblinear_model if target == "liblinear" else libsvm_model.parse_libsvm_model
+
+    def linear(model: Any) -> Any:
+        from mercer.files import liblinear_estimator
+
+        X = np.linspace(-1, 1, 3 * max(model.n_features, 1)).reshape(3, -1)[:, : model.n_features]
+        answer = model.predict(X)
+        try:
+            machine = liblinear_estimator.estimator_from_liblinear(model)
+        except TypeError:  # no machine of mercer's
+            return answer
+        assert len(machine.predict(X)) == 3
+        back = liblinear_estimator.liblinear_from_estimator(machine)
+        assert back.weights.shape == model.weights.shape or model.solver_type == "MCSVM_CS" or model.bias >= 0
+        return answer
+
+    def kernelised(model: Any) -> Any:
+        precomputed = model.kernel_type == "precomputed"
+        large = model.serials.max(initial=0) > 1000 if precomputed else model.vectors.shape[1] > 1000
+        if large or model.numbers.get("degree", 0) > 20 or model.nr_class < 2:
+            return None
+        machine = libsvm_estimator.estimator_from_libsvm(model)
+        X = np.linspace(-1, 1, 3 * max(machine.n_features_in_, 1)).reshape(3, -1)[:, : machine.n_features_in_]
+        machine.predict(X)
+        assert written(libsvm_estimator.libsvm_from_estimator(machine)) == written(model)
+        return model.expansion()(X)
+
+    use = linear if target == "liblinear" else kernelised
+
+    def check(content: bytes) -> None:
+        try:
+            model = parse(content)
+        except ModelFormatError:
+            return
+        text = written(model)
+        copy = again(text)
+        assert written(copy) == text
+        try:
+            first = use(model)
+        except ValueError:
+            return
+        # The support vectors have eight digits in the file, so only text made of text is the same numbers.
+        if first is not None:
+            np.testing.assert_array_equal(use(copy), use(again(written(copy))))
+
+    return check
+
+
+def mercer_check() -> Callable[[bytes], None]:
+    import tempfile
+
+    import numpy as np
+    from sklearn.pipeline import Pipeline
+
+    import mercer
+    from mercer.errors import ModelFormatError
+
+    folder = Path(tempfile.mkdtemp(prefix="mercer-fuzz", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    path = folder / "m.mercer"
+    texts = ["abca", "dd", ""]
+
+    def ask(model: Any) -> Any:
+        machine = model[-1] if isinstance(model, Pipeline) else model
+        columns = getattr(machine, "n_features_in_", 2)
+        if not isinstance(columns, int) or not 0 <= columns <= 1000:
+            raise ValueError("too large to try")
+        kernel = getattr(machine, "kernel_", None)
+        rows = texts if kernel is not None and kernel.accepts == "sequences" else np.linspace(-1, 1, 3 * columns)
+        return model.predict(rows if rows is texts else np.reshape(rows, (3, columns)))
+
+    def check(content: bytes) -> None:
+        path.write_bytes(content)
+        try:
+            model = mercer.load(path)
+        except ModelFormatError:
+            return
+        try:
+            answer = ask(model)
+        except (ValueError, TypeError, OverflowError, NotImplementedError):  # parameters are as free as a constructor's
+            return
+        mercer.save(model, path)
+        np.testing.assert_array_equal(ask(mercer.load(path)), answer)
+
+    return check
+
+
+# --- the loop --------------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("target", choices=("mercer", "libsvm", "liblinear", "svmlight"))
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--seed", type=int, default=time.time_ns())
+    parser.add_argument("--core", help="the extension to use in place of the installed one")
+    parser.add_argument("--corpus", type=Path, default=Path("build/fuzz/corpus"))
+    parser.add_argument("--findings", type=Path, default=Path("build/fuzz/findings"))
+    args = parser.parse_args()
+    if args.core:
+        use_core(args.core)
+    import mercer.files
+
+    warnings.simplefilter("ignore")
+    import numpy as np
+
+    np.seterr(all="ignore")
+    for folder in (args.corpus, args.findings):
+        folder.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(args.seed)
+    arcs = Arcs(str(Path(mercer.files.__file__).parent))
+    check = mercer_check() if args.target == "mercer" else text_check(args.target)
+    mutate: Mutate = mutate_container if args.target == "mercer" else mutate_bytes
+    parents: list[bytes] = []
+    begun = told = time.monotonic()
+    print(f"{args.target}: seed {args.seed}", flush=True)
+    waiting = [*seeds(args.target), *(path.read_bytes() for path in sorted(args.corpus.iterdir()))]
+    # Written before it is tried: after a crash of the process it is there to be seen.
+    last = open(args.findings / f"{args.target}-last", "wb", buffering=0)  # noqa: SIM115
+    runs = 0
+    found: set[tuple[type[Exception], str, int | None]] = set()
+    while (now := time.monotonic()) < begun + args.seconds:
+        if waiting:
+            content = waiting.pop()
+        else:
+            # Half of the time a recent parent: there is where new ground was found.
+            recent = parents[-20:] if rng.random() < 0.5 else parents
+            content = mutate(rng, rng.choice(recent), parents)
+        last.seek(0)
+        last.truncate()
+        last.write(content)
+        try:
+            new = arcs.run(check, content)
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            new = (type(error), place.filename, place.lineno) not in found
+            if new:  # one of each kind is enough
+                found.add((type(error), place.filename, place.lineno))
+                traceback.print_exc()
+                path = args.findings / f"{args.target}-{hashlib.sha256(content).hexdigest()[:12]}"
+                path.write_bytes(content)
+                print(f"FINDING {len(found)} after {runs} files: {path}", flush=True)
+            continue
+        finally:
+            runs += 1
+        if new and len(content) < 20_000:
+            parents.append(content)
+            (args.corpus / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)
+        if now - told > 30:
+            told = now
+            print(f"{now - begun:.0f} s: {runs} files, {len(arcs.seen)} arcs, {len(parents)} parents", flush=True)
+    Path(last.name).unlink()
+    print(f"{len(found)} findings in {runs} files, {args.seconds:.0f} s: {len(arcs.seen)} arcs, {len(parents)} parents")
+    return 1 if found else 0
+
+
+def use_core(path: str) -> None:
+    spec = importlib.util.spec_from_file_location("mercer._core", path)
+    assert spec is not None
+    assert spec.loader is not None
+    core = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(core)
+    sys.modules["mercer._core"] = core
+
+
+if __name__ == "__main__":
+    sys.exit(main())
