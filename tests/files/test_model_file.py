@@ -345,12 +345,42 @@ def test_a_certificate_that_is_none(path, small, name, value):
         mercer.load(path)
 
 
-def test_a_kernel_that_is_none(path):
-    mercer.save(mercer.LinearSVC().fit(X, y), path)
+@pytest.mark.parametrize("kind", [mercer.LinearSVC, mercer.PegasosSVC])
+@pytest.mark.parametrize("value", ["rbf", {}])
+def test_a_kernel_that_is_none(path, kind, value):
+    mercer.save(kind(random_state=0).fit(X, y), path)
     content = path.read_bytes()
-    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": "rbf"})))
-    with pytest.raises(ModelFormatError, match="its kernel_ is 'rbf'"):
+    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": value})))
+    with pytest.raises(ModelFormatError, match="its kernel_ is"):
         mercer.load(path)
+
+
+@pytest.mark.parametrize("case", [case for case in MODELS if not case.startswith("pipeline")])
+def test_a_state_with_something_missing(path, case):
+    """Each learnt attribute in turn: ModelFormatError, or a model that predicts as before."""
+    model, samples = MODELS[case]()
+    mercer.save(model, path)
+    content, answer = path.read_bytes(), model.predict(samples)
+    described = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])["content"]["model"]
+    refused = 0
+    for part in (("state", "fitted"), ("arrays",)):
+        names = described[part[0]][part[1]] if len(part) == 2 else described[part[0]]
+        for name in names:
+
+            def change(header, part=part, name=name):
+                holder = header["content"]["model"]
+                for key in part:
+                    holder = holder[key]
+                del holder[name]
+
+            path.write_bytes(forge(content, change))
+            try:
+                loaded = mercer.load(path)
+            except ModelFormatError:
+                refused += 1
+                continue
+            np.testing.assert_array_equal(loaded.predict(samples), answer)
+    assert refused > 2
 
 
 def test_shapes_somebody_changed_never_crash(path, small):

@@ -10,18 +10,28 @@ from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.kernels import Kernel
 
 _EXPANSION: Final = tuple(f"expansion.{part}" for part in ("vectors", "coefficients", "b", "columns", "n_columns"))
+# Whether f of a regression that may have several outputs is told as a vector or as a matrix.
+_SHAPES: Final = {"RLSRegressor": "_one_output_", "RLSRegressorCV": "_one_output_", "NystromRLS": "_flat_"}
 
 
 def check_machine(model: Any) -> None:
     """Raise ModelFormatError if the parts of a fitted machine contradict each other."""
     kernel = getattr(model, "kernel_", None)
-    _expect(kernel is None or isinstance(kernel, Kernel), f"its kernel_ is {kernel!r:.60}")
+    without = kernel is None and not hasattr(model, "kernel")  # a linear machine
+    _expect(without or isinstance(kernel, Kernel), f"its kernel_ is {kernel!r:.60}")
+    if is_classifier(model):
+        classes = getattr(model, "classes_", None)
+        whole = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1
+        _expect(whole, "there must be two classes")
+    shape = _SHAPES.get(type(model).__name__)
+    _expect(shape is None or isinstance(getattr(model, shape, None), bool), f"{shape} must be true or false")
     if hasattr(model, "_theta_"):
         _check_iterates(model)
         return
@@ -50,7 +60,6 @@ def _check_least_squares(model: Any, expansion: Expansion) -> None:
     n_outputs = len(expansion.b)
     if hasattr(model, "classes_"):
         k = len(model.classes_)
-        _expect(k > 1, "there must be two classes")
         _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not go with {n_outputs} outputs")
     sums = getattr(model, "_sums_", None)
     if sums is not None:
@@ -91,12 +100,7 @@ def _check_expansion(expansion: Expansion, n_features: Any) -> None:
 
 
 def _check_classes(model: Any, n_outputs: int) -> None:
-    classes = model.classes_
-    _expect(
-        isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1,
-        "there must be two classes",
-    )
-    k = len(classes)
+    k = len(model.classes_)
     if not hasattr(model, "support_"):  # one class against all others
         _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not make {n_outputs} outputs")
         return
@@ -141,7 +145,6 @@ def _check_support(model: Any, groups: int) -> int:
 def _check_iterates(model: Any) -> None:
     """A machine that can go on training: its iterates belong to its classes, and to its features or vectors."""
     classes = model.classes_
-    _expect(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1, "there must be two classes")
     machines = 1 if len(classes) == 2 else len(classes)
     _expect(
         _is_numbers(model.class_weight_, 1) and len(model.class_weight_) == len(classes),
