@@ -154,6 +154,10 @@ def test_convert_to_onnx():
     run("convert", "a.mercer", "a.onnx", "--quiet")
     (label,) = runtime.InferenceSession("a.onnx", providers=["CPUExecutionProvider"]).run(["label"], {"X": X})
     np.testing.assert_array_equal(label, model.predict(X))
+    run("convert", "a.mercer", "b.onnx", "--quiet", "--input", "float32")
+    session = runtime.InferenceSession("b.onnx", providers=["CPUExecutionProvider"])
+    (label,) = session.run(["label"], {"X": X.astype(np.float32)})
+    np.testing.assert_array_equal(label, model.predict(X))
 
 
 def test_what_cannot_be_converted(folder, capsys):

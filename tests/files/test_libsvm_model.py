@@ -310,6 +310,7 @@ def test_huge_counts_cost_no_memory():
     [
         (lambda X, y: SVC(kernel="laplacian").fit(X, y), "cannot hold the kernel Laplacian"),
         (lambda X, y: SVC(kernel=2 * kernels.Linear()).fit(X, y), "cannot hold the kernel"),
+        (lambda X, y: SVC(kernel=kernels.Gaussian(gamma=1.0) + 1.0, bias=False).fit(X, y), "cannot hold the kernel"),
         (lambda X, y: SVC().fit(X, np.array(["a", "b"])[y]), "labels are integers of 32 bits"),
         (lambda X, y: SVC().fit(X, y + 0.0), None),
     ],

@@ -38,6 +38,9 @@ def register(commands: Subparsers) -> None:
     parser.add_argument(
         "--features", type=int, metavar="N", help="columns of the data to come, where FROM does not say"
     )
+    parser.add_argument(
+        "--input", choices=("float64", "float32"), default="float64", help="of ONNX: what X will be (float64)"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(run=run, parser=parser)
 
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     elif target == "mercer":
         save(_as_estimator(model, args.features), args.output)
     else:
-        export_onnx(_as_estimator(model, args.features), args.output)
+        export_onnx(_as_estimator(model, args.features), args.output, dtype=args.input)
     if not args.quiet:
         print(f"saved {args.output}, {target} format")
 

@@ -209,7 +209,10 @@ def _kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
         return "precomputed", {}
     recipe = kernel.recipe()
     kind = None if recipe is None else _KERNEL_TYPES.get((recipe.inner, recipe.ending))
-    if recipe is None or kind is None or recipe.scale != 1 or recipe.factor is not None or recipe.normalise:
+    altered = recipe is not None and (
+        recipe.scale != 1 or recipe.factor is not None or recipe.normalise or recipe.constant != 0
+    )
+    if recipe is None or kind is None or altered:
         raise TypeError(
             f"a LIBSVM file cannot hold the kernel {kernel}: it knows {', '.join(KERNELS)}; save as .mercer instead"
         )

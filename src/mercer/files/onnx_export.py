@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -23,57 +24,65 @@ from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require
 
+_INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 _OPSET = 17
 _IR_VERSION = 8
 
 
-def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
     """Write a fitted machine, or a Pipeline of StandardScalers and one, as an ONNX file.
 
-    The graph has the input ``X`` (float64, rows × features) and the outputs ``decision`` (float64; one column, or one
-    for each pair of classes) and ``label`` (the class, ±1 for a one-class machine; regression has none).
+    The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: the values of a regression, a
+    column for each output; f of two classes or of a novelty detector; else a column for each pair of classes or each
+    class, as the machine has them) and ``label`` (the class, ±1 for novelty; regression has none).
 
     Parameters
     ----------
     model : estimator
     path : str or path-like
+    dtype : {"float64", "float32"}, default="float64"
+        What ``X`` will be. The graph computes in float64 either way.
 
     Raises
     ------
     TypeError
         For a kernel that ONNX cannot compute this way; the message names it.
     """
-    content = onnx_model(model).SerializeToString()
+    content = onnx_model(model, dtype=dtype).SerializeToString()
     with replacing(path) as file:
         file.write(content)
 
 
-def onnx_model(model: Any) -> Any:
+def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     """The same as an ``onnx.ModelProto``, checked by onnx."""
+    if dtype not in _INPUTS:
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")
     check_is_fitted(model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     *scalers, machine = steps
-    if not all(type(step) is StandardScaler for step in scalers) or not isinstance(
-        getattr(machine, "_expansion_", None), Expansion
+    if not all(type(step) is StandardScaler for step in scalers) or not (
+        isinstance(getattr(machine, "_expansion_", None), Expansion) or _keeps_weights(machine)
     ):
         raise TypeError(f"{model!r} is no machine of mercer, nor a Pipeline of StandardScalers and one")
     graph = _Graph(onnx)
-    values = "X"
+    values = graph.add("Cast", ["X"], to=onnx.TensorProto.DOUBLE) if dtype == "float32" else "X"
     for scaler in scalers:
         values = _standardised(graph, scaler, values)
-    expansion: Expansion = machine._expansion_
-    recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
-    if recipe is None or recipe.inner == "l1":
-        raise TypeError(f"ONNX has no operators for the kernel {expansion.kernel}; use mercer.save or pickle")
-    decision = _decision(graph, expansion, recipe, values)
+    decision = _weighted(graph, machine, values) if _keeps_weights(machine) else _expanded(graph, machine, values)
     graph.add("Identity", [decision], "decision")
     outputs = [("decision", "DOUBLE")]
     if hasattr(machine, "classes_"):
-        outputs.append(("label", _label(graph, machine.classes_, decision)))
-    elif hasattr(machine, "offset_"):
-        outputs.append(("label", _label(graph, np.array([-1, 1]), decision)))
-    return graph.model(int(steps[0].n_features_in_), outputs)
+        outputs.append(("label", _label(graph, machine, decision)))
+    elif isinstance(machine, OutlierMixin):
+        sign = _code(graph, decision)
+        outputs.append(("label", _named(graph, np.array([-1, 1]), sign)))
+    return graph.model(int(steps[0].n_features_in_), outputs, _INPUTS[dtype])
+
+
+def _keeps_weights(machine: Any) -> bool:
+    """Whether it has w rather than vectors: the linear machines."""
+    return type(machine).__module__.startswith("mercer.") and "coef_" in vars(machine) and "intercept_" in vars(machine)
 
 
 class _Graph:
@@ -100,9 +109,16 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    def model(self, n_features: int, outputs: list[tuple[str, str]]) -> Any:
+    def sort(self, values: str, width: int) -> str:
+        """Every row in rising order; of TopK's two outputs the first."""
+        name, places = f"t{len(self.nodes)}", f"t{len(self.nodes)}_places"
+        node = self.onnx.helper.make_node("TopK", [values, self.constant([width])], [name, places], largest=0, sorted=1)
+        self.nodes.append(node)
+        return name
+
+    def model(self, n_features: int, outputs: list[tuple[str, str]], given_as: str) -> Any:
         helper, types = self.onnx.helper, self.onnx.TensorProto
-        given = [helper.make_tensor_value_info("X", types.DOUBLE, ["rows", n_features])]
+        given = [helper.make_tensor_value_info("X", getattr(types, given_as), ["rows", n_features])]
         told = [
             helper.make_tensor_value_info(
                 name, getattr(types, kind), ["rows", None] if name == "decision" else ["rows"]
@@ -129,8 +145,30 @@ def _standardised(graph: _Graph, scaler: StandardScaler, values: str) -> str:
     return values
 
 
-def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str) -> str:
-    """Σ β k(x_j, x) + b, one column for each output."""
+def _weighted(graph: _Graph, machine: Any, values: str) -> str:
+    """w'x + b, one column for each output."""
+    w = np.ascontiguousarray(np.atleast_2d(machine.coef_).T, dtype=np.float64)
+    return graph.add("Add", [graph.add("MatMul", [values, graph.constant(w)]), graph.constant(machine.intercept_)])
+
+
+def _expanded(graph: _Graph, machine: Any, values: str) -> str:
+    """What a machine with vectors decides by: f, for SVDD R² − ‖φ(x) − a‖², for quantiles f in their order."""
+    expansion: Expansion = machine._expansion_
+    recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
+    if recipe is None or recipe.inner == "l1":
+        raise TypeError(f"ONNX has no operators for the kernel {expansion.kernel}; use mercer.save or pickle")
+    f, own = _decision(graph, expansion, recipe, values, own=hasattr(machine, "radius_"))
+    if own is not None:
+        return graph.add("Sub", [graph.add("Mul", [f, graph.constant(2.0)]), own])
+    if hasattr(machine, "quantiles_") and len(expansion.b) > 1:
+        rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
+        rising = graph.sort(f, len(rank))
+        return graph.add("Gather", [rising, graph.constant(rank)], axis=1)
+    return f
+
+
+def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str, own: bool) -> tuple[str, str | None]:
+    """Σ β k(x_j, x) + b, one column for each output; and k(x, x) where it is asked for."""
     vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
     if recipe.factor is not None:
         vectors = vectors @ recipe.factor
@@ -150,14 +188,20 @@ def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str) 
     # distance survives that, γ would not.
     gamma = recipe.numbers[0] if recipe.numbers else 1.0
     t = graph.add("MatMul", [values, graph.constant((vectors if recipe.inner == "sqdist" else gamma * vectors).T)])
+    square = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
     if recipe.inner == "sqdist":
-        square = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
         both = graph.add("Add", [square, graph.constant((vectors**2).sum(axis=1))])
         t = graph.add("Sub", [both, graph.add("Mul", [t, graph.constant(2.0)])])
         t = graph.add("Mul", [graph.add("Max", [t, graph.constant(0.0)]), graph.constant(float(gamma))])
     K = _ended(graph, recipe, t)
     table = np.asarray(dense(expansion.coefficients), dtype=np.float64) * recipe.scale
-    return graph.add("Add", [graph.add("MatMul", [K, graph.constant(table)]), graph.constant(expansion.b)])
+    b = expansion.b + recipe.constant * np.asarray(expansion.coefficients.sum(axis=0)).ravel()
+    f = graph.add("Add", [graph.add("MatMul", [K, graph.constant(table)]), graph.constant(b)])
+    if not own:
+        return f, None
+    with_itself = graph.add("Mul", [square, graph.constant(0.0 if recipe.inner == "sqdist" else float(gamma))])
+    own_value = graph.add("Mul", [_ended(graph, recipe, with_itself), graph.constant(float(recipe.scale))])
+    return f, graph.add("Add", [own_value, graph.constant(float(recipe.constant))])
 
 
 def _ended(graph: _Graph, recipe: Recipe, t: str) -> str:
@@ -172,23 +216,40 @@ def _ended(graph: _Graph, recipe: Recipe, t: str) -> str:
     return graph.add("Pow", [t, graph.constant(float(recipe.numbers[2]))])
 
 
-def _label(graph: _Graph, classes: Any, decision: str) -> str:
-    """The class, by sign or by votes, and the type of the output."""
-    if len(classes) == 2:
-        at_least = graph.add("GreaterOrEqual", [decision, graph.constant(0.0)])
-        code = graph.add(
-            "Squeeze", [graph.add("Cast", [at_least], to=graph.onnx.TensorProto.INT64), graph.constant([1])]
-        )
+def _label(graph: _Graph, machine: Any, decision: str) -> str:
+    """The class, by sign, by the largest f or by votes; and the type of the output."""
+    k = len(machine.classes_)
+    if k == 2:
+        code = _code(graph, decision)
+    elif getattr(machine, "_function_per_class", True):  # only machines of pairs say that they are none
+        code = graph.add("ArgMax", [decision], axis=1, keepdims=0)
     else:
-        pairs = list(combinations(range(len(classes)), 2))
-        won = np.array(
-            [[float(c == i) - float(c == j) for c in range(len(classes))] for i, j in pairs], dtype=np.float32
-        )
-        lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(len(classes))], dtype=np.float32)
-        wins = graph.add("Greater", [decision, graph.constant(0.0)])
-        wins = graph.add("Cast", [wins], to=graph.onnx.TensorProto.FLOAT)
-        votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(won)]), graph.constant(lost)])
-        code = graph.add("ArgMax", [votes], axis=1, keepdims=0)
+        code = graph.add("ArgMax", [_votes(graph, k, decision, machine.break_ties)], axis=1, keepdims=0)
+    return _named(graph, machine.classes_, code)
+
+
+def _code(graph: _Graph, decision: str) -> str:
+    """1 where f ≥ 0, else 0."""
+    at_least = graph.add("GreaterOrEqual", [decision, graph.constant(0.0)])
+    return graph.add("Squeeze", [graph.add("Cast", [at_least], to=graph.onnx.TensorProto.INT64), graph.constant([1])])
+
+
+def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
+    """How many of its pairs each class wins; with break_ties, and by how much, squeezed into less than half a vote."""
+    pairs = list(combinations(range(k), 2))
+    sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
+    lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
+    wins = graph.add("Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE)
+    votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(sign)]), graph.constant(lost)])
+    if not break_ties:
+        return votes
+    sure = graph.add("MatMul", [decision, graph.constant(sign)])
+    size = graph.add("Add", [graph.add("Mul", [graph.add("Abs", [sure]), graph.constant(3.0)]), graph.constant(3.0)])
+    return graph.add("Add", [votes, graph.add("Div", [sure, size])])
+
+
+def _named(graph: _Graph, classes: Any, code: str) -> str:
+    """The output ``label``, and its type."""
     strings = classes.dtype.kind in "UO"
     graph.add("Gather", [graph.constant(classes if strings else classes.astype(np.int64)), code], "label", axis=0)
     return "STRING" if strings else "INT64"
