@@ -295,6 +295,55 @@ def test_probabilities(data, request, libsvm, capsys):
     assert "Model supports probability estimates, but disabled in prediction." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("first", [1, -1])
+@pytest.mark.parametrize(("data", "options"), [("two", ""), ("three", ""), ("two", "-s 2"), ("two", "-s 3")])
+def test_a_mercer_file_holds_the_probabilities_too(data, options, first, request, capsys):
+    """Whichever class stands first in the file, which decides LIBSVM's order and signs but not the estimator's."""
+    X, y = request.getfixturevalue(data)
+    order = np.argsort(y)[::first]
+    write_libsvm(data, X[order], y[order])
+    tables = []
+    for model in ("m.model", "m.mercer"):
+        run("train", "-b", "1", "-q", *options.split(), data, model)
+        run("predict", "-b", "1", data, model, "out")
+        header, *lines = Path("out").read_text().splitlines()
+        names = header.split()[1:] if "label" in header else [header]
+        table = np.array([line.split() for line in (lines if len(names) > 1 else [header, *lines])], dtype=float)
+        place = np.argsort(names, kind="stable") + 1 if len(names) > 1 else [0]
+        tables.append(np.column_stack([table[:, 0], table[:, place]]))
+    # LIBSVM's coupling of several classes stops early, and where depends on their order.
+    np.testing.assert_allclose(*tables, rtol=1e-5, atol=5e-3 if data == "three" else 1e-6)
+    if options == "-s 3":
+        assert "Laplace distribution" in capsys.readouterr().out
+    run("predict", data, "m.mercer", "out")
+    assert "Model supports probability estimates, but disabled in prediction." in capsys.readouterr().out
+
+
+def test_kernels_that_libsvm_does_not_know(two, capsys):
+    run("train", "--kernel", "laplacian", "two", "m.model", code=1)
+    assert "LIBSVM file cannot hold the kernel Laplacian(gamma=1.0): it knows linear" in capsys.readouterr().err
+    run("train", "--kernel", "laplacian", "-b", "1", "two", "m.mercer")
+    assert "Total nSV = " in capsys.readouterr().out
+    run("predict", "-b", "1", "two", "m.mercer", "out")
+    labels, table = Path("out").read_text().split("\n", 1)
+    P = np.array(table.split(), dtype=float).reshape(-1, 3)
+    assert labels == "labels 1 -1"
+    assert np.mean((P[:, 1] > 0.5) == (two[1] == 1)) > 0.9
+
+
+def test_some_rows_of_a_kernel_matrix_need_libsvms_format(three, capsys):
+    X, y = three
+    table = np.column_stack([np.arange(1, 151), X @ X.T])
+    write_libsvm("some", table[::-1], y[::-1], first_index=0, zeros=True)
+    run("train", "-t", "4", "-q", "some", "m.mercer", code=1)
+    assert "only LIBSVM's format remembers which" in capsys.readouterr().err
+    write_libsvm("all", table, y, first_index=0, zeros=True)
+    for model in ("m.mercer", "m.model"):
+        run("train", "-t", "4", "-q", "all", model)
+        run("predict", "-q", "all", model, f"{model}.out")
+    assert Path("m.mercer.out").read_text() == Path("m.model.out").read_text()
+
+
 def test_probabilities_are_reproducible(two):
     run("train", "-b", "1", "-q", "two", "a.model")
     run("train", "-b", "1", "-q", "two", "b.model")

@@ -345,6 +345,24 @@ def test_a_certificate_that_is_none(path, small, name, value):
         mercer.load(path)
 
 
+@pytest.mark.parametrize(
+    ("learnt", "message"),
+    [
+        ({"probA_": [1.0, 2.0], "probB_": [0.0]}, "probA_ must be 1 numbers"),
+        ({"probA_": [1.0], "probB_": [np.nan]}, "probB_ must be 1 numbers"),
+        ({"probB_": [1.0]}, "no probB_ without probA_"),
+        ({"prob_density_marks_": [1.0]}, "prob_density_marks_ must be 10 numbers"),
+    ],
+)
+def test_probabilities_that_are_none(path, learnt, message):
+    model = SVC().fit(X, y)
+    for name, value in learnt.items():
+        setattr(model, name, np.array(value))
+    mercer.save(model, path)
+    with pytest.raises(ModelFormatError, match=message):
+        mercer.load(path)
+
+
 @pytest.mark.parametrize("kind", [mercer.LinearSVC, mercer.PegasosSVC])
 @pytest.mark.parametrize("value", ["rbf", {}])
 def test_a_kernel_that_is_none(path, kind, value):

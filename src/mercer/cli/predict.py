@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import OutlierMixin
 
 from mercer.arrays import Floats, is_sparse
 from mercer.cli.data import FORMATS, Data, read_data
@@ -19,7 +20,7 @@ from mercer.cli.models import machine_of, names_of, read_model
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
 from mercer.files.atomic_write import replacing
 from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import MACHINES, class_votes, libsvm_from_estimator
+from mercer.files.libsvm_estimator import class_votes, layout_of
 from mercer.files.libsvm_model import CLASSIFIERS, LibsvmModel
 from mercer.threads import effective_n_threads
 
@@ -122,7 +123,11 @@ def _ask_libsvm(model: LibsvmModel, data: Data, probability: bool) -> _Answer:
     if model.nr_class == 1 and model.label is not None:
         values = np.full(X.shape[0], model.label[0])
         return _Answer("classification", values, [f"{value:.17g}" for value in values])
-    decisions = _decisions(model, X)
+    return _answered(model, _decisions(model, X), probability, remarks)
+
+
+def _answered(model: LibsvmModel, decisions: Floats, probability: bool, remarks: tuple[str, ...] = ()) -> _Answer:
+    """svm-predict's lines from the decision values of all pairs."""
     if model.svm_type in CLASSIFIERS:
         if probability:
             return _class_probabilities(model, decisions)
@@ -183,23 +188,28 @@ def _ask_liblinear(model: LiblinearModel, data: Data, probability: bool) -> _Ans
 
 def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
     machine = machine_of(model)
-    if probability:
-        if model is not machine or not (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")):
-            raise ValueError("Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text")
-        return _ask_libsvm(libsvm_from_estimator(machine), data, True)
     X = data.X
     if _is_precomputed(machine) and data.form == "libsvm":
         X = np.asarray(X.toarray())[:, 1:]
     elif data.form == "libsvm" and X.shape[1] < machine.n_features_in_:
         X = X.copy()
         X.resize((X.shape[0], machine.n_features_in_))  # the last columns may all be zero here
+    able = model is machine and (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_"))
+    if probability:
+        if not able:
+            raise ValueError(
+                "Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text, or calibrate it in "
+                "Python with sklearn.calibration.CalibratedClassifierCV"
+            )
+        return _answered(layout_of(machine), machine._decision(X), True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         values = model.predict(X)
     kind = "classification"
     if not hasattr(machine, "classes_"):
-        kind = "one-class" if type(machine).__name__ == MACHINES["one_class"] else "regression"
-    return _Answer(kind, values, [_line(value) for value in values.tolist()])
+        kind = "one-class" if isinstance(machine, OutlierMixin) else "regression"
+    remarks = ("Model supports probability estimates, but disabled in prediction.",) if able else ()
+    return _Answer(kind, values, [_line(value) for value in values.tolist()], remarks)
 
 
 def _line(value: Any) -> str:

@@ -14,14 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 
 import mercer
+from mercer.arrays import freeze
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import checked, deal, held_out, pair_decisions, squared_correlation
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, class_weights, integer_labels, order_of_appearance
 from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
 from mercer.cli.waiting import waiting
 from mercer.files import save
-from mercer.files.libsvm_estimator import libsvm_from_estimator
+from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
+from mercer.kernels import as_kernel
 
 _PLATT_FOLDS = 5
 
@@ -34,31 +36,40 @@ def run(args: argparse.Namespace) -> None:
     if data.X.shape[0] == 0:
         raise ValueError(f"{data.source} holds no rows")
     serials = None
+    path = _path(args)
     if precomputed:
         data, serials = _kernel_matrix(data)
+        if path.suffix == ".mercer" and not np.array_equal(serials, np.arange(1, len(serials) + 1)):
+            raise ValueError(
+                f"{data.source} holds some rows of a kernel matrix, or in another order: only LIBSVM's format "
+                "remembers which; name a model that does not end in .mercer"
+            )
     y = integer_labels(data.y, data.source) if args.machine in CLASSIFIERS else data.y
     weights, unknown = class_weights(args.weight, np.unique(y))
     for label in unknown:
         print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
+    if path.suffix != ".mercer":  # better now than after an hour of training
+        libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
     machine = build(args, _gamma(args, data.X), weights).set_params(tol=_tolerance(args.tol, args.machine))
     if args.folds is not None:
         _cross_validate(args, machine, data.X, y)
         return
     if args.machine in CLASSIFIERS and len(np.unique(y)) == 1:
-        _write(_one_label(args, int(y[0])), None, args)
+        _write(_one_label(args, int(y[0])), None, path)
         _say(args, "WARNING: training data in only one class. See README for details.")
         return
     with waiting(f"training on {data.X.shape[0]:,} rows", args.quiet or args.json):
         fitted = machine.fit(data.X, y) if args.machine != "one_class" else machine.fit(data.X)
-    model = libsvm_from_estimator(fitted, order_of_appearance(y) if args.machine in CLASSIFIERS else None)
+    layout = layout_of if path.suffix == ".mercer" else libsvm_from_estimator
+    model = layout(fitted, order_of_appearance(y) if args.machine in CLASSIFIERS else None)
     lines = _solver_lines(args, fitted, model, y)
     if args.probability:
         with waiting("cross-validating for probabilities", args.quiet or args.json):
             model, line = _with_probabilities(args, machine, fitted, model, data.X, y, weights or {})
         lines += line
-    if serials is not None:
+    if serials is not None and path.suffix != ".mercer":
         model = _with_serials(model, serials)
-    path = _write(model, fitted, args)
+    _write(model, fitted, path)
     if args.json:
         print(json.dumps(_report(fitted, model, path, time.perf_counter() - begun), indent=2))
     else:
@@ -108,20 +119,26 @@ def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
     return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
 
 
-def _write(model: LibsvmModel, fitted: Any, args: argparse.Namespace) -> Path:
-    """To the file named, in the format that its name says; LIBSVM's is the default."""
+def _path(args: argparse.Namespace) -> Path:
+    """The file named, or LIBSVM's default: the data file's name in this folder."""
     name = "standard_input" if args.file == "-" else Path(args.file).name
-    path = args.output or Path(f"{name}.model")
-    if path.suffix == ".mercer":
-        if fitted is None:
-            raise ValueError("a .mercer file holds an estimator, and a single class gives none to train")
-        for attribute, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):
-            if values is not None:
-                setattr(fitted, attribute, values)
-        save(fitted, path)
-    else:
+    return Path(args.output or f"{name}.model")
+
+
+def _write(model: LibsvmModel, fitted: Any, path: Path) -> None:
+    """In the format that the name says; LIBSVM's is the default."""
+    if path.suffix != ".mercer":
         write_libsvm_model(model, path)
-    return Path(path)
+        return
+    if fitted is None:
+        raise ValueError("a .mercer file holds an estimator, and a single class gives none to train")
+    # An estimator's pairs run in its own order of the classes, not in that of their appearance.
+    own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
+    learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
+    for attribute, values in learnt:
+        if values is not None:
+            setattr(fitted, attribute, freeze(values))
+    save(fitted, path)
 
 
 # --- what svm-train prints -------------------------------------------------------------------------------------------

@@ -130,11 +130,20 @@ def libsvm_from_estimator(machine: Any, label_order: Any = None) -> LibsvmModel:
         stand with the second of `classes_` first, so that decision values keep their sign, more as in `classes_`.
     """
     check_is_fitted(machine)
+    return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
+
+
+def layout_of(machine: Any, label_order: Any = None) -> LibsvmModel:
+    """The same for any kernel, without it: classes, pairs, coefficients, and as support vectors the rows' numbers."""
+    check_is_fitted(machine)
+    return _model(machine, label_order, "precomputed", {})
+
+
+def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:
     name = type(machine).__name__
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
     if svm_type is None:
         raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}")
-    kernel_type, numbers = _kernel(machine.kernel_)
     vectors = _vectors(machine, kernel_type)
     coefficients = np.asarray(machine.dual_coef_, dtype=np.float64).T
     rho = -np.asarray(machine.intercept_, dtype=np.float64)
@@ -204,7 +213,8 @@ def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
     )
 
 
-def _kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
+def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
+    """LIBSVM's name of a kernel and its numbers, or TypeError."""
     if kernel.accepts == "gram":
         return "precomputed", {}
     recipe = kernel.recipe()

@@ -40,6 +40,9 @@ def check_machine(model: Any) -> None:
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
     n_outputs = len(expansion.b)
+    for name, count in (("probA_", n_outputs), ("probB_", n_outputs), ("prob_density_marks_", 10)):
+        _expect(not hasattr(model, name) or _has_shape(getattr(model, name), count), f"{name} must be {count} numbers")
+    _expect(hasattr(model, "probA_") or not hasattr(model, "probB_"), "there is no probB_ without probA_")
     if hasattr(model, "solver_"):
         _check_least_squares(model, expansion)
     elif hasattr(model, "classes_"):
