@@ -225,8 +225,8 @@ def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict
 def _cross_validate(args: argparse.Namespace, machine: Any, X: Any, y: Any) -> None:
     k = checked(args.folds, len(y))
     splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
-    with waiting(f"{k}-fold cross-validation", args.quiet or args.json):
-        answer = held_out(machine, X, y, splits, lambda fitted, rows: fitted.predict(rows))
+    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k) as counted:
+        answer = held_out(machine, X, y, counted(splits), lambda fitted, rows: fitted.predict(rows))
     print(cross_validation_text(args, k, y, answer))
 
 

@@ -1,0 +1,91 @@
+"""What a person sees on a terminal, and what a program reads in a pipe."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mercer.cli.main import main
+from mercer.files.libsvm_text import write_libsvm
+
+pty = pytest.importorskip("pty")
+pytest.importorskip("rich")
+COMMAND = [sys.executable, "-c", "import sys; from mercer.cli.main import main; sys.exit(main(sys.argv[1:]))"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    X = np.random.default_rng(0).normal(size=(800, 8))
+    write_libsvm(tmp_path / "data", X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1))
+    return tmp_path
+
+
+def on_a_terminal(words, folder):
+    """What the command shows where standard error is a terminal, and its standard output and exit code."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        [*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=slave, env=environment
+    ) as process:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        printed = process.stdout.read()
+    os.close(master)
+    return shown.decode(), printed.decode(), process.returncode
+
+
+def test_a_bar_on_a_terminal_that_leaves_nothing_behind(data):
+    shown, printed, code = on_a_terminal(["train", "-v", "5", "data"], data)
+    assert code == 0
+    assert "5-fold cross-validation" in shown
+    assert "/5" in shown
+    assert shown.rstrip().endswith("\x1b[2K")  # the last thing it does is to wipe its line
+    assert printed.startswith("Cross Validation Accuracy = ")
+    shown, printed, code = on_a_terminal(["train", "data", "m.model"], data)
+    assert "training on 800 rows" in shown
+    assert printed.startswith("*\noptimization finished")
+
+
+def test_quiet_when_asked(data):
+    assert on_a_terminal(["train", "-q", "data", "m.model"], data) == ("", "", 0)
+
+
+def test_nothing_but_text_in_a_pipe(data):
+    for words in (["train", "data", "m.model"], ["train", "-v", "5", "data"]):
+        done = subprocess.run([*COMMAND, *words], cwd=data, capture_output=True, check=True)
+        assert done.stderr == b""
+        assert b"\x1b" not in done.stdout
+        assert b"\r" not in done.stdout
+
+
+def test_exit_codes(data, monkeypatch, capsys):
+    """0 done, 1 failed, 2 wrong usage; 130 is in test_train.py."""
+    monkeypatch.chdir(data)
+    for words, code in (
+        (["train", "-q", "data"], 0),
+        (["--version"], 0),
+        (["train", "--help"], 0),
+        (["train", "nothing"], 1),
+        (["train", "-z", "1", "data"], 1),
+        (["train", "--nonsense", "1", "data"], 2),
+        (["nonsense"], 2),
+        ([], 2),
+        (["predict", "data"], 2),
+        (["predict", "data", "nothing"], 1),
+    ):
+        try:
+            returned = main(words)
+        except SystemExit as left:
+            returned = left.code
+        assert returned == code, words
+        capsys.readouterr()
