@@ -136,8 +136,14 @@ def test_kinds_of_labels(folder):
     [
         ("x,y\n1,2\n", [], "name the column to learn with --target: t.csv has 'x', 'y'"),
         ("x,y\n1,2\n", ["--target", "z"], "has no column 'z'; it has 'x', 'y'"),
-        ("x,y\n1,2\nred,3\n", ["--target", "y"], "the column 'x' holds 'red', which is not a number"),
-        ("x,y\n1,2\n,3\n", ["--target", "y"], "the column 'x' holds '', which is not a number"),
+        (
+            "1.5,2\n1,2\n",
+            ["--target", "y"],
+            "has no column 'y'; it has '1.5', '2'; its first line must name the columns",
+        ),
+        ("x,y\n1,a\n2,b\n3,b\n", ["--target", "y"], "the class 'a' has a single row"),
+        ("x,y\n1,2\nred,3\n", ["--target", "y"], "row 2 of the column 'x' holds 'red', which is not a number"),
+        ("x,y\n1,2\n,3\n", ["--target", "y"], "row 2 of the column 'x' is empty; fill or drop"),
         ("x,y\n1,2\nnan,3\n", ["--target", "y"], "row 2 of the column 'x' is 'nan'"),
         ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named"),
         ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' stands there twice"),

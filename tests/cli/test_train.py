@@ -120,8 +120,8 @@ def test_an_old_model_is_replaced(folder, capsys):
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        (["data.csv", "--target", "y"], 1, "No such file or directory: 'data.csv'"),
-        (["data"], 1, "No such file or directory: 'data'"),
+        (["data.csv", "--target", "y"], 1, "can't open data.csv: No such file or directory"),
+        (["data"], 1, "can't open data: No such file or directory"),
         (["a", "b", "-o", "c"], 2, "named twice: b and c"),
         (["-b", "1"], 1, "-b 1 works on LIBSVM text"),
         (["-t", "4"], 1, "precomputed kernel is read from LIBSVM text"),

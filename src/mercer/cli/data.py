@@ -102,18 +102,19 @@ def _read_parquet(source: Any) -> tuple[list[str], list[Any]]:
 def _table(
     name: str, form: str, header: list[str], columns: list[Any], target: str | None, training: bool, wanted: Any
 ) -> Data:
+    columns_told = f"{', '.join(map(repr, header))}{_header_hint(header)}"
     if target is None and training:
-        raise ValueError(f"name the column to learn with --target: {name} has {', '.join(map(repr, header))}")
+        raise ValueError(f"name the column to learn with --target: {name} has {columns_told}")
     if target is not None and target not in header:
         if training:
-            raise ValueError(f"{name} has no column {target!r}; it has {', '.join(map(repr, header))}")
+            raise ValueError(f"{name} has no column {target!r}; it has {columns_told}")
         target = None
     names = [title for title in header if title != target] if wanted is None else list(wanted)
     missing = [title for title in names if title not in header]
     if missing:
         raise ValueError(
             f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} "
-            f"that the model was trained on; it has {', '.join(map(repr, header))}"
+            f"that the model was trained on; it has {columns_told}"
         )
     if not names:
         raise ValueError(f"{name} has no column besides the target {target!r}")
@@ -122,13 +123,21 @@ def _table(
     return Data(name, form, X, y, names, target)
 
 
+def _header_hint(header: list[str]) -> str:
+    """Where the names are numbers, the first line was none of names."""
+    return "; its first line must name the columns" if any(_is_number(title) for title in header) else ""
+
+
 def _numbers(column: Any, name: str, title: str) -> Any:
     try:
         values = np.asarray(column, dtype=np.float64)
     except ValueError:
-        text = next(item for item in column if not _is_number(item))
+        row, text = next((i, item) for i, item in enumerate(column, 1) if not _is_number(item))
+        if isinstance(text, str) and not text.strip():
+            raise ValueError(f"{name}: row {row} of the column {title!r} is empty; fill or drop such rows") from None
         raise ValueError(
-            f"{name}: the column {title!r} holds {text!r:.40}, which is not a number; encode it or leave it out"
+            f"{name}: row {row} of the column {title!r} holds {text!r:.40}, which is not a number; encode the column "
+            "or leave it out"
         ) from None
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))

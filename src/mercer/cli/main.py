@@ -56,7 +56,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    told = str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        told = f"can't open {os.fsdecode(error.filename)}: {error.strerror}"
+    text = " ".join(told.split())
     return text or type(error).__name__
 
 

@@ -40,6 +40,7 @@ def register(commands: Subparsers) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "train",
+        usage="mercer train [options] [DATA [MODEL]]",
         add_help=False,
         allow_abbrev=False,
         help="train a machine and save it",
@@ -127,6 +128,14 @@ def run(args: argparse.Namespace) -> None:
         _cross_validate(args, model, data)
         return
     classes = args.machine in CLASSIFIERS
+    if classes:
+        labels, counts = np.unique(data.y, return_counts=True)
+        if len(labels) > 1 and counts.min() < 2:
+            lonely = str(labels[np.argmin(counts)])
+            raise ValueError(
+                f"{data.source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
+                "leave it out, or add rows"
+            )
     X_train, X_test, y_train, y_test = train_test_split(
         data.X, data.y, test_size=args.test_size, stratify=data.y if classes else None, random_state=args.seed
     )
