@@ -142,6 +142,8 @@ def test_kinds_of_labels(folder):
             "has no column 'y'; it has '1.5', '2'; its first line must name the columns",
         ),
         ("x,y\n1,a\n2,b\n3,b\n", ["--target", "y"], "the class 'a' has a single row"),
+        ("x,y\n1,0.5\n2,1.5\n3,1.5\n", ["--target", "y"], "such as 0.5, which are no classes; for regression add"),
+        ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, add --machine epsilon_svr"),
         ("x,y\n1,2\nred,3\n", ["--target", "y"], "row 2 of the column 'x' holds 'red', which is not a number"),
         ("x,y\n1,2\n,3\n", ["--target", "y"], "row 2 of the column 'x' is empty; fill or drop"),
         ("x,y\n1,2\nnan,3\n", ["--target", "y"], "row 2 of the column 'x' is 'nan'"),

@@ -132,9 +132,10 @@ def run(args: argparse.Namespace) -> None:
         labels, counts = np.unique(data.y, return_counts=True)
         if len(labels) > 1 and counts.min() < 2:
             lonely = str(labels[np.argmin(counts)])
+            quantity = "; if the target is a quantity, add --machine epsilon_svr" if data.y.dtype.kind in "iuf" else ""
             raise ValueError(
                 f"{data.source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
-                "leave it out, or add rows"
+                f"leave it out or add rows{quantity}"
             )
     X_train, X_test, y_train, y_test = train_test_split(
         data.X, data.y, test_size=args.test_size, stratify=data.y if classes else None, random_state=args.seed
@@ -167,6 +168,12 @@ def _load(args: argparse.Namespace) -> Data:
     data = read_data(args.file, args.format, args.target)
     if args.machine in REGRESSORS and data.y.dtype.kind not in "biuf":
         raise ValueError(f"{data.source}: the target {args.target!r} holds names, but regression needs numbers")
+    if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
+        some = data.y[np.argmax(data.y % 1 != 0)]
+        raise ValueError(
+            f"{data.source}: the target holds numbers such as {some:g}, which are no classes; for regression add "
+            "--machine epsilon_svr (-s 3)"
+        )
     return data
 
 
