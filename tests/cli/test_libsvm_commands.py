@@ -150,6 +150,16 @@ def test_the_objective_is_that_of_the_file(two, capsys):
     assert printed == pytest.approx(0.5 * coefficients @ K @ coefficients - np.abs(coefficients).sum(), rel=1e-6)
 
 
+@pytest.mark.parametrize("options", ["-s 1 -n 0.1", "-s 1 -n 0.3", "-s 0", "-s 2", "-s 3", "-s 4"])
+def test_the_default_tolerance_is_good_for_six_digits_of_the_objective(two, options, capsys):
+    """ν-SVC's is divided by its squared margin, and needs more of it."""
+    found = []
+    for e in ("1e-3", "1e-9"):
+        run("train", *options.split(), "-e", e, "two", "m")
+        found.append(float(re.search(r"obj = (\S+),", capsys.readouterr().out)[1]))
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
 def test_gamma_zero_is_one_over_the_largest_index(two):
     for options in ([], ["-g", "0"]):
         run("train", *options, "two")
