@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import SVC
+from mercer import SVC, LinearSVC, LinearSVR, OneClassSVM, QuantileSVR
 from mercer.displays import DecisionDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -67,3 +67,16 @@ def test_wrong_features(features):
 def test_one_feature_is_too_few():
     with pytest.raises(ValueError, match="needs two features"):
         DecisionDisplay.from_estimator(SVC().fit(X[:, :1], y), X[:, :1])
+
+
+def test_linear_machines_and_novelty():
+    for model in (LinearSVC().fit(X, y), OneClassSVM().fit(X), LinearSVR().fit(X, X[:, 0])):
+        display = DecisionDisplay.from_estimator(model, X, resolution=10)
+        grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+        ask = model.decision_function if hasattr(model, "decision_function") else model.predict
+        np.testing.assert_allclose(display.values.ravel(), ask(grid))
+
+
+def test_several_outputs_are_no_picture():
+    with pytest.raises(ValueError, match="one value at each point, but this model predicts 2"):
+        DecisionDisplay.from_estimator(QuantileSVR([0.1, 0.9]).fit(X, X[:, 0]), X, resolution=10)

@@ -190,5 +190,10 @@ def test_convert_and_predict(path, tmp_path, capsys, monkeypatch):
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
     assert main(["inspect", "b.mercer"]) == 0
     assert "LinearSVC" in capsys.readouterr().out
+    pytest.importorskip("matplotlib")
+    assert main(["plot", "data", "a.model", "a.svg", "--resolution", "20"]) == 0
+    assert main(["plot", "data", "b.mercer", "b.svg", "--resolution", "20"]) == 0
+    assert (tmp_path / "a.svg").stat().st_size == (tmp_path / "b.svg").stat().st_size
+    capsys.readouterr()
     assert main(["convert", "a.model", "d.model", "--to", "libsvm"]) == 1
     assert "LIBSVM's format wants support vectors" in capsys.readouterr().err

@@ -11,6 +11,8 @@ from mercer.cli.data import FORMATS, read_data
 from mercer.cli.models import names_of, read_model
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
+from mercer.files.liblinear_estimator import estimator_from_liblinear
+from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import estimator_from_libsvm
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.optional import require
@@ -28,7 +30,7 @@ def register(commands: Subparsers) -> None:
         description="Draw a model's decision over two features of a data file: regions, margins and the rows.",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="a .mercer file or a LIBSVM model")
+    parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", metavar="PICTURE", type=Path, help="its ending decides the kind: .png, .svg, .pdf")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
     parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth")
@@ -45,6 +47,8 @@ def run(args: argparse.Namespace) -> None:
     data = read_data(args.file, args.format, args.target, training=False, wanted=names_of(model))
     if isinstance(model, LibsvmModel):
         model = estimator_from_libsvm(model, n_features=data.X.shape[1])
+    elif isinstance(model, LiblinearModel):
+        model = estimator_from_liblinear(model, n_features=data.X.shape[1])
     a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared

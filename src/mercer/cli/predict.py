@@ -46,7 +46,7 @@ def register(commands: Subparsers) -> None:
         "standard output and the accuracy to standard error.",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="a .mercer file or a LIBSVM model")
+    parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
     parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, if it does")

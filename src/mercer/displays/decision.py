@@ -102,7 +102,13 @@ class DecisionDisplay:
         values = None
         if classes is None or len(classes) == 2:
             ask = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
-            values = np.asarray(ask(grid), dtype=np.float64).reshape(xx0.shape)
+            values = np.asarray(ask(grid), dtype=np.float64)
+            if values.size != xx0.size:
+                raise ValueError(
+                    f"a picture shows one value at each point, but this model predicts {values.shape[-1]}: draw a "
+                    "model of a single output"
+                )
+            values = values.reshape(xx0.shape)
         response = values
         if classes is not None:
             answer = estimator.predict(grid)
