@@ -10,11 +10,13 @@ refuses to with ValueError, and written and read again it predicts the same.
 from __future__ import annotations
 
 import argparse
+import atexit
 import hashlib
 import importlib.util
 import json
 import math
 import random
+import shutil
 import struct
 import sys
 import time
@@ -42,11 +44,12 @@ class Arcs:
     def run(self, check: Callable[[bytes], None], content: bytes) -> bool:
         """Whether ``check(content)`` went where nothing went before, or went there twice as often."""
         self._counts = {}
+        before = sys.gettrace()
         sys.settrace(self._enter)
         try:
             check(content)
         finally:
-            sys.settrace(None)
+            sys.settrace(before)
         found = {(*arc, count.bit_length()) for arc, count in self._counts.items()}
         new = not found <= self.seen
         self.seen |= found
@@ -381,6 +384,7 @@ def mercer_check() -> Callable[[bytes], None]:
     from mercer.errors import ModelFormatError
 
     folder = Path(tempfile.mkdtemp(prefix="mercer-fuzz", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "m.mercer"
     texts = ["abca", "dd", ""]
 
@@ -412,70 +416,77 @@ def mercer_check() -> Callable[[bytes], None]:
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("target", choices=("mercer", "libsvm", "liblinear", "svmlight"))
     parser.add_argument("seconds", type=float)
+    parser.add_argument("--files", type=int, default=sys.maxsize, help="stop after so many")
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--core", help="the extension to use in place of the installed one")
     parser.add_argument("--corpus", type=Path, default=Path("build/fuzz/corpus"))
     parser.add_argument("--findings", type=Path, default=Path("build/fuzz/findings"))
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     if args.core:
         use_core(args.core)
-    import mercer.files
-
-    warnings.simplefilter("ignore")
     import numpy as np
 
-    np.seterr(all="ignore")
     for folder in (args.corpus, args.findings):
         folder.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return fuzz(args)
+
+
+def fuzz(args: argparse.Namespace) -> int:
+    """How many kinds of findings there were."""
+    import mercer.files
+
     rng = random.Random(args.seed)
     arcs = Arcs(str(Path(mercer.files.__file__).parent))
     check = mercer_check() if args.target == "mercer" else text_check(args.target)
     mutate: Mutate = mutate_container if args.target == "mercer" else mutate_bytes
     parents: list[bytes] = []
-    begun = told = time.monotonic()
-    print(f"{args.target}: seed {args.seed}", flush=True)
-    waiting = [*seeds(args.target), *(path.read_bytes() for path in sorted(args.corpus.iterdir()))]
-    # Written before it is tried: after a crash of the process it is there to be seen.
-    last = open(args.findings / f"{args.target}-last", "wb", buffering=0)  # noqa: SIM115
-    runs = 0
     found: set[tuple[type[Exception], str, int | None]] = set()
-    while (now := time.monotonic()) < begun + args.seconds:
-        if waiting:
-            content = waiting.pop()
-        else:
-            # Half of the time a recent parent: there is where new ground was found.
-            recent = parents[-20:] if rng.random() < 0.5 else parents
-            content = mutate(rng, rng.choice(recent), parents)
-        last.seek(0)
-        last.truncate()
-        last.write(content)
-        try:
-            new = arcs.run(check, content)
-        except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            new = (type(error), place.filename, place.lineno) not in found
-            if new:  # one of each kind is enough
-                found.add((type(error), place.filename, place.lineno))
-                traceback.print_exc()
-                path = args.findings / f"{args.target}-{hashlib.sha256(content).hexdigest()[:12]}"
-                path.write_bytes(content)
-                print(f"FINDING {len(found)} after {runs} files: {path}", flush=True)
-            continue
-        finally:
+    waiting = [*seeds(args.target), *(path.read_bytes() for path in sorted(args.corpus.iterdir()))]
+    print(f"{args.target}: seed {args.seed}", flush=True)
+    begun = told = time.monotonic()
+    runs = 0
+    last = args.findings / f"{args.target}-last"
+    with last.open("wb", buffering=0) as file:
+        while (now := time.monotonic()) < begun + args.seconds and runs < args.files:
+            if waiting:
+                content = waiting.pop()
+            else:
+                # Half of the time a recent parent: there is where new ground was found.
+                recent = parents[-20:] if rng.random() < 0.5 else parents
+                content = mutate(rng, rng.choice(recent), parents)
+            # Written before it is tried: after a crash of the process it is there to be seen.
+            file.seek(0)
+            file.truncate()
+            file.write(content)
             runs += 1
-        if new and len(content) < 20_000:
-            parents.append(content)
-            (args.corpus / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)
-        if now - told > 30:
-            told = now
-            print(f"{now - begun:.0f} s: {runs} files, {len(arcs.seen)} arcs, {len(parents)} parents", flush=True)
-    Path(last.name).unlink()
-    print(f"{len(found)} findings in {runs} files, {args.seconds:.0f} s: {len(arcs.seen)} arcs, {len(parents)} parents")
-    return 1 if found else 0
+            try:
+                new = arcs.run(check, content)
+            except Exception as error:
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                kind = (type(error), place.filename, place.lineno)
+                if kind not in found:  # one of each kind is enough
+                    found.add(kind)
+                    traceback.print_exc()
+                    path = args.findings / f"{args.target}-{hashlib.sha256(content).hexdigest()[:12]}"
+                    path.write_bytes(content)
+                    print(f"FINDING {len(found)} after {runs} files: {path}", flush=True)
+                continue
+            if new and len(content) < 20_000:
+                parents.append(content)
+                (args.corpus / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)
+            if now - told > 30:
+                told = now
+                print(f"{now - begun:.0f} s: {runs} files, {len(arcs.seen)} arcs, {len(parents)} parents", flush=True)
+    last.unlink()
+    spent = time.monotonic() - begun
+    print(f"{len(found)} findings in {runs} files, {spent:.0f} s: {len(arcs.seen)} arcs, {len(parents)} parents")
+    return len(found)
 
 
 def use_core(path: str) -> None:
@@ -488,4 +499,4 @@ def use_core(path: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(1 if main() else 0)

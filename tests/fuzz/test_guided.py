@@ -1,0 +1,46 @@
+"""A few seconds of the guided fuzzing, with a seed: the harness works, and finds what there is to find."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from mercer.files import libsvm_model, model_file
+
+spec = importlib.util.spec_from_file_location("guided", Path(__file__).with_name("guided.py"))
+guided = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(guided)
+
+
+def fuzz(target, files, folder, seed=0):
+    words = [target, "60", "--files", str(files), "--seed", str(seed)]
+    return guided.main([*words, "--corpus", str(folder / "corpus"), "--findings", str(folder / "findings")])
+
+
+@pytest.mark.parametrize(
+    ("target", "files"), [("mercer", 400), ("libsvm", 1500), ("liblinear", 1500), ("svmlight", 1500)]
+)
+def test_nothing_is_found(target, files, tmp_path, capsys):
+    assert fuzz(target, files, tmp_path) == 0
+    assert f"0 findings in {files} files" in capsys.readouterr().out
+    assert len(list((tmp_path / "corpus").iterdir())) > 5  # coverage did guide it
+    assert list((tmp_path / "findings").iterdir()) == []
+
+
+def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys):
+    """LIBSVM's own mistake: the number of coefficients in a line is believed, not counted."""
+
+    def trusting(lines, count, width, name, first_line, announced):
+        return read(lines, len(lines), width, name, first_line, announced)
+
+    read = libsvm_model.read_vectors
+    monkeypatch.setattr(libsvm_model, "read_vectors", trusting)
+    assert fuzz("libsvm", 3000, tmp_path) > 0
+    assert "FINDING 1" in capsys.readouterr().out
+
+
+def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(model_file, "check_names", lambda *_: None)
+    monkeypatch.setattr(model_file, "check_machine", lambda *_: None)
+    assert fuzz("mercer", 1500, tmp_path) > 0
+    assert "FINDING 1" in capsys.readouterr().out
