@@ -329,6 +329,15 @@ def test_a_mercer_file_holds_the_probabilities_too(data, options, first, request
     assert "Model supports probability estimates, but disabled in prediction." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("options", ["-b 1", "-v 7"])
+def test_a_nu_that_a_fold_cannot_reach(two, options):
+    """All rows allow it to the last digit, some folds do not; LIBSVM goes on, too."""
+    X, y = two
+    rows = np.concatenate([np.flatnonzero(y == 1)[:60], np.flatnonzero(y == -1)[:40]])
+    write_libsvm("some", X[rows], y[rows])
+    run("train", "-s", "1", "-n", "0.8", "-q", *options.split(), "some")
+
+
 def test_kernels_that_libsvm_does_not_know(two, capsys):
     run("train", "--kernel", "laplacian", "two", "m.model", code=1)
     assert "LIBSVM file cannot hold the kernel Laplacian(gamma=1.0): it knows linear" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices, take
+from mercer.estimators import NuSVC
 
 Split = tuple[Indices, Indices]
 
@@ -48,12 +49,22 @@ def held_out(machine: Any, X: Any, y: Any, splits: Iterator[Split], ask: Callabl
     precomputed = machine.kernel == "precomputed"
     out: Any = None
     for train, test in splits:
-        fitted = clone(machine).fit(rows_of(X, train, train, precomputed), y[train])
+        fitted = _for_fold(machine, y[train]).fit(rows_of(X, train, train, precomputed), y[train])
         answer = np.asarray(ask(fitted, rows_of(X, test, train, precomputed)))
         if out is None:
             out = np.empty(len(y), dtype=answer.dtype)
         out[test] = answer
     return out
+
+
+def _for_fold(machine: Any, y: Any) -> Any:
+    """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
+    copy = clone(machine)
+    if isinstance(copy, NuSVC):
+        counts = np.sort(np.unique(y, return_counts=True)[1])
+        if len(counts) > 1:
+            copy.set_params(nu=min(copy.nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
+    return copy
 
 
 def pair_decisions(machine: Any, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
@@ -65,7 +76,7 @@ def pair_decisions(machine: Any, X: Any, positive: Flags, weights: tuple[float, 
         if len(np.unique(y[train])) < 2:
             out[test] = float(y[train][0]) if len(train) else 0.0
             continue
-        two = clone(machine)
+        two = _for_fold(machine, y[train])
         if hasattr(two, "class_weight"):
             two.set_params(class_weight={1: weights[0], -1: weights[1]})
         two.fit(rows_of(X, train, train, precomputed), y[train])
