@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 
+from mercer.arrays import inner
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import StopReason
 from mercer.solvers.linear_newton import Miss, Point
@@ -60,7 +61,7 @@ def descend(
             beta,
             w,
             w_bias,
-            problem.value(beta, float(w @ w) + float(w_bias[0]) ** 2) - origin * float(beta.sum()),
+            problem.value(beta, inner(w, w) + float(w_bias[0]) ** 2) - origin * float(beta.sum()),
             state,
             factor * tol,
             factor * _OPTIMISM * gap_tol,
