@@ -8,6 +8,7 @@
 #include "bind.hpp"
 #include "dispatch.hpp"
 #include "linear.hpp"
+#include "packed_csr.hpp"
 #include "row_hash.hpp"
 
 namespace {
@@ -99,7 +100,7 @@ public:
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
         run([&](const mercer::LinearThreads& threads) {
-            result = mercer::linear_dcd(rows_, problem, stop, seed_.data(), level_, threads.poll);
+            result = mercer::linear_dcd(rows_, packed_, problem, stop, seed_.data(), threads);
         });
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
@@ -141,6 +142,7 @@ private:
 
     Rows rows_;
     std::tuple<Arrays...> kept_;
+    mercer::PackedCsr packed_;
 };
 
 std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "descent_stop.hpp"
 #include "packed_descent.hpp"
 #include "pool.hpp"
 #include "tables.hpp"
@@ -227,8 +228,9 @@ void linear_transposed(const Rows& rows, const double* c, double* out, const Lin
     const Access<Rows> access(rows, threads.level);
     std::fill_n(out, rows.d, 0.0);
     if (rows.n == 0) return;
-    // Worth a second vector of sums only where the rows outweigh it.
-    const std::int64_t parts = access.stored() > 8 * kParts * rows.d && access.stored() > kChunk / 8 ? kParts : 1;
+    // Worth more vectors of sums only where the rows outweigh them.
+    const std::int64_t stored = access.stored();
+    const std::int64_t parts = stored <= kChunk / 8 || stored <= 4 * rows.d ? 1 : stored <= 8 * kParts * rows.d ? 2 : kParts;
     std::vector<std::vector<double>> sums(static_cast<std::size_t>(parts - 1));
     parallel_for(
         parts, threads.n_threads,
@@ -366,16 +368,21 @@ struct alignas(64) Variable {
 }  // namespace
 
 template <class Rows>
-DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
-                     const Level& level, Poll& poll) {
+DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                     const LinearThreads& threads) {
+    Poll& poll = threads.poll;
     if constexpr (requires { rows.starts; }) {
-        if (std::max(rows.n, rows.d) < std::numeric_limits<std::int32_t>::max() && one_sided(problem, rows.n)) {
-            const auto descend = problem.d[0] > 0.0 ? packed_descent<true, Rows, decltype(&random_below)>
-                                                    : packed_descent<false, Rows, decltype(&random_below)>;
-            return descend(rows, problem, stop, seed, &random_below, kElementsPerPoll, poll);
+        if (PackedCsr::possible(rows) && one_sided(problem, rows.n)) {
+            const PackedCsr& packed = kept.of(rows, threads.n_threads, poll);
+            const auto descend = [&]<bool curved>() {
+                PackedDescent<curved, decltype(&random_below)> descent(packed, rows.n, rows.d, problem, stop, seed, &random_below,
+                                                                       threads);
+                return descent.run(kElementsPerPoll);
+            };
+            return problem.d[0] > 0.0 ? descend.template operator()<true>() : descend.template operator()<false>();
         }
     }
-    const Access<Rows> access(rows, level);
+    const Access<Rows> access(rows, threads.level);
     const auto begun = Poll::Clock::now();
     std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
     std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -400,6 +407,26 @@ DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop&
         for (std::size_t i = 0; i < variables.size(); ++i) problem.beta[i] = variables[i].beta;
         return DcdResult{epochs(), worst, gap, reason};
     };
+    std::vector<std::uint8_t> offends(order.size());
+    const auto look = [&] {
+        Truth all{};
+        for (std::size_t i = 0; i < variables.size(); ++i) {
+            const Variable& v = variables[i];
+            const auto row = static_cast<std::int64_t>(i);
+            const double slope = access.dot(row, w) + bias * w_bias + v.d * v.beta - v.p;
+            const Pull now = pull(slope, v.beta, v.lower, v.upper, v.epsilon);
+            all.gap += gap_term(v.d * v.beta - slope, v.beta, v.lower, v.upper, v.d, v.epsilon);
+            const double violation = std::max({0.0, now.away, now.towards});
+            all.violation = std::max(all.violation, violation);
+            offends[i] = violation > 0.0;
+            if ((since_poll += access.stored(row)) > kElementsPerPoll) {
+                since_poll = 0;
+                poll.check();
+            }
+        }
+        return all;
+    };
+    DescentStop ends(stop, rows.n);
     while (true) {
         if (visits >= stop.max_epochs * rows.n) return finish("max_epochs");
         double worst_away = 0.0, worst_towards = 0.0;
@@ -452,8 +479,14 @@ DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop&
             }
         }
         worst = std::max(worst_away, worst_towards);
-        if (worst <= stop.tol && gap <= stop.gap * std::abs(value)) return finish("converged");
-        if (active == 0) return finish("converged");
+        if (ends.worth_a_look(worst, gap, value, static_cast<std::int64_t>(active), visits)) {
+            const Truth truth = look();
+            if (ends.ends(truth, value, visits)) {
+                worst = truth.violation, gap = truth.gap;
+                return finish("converged");
+            }
+            active = wake(&order, active, offends);
+        }
         if (stop.shrinking) {
             resists_away = worst_towards > 0.0 ? worst_towards : kInfinity;
             resists_towards = worst_away > 0.0 ? worst_away : kInfinity;
@@ -563,7 +596,8 @@ DcdResult linear_joint_dcd(const Rows& rows, const JointDcdProblem& problem, con
     template void linear_transposed(const Rows&, const double*, double*, const LinearThreads&);                        \
     template void linear_outer(const Rows&, const std::int64_t*, const double*, std::int64_t, double*,                 \
                                const LinearThreads&);                                                                  \
-    template DcdResult linear_dcd(const Rows&, const DcdProblem&, const DcdStop&, std::uint64_t*, const Level&, Poll&);   \
+    template DcdResult linear_dcd(const Rows&, PackedCsr&, const DcdProblem&, const DcdStop&, std::uint64_t*,           \
+                                  const LinearThreads&);                                                               \
     template DcdResult linear_joint_dcd(const Rows&, const JointDcdProblem&, const DcdStop&, std::uint64_t*,            \
                                         const Level&, Poll&);
 MERCER_ROWS(LinearDense<float>)

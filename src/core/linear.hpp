@@ -13,6 +13,8 @@
 
 namespace mercer {
 
+class PackedCsr;
+
 template <class T>
 struct LinearDense {
     const T* data;
@@ -84,11 +86,11 @@ struct DcdProblem {
     double value;           // of the dual at the start
 };
 
-// Both must hold on one pass over the rows that shrinking has left; whether they hold on all rows is for the caller to
-// certify.
+// Both must hold over all rows at the end; the joint descent asks for them on its last pass only, and leaves the rest to its
+// caller's certificate.
 struct DcdStop {
     double tol;  // largest gradient that may still be followed
-    double gap;  // sum of the rows' shares of the duality gap, each taken when the row was visited, over the dual value
+    double gap;  // the duality gap, the sum of the rows' shares of it, over the dual value
     std::int64_t max_epochs;
     double max_seconds;
     bool shrinking;
@@ -101,10 +103,11 @@ struct DcdResult {
     const char* reason;   // converged, max_epochs or max_seconds
 };
 
-// Hsieh et al. 2008, with shrinking and a fresh random order for every pass from `seed`.
+// Hsieh et al. 2008, with shrinking and a fresh random order for every pass from `seed`. Sparse rows are packed into `kept`,
+// which belongs to these rows, where the problem is one of classification.
 template <class Rows>
-DcdResult linear_dcd(const Rows& rows, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
-                     const Level& level, Poll& poll);
+DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
+                     const LinearThreads& threads);
 
 struct JointDcdProblem {
     const std::int64_t* y;

@@ -1,5 +1,6 @@
 // Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
 #include "linear.hpp"
+#include "packed_csr.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -100,7 +101,9 @@ void descent(const Data& data, const Rows& rows, const mercer::Level& level, dou
     std::uint64_t seed = 1;
     const mercer::DcdProblem problem{p.data(),       lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
                                      1.0,            beta.data(),  w.data(),     &w_bias,      0.0};
-    const auto result = mercer::linear_dcd(rows, problem, {1e-9, kInfinity, 100000, 10.0, false}, &seed, level, poll);
+    mercer::PackedCsr kept;
+    const mercer::DcdStop stop{1e-9, kInfinity, 100000, 10.0, false};
+    const auto result = mercer::linear_dcd(rows, kept, problem, stop, &seed, {1, level, poll});
     CHECK(result.violation <= 1e-9);
     Doubles f(n);
     mercer::linear_product(rows, w.data(), w_bias, f.data(), {1, level, poll});

@@ -20,11 +20,8 @@ from mercer.solvers.linear_rows import LinearRows
 
 # Passes between two moves of b₀.
 _PASSES = 5
-# Whether a pass will do is estimated on the way, row by row; a certificate that disagrees lowers the goal, by what was
-# missed and between these two factors.
+# A certificate that disagrees with the descent lowers its goal, by what was missed and between these two factors.
 _LOWEST, _LOWER = 0.2, 0.8
-# A row's share is seen before its step: at the end of a pass the gap is somewhat smaller than what was added up.
-_OPTIMISM = 1.3
 
 
 def descend(
@@ -64,15 +61,13 @@ def descend(
             problem.value(beta, inner(w, w) + float(w_bias[0]) ** 2) - origin * float(beta.sum()),
             state,
             factor * tol,
-            factor * _OPTIMISM * gap_tol,
+            factor * gap_tol,
             min(_PASSES if exact else max_passes, max(1, max_passes - passes)),
             max(0.0, deadline - time.monotonic()),
             shrinking,
         )
         passes += max(1, taken)
         b = origin + B * float(w_bias[0])
-        w = rows.transposed(beta)  # what rounding added in many small steps goes
-        w_bias[0] = B * float(beta.sum())
         reason: StopReason | None = None
         if passes >= max_passes:
             reason = "max_iter"
@@ -85,6 +80,8 @@ def descend(
         if reason is not None:
             point.reason = reason
             return point
+        w = rows.transposed(beta)  # what rounding added in many small steps goes
+        w_bias[0] = B * float(beta.sum())
         if exact:
             origin = b
             if ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
