@@ -24,9 +24,9 @@ public:
     virtual void outer(nb::handle which, nb::handle c, nb::handle out) = 0;
     virtual void lengths(nb::handle out) = 0;
     virtual nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
-                              nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle w_bias,
-                              double value, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
-                              bool shrinking) = 0;
+                              nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b,
+                              double value, bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+                              double max_seconds, bool shrinking) = 0;
 
     virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
                                     nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
@@ -82,8 +82,8 @@ public:
     }
 
     nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
-                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle w_bias, double value, nb::handle seed,
-                      double tol, double gap, std::int64_t max_epochs, double max_seconds, bool shrinking) override {
+                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value, bool hold,
+                      nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds, bool shrinking) override {
         const auto p_ = vector<const double>(p, "p", height());
         const auto lower_ = vector<const double>(lower, "lower", height());
         const auto upper_ = vector<const double>(upper, "upper", height());
@@ -92,11 +92,11 @@ public:
         const auto lengths_ = vector<const double>(lengths, "lengths", height());
         const auto beta_ = vector<double>(beta, "beta", height());
         const auto w_ = vector<double>(w, "w", columns());
-        const auto w_bias_ = vector<double>(w_bias, "w_bias", 1);
+        const auto b_ = vector<double>(b, "b", 1);
         nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
         if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
         const mercer::DcdProblem problem{p_.data(),       lower_.data(), upper_.data(), ridge_.data(), epsilon_.data(),
-                                         lengths_.data(), bias,          beta_.data(),  w_.data(),     w_bias_.data(), value};
+                                         lengths_.data(), bias,          beta_.data(),  w_.data(),     b_.data(), value, hold};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
         run([&](const mercer::LinearThreads& threads) {
@@ -248,9 +248,9 @@ void bind_linear(nb::module_& m) {
              "The lower triangle of out = sum of c z z' over the rows named, z = (x, 1).")
         .def("lengths", &LinearRows::lengths, "out"_a.none(), "Squared lengths of the rows.")
         .def("descend", &LinearRows::descend, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(),
-             "value"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
-             "Dual coordinate descent; changes beta, w, w_bias and seed in place.")
+             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "b"_a.none(),
+             "value"_a, "hold"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
+             "Dual coordinate descent; changes beta, w, b and seed in place.")
         .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
              "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
              "max_seconds"_a, "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");

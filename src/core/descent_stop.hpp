@@ -33,10 +33,13 @@ public:
         return active < n_ / 2 && gap <= 0.1 * gap_then_;
     }
 
-    // True also where nothing but rounding is left to gain: whether that will do is for the caller to certify.
-    bool ends(const Truth& truth, double value, std::int64_t visits) {
-        if (truth.violation <= stop_.tol && small(truth.gap, value)) return true;
-        const bool gained = first_ || value > value_then_ + 1e-15 * std::abs(value);
+    bool met(const Truth& truth, double value) const { return truth.violation <= stop_.tol && small(truth.gap, value); }
+
+    // After a look that did not find the goal met: whether the last ones have gained nothing, so that only rounding may be left.
+    bool idle(const Truth& truth, double value, std::int64_t visits) {
+        const bool gained = first_ || value > value_then_ + 1e-15 * std::abs(value) || truth.gap < 0.99 * least_gap_ ||
+                            truth.violation < 0.99 * least_violation_;
+        least_gap_ = std::min(least_gap_, truth.gap), least_violation_ = std::min(least_violation_, truth.violation);
         first_ = false;
         idle_looks_ = gained ? 0 : idle_looks_ + 1;
         looked_ = visits, gap_then_ = truth.gap, value_then_ = value;
@@ -56,6 +59,7 @@ private:
     bool first_ = true;
     std::int64_t looked_ = 0;
     double gap_then_ = std::numeric_limits<double>::infinity(), value_then_ = 0.0;
+    double least_gap_ = gap_then_, least_violation_ = gap_then_;
     int idle_looks_ = 0;
 };
 

@@ -382,13 +382,15 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
             return problem.d[0] > 0.0 ? descend.template operator()<true>() : descend.template operator()<false>();
         }
     }
+    if (problem.bias > std::numeric_limits<double>::max()) return {0, 0.0, 0.0, "unsettled"};
     const Access<Rows> access(rows, threads.level);
+    const double coupling = problem.bias * problem.bias;
     const auto begun = Poll::Clock::now();
     std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
     std::iota(order.begin(), order.end(), std::int64_t{0});
     std::vector<Variable> variables(static_cast<std::size_t>(rows.n));
     for (std::int64_t i = 0; i < rows.n; ++i) {
-        const double curvature = problem.lengths[i] + problem.bias * problem.bias + problem.d[i];
+        const double curvature = problem.lengths[i] + coupling + problem.d[i];
         variables[static_cast<std::size_t>(i)] = {problem.p[i],       problem.lower[i], problem.upper[i],
                                                   problem.d[i],       problem.epsilon[i], curvature,
                                                   curvature > 0.0 ? 1.0 / curvature : 0.0, problem.beta[i]};
@@ -398,12 +400,11 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
     double resists_away = kInfinity, resists_towards = kInfinity;
     std::int64_t visits = 0, since_poll = 0;
     const auto epochs = [&] { return rows.n == 0 ? 0 : (visits + rows.n - 1) / rows.n; };
-    double w_bias = *problem.w_bias;
-    double worst = 0.0, gap = 0.0, value = problem.value;
+    double b = coupling * std::accumulate(problem.beta, problem.beta + rows.n, 0.0);
+    double worst = 0.0, gap = 0.0, value = problem.value - (coupling > 0.0 ? 0.5 * b * b / coupling : 0.0);
     double* const w = problem.w;
-    const double bias = problem.bias;
     const auto finish = [&](const char* reason) {
-        *problem.w_bias = w_bias;
+        *problem.b = b;
         for (std::size_t i = 0; i < variables.size(); ++i) problem.beta[i] = variables[i].beta;
         return DcdResult{epochs(), worst, gap, reason};
     };
@@ -413,7 +414,7 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
         for (std::size_t i = 0; i < variables.size(); ++i) {
             const Variable& v = variables[i];
             const auto row = static_cast<std::int64_t>(i);
-            const double slope = access.dot(row, w) + bias * w_bias + v.d * v.beta - v.p;
+            const double slope = access.dot(row, w) + b + v.d * v.beta - v.p;
             const Pull now = pull(slope, v.beta, v.lower, v.upper, v.epsilon);
             all.gap += gap_term(v.d * v.beta - slope, v.beta, v.lower, v.upper, v.d, v.epsilon);
             const double violation = std::max({0.0, now.away, now.towards});
@@ -443,7 +444,7 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
             const std::int64_t i = order[s];
             Variable& v = variables[static_cast<std::size_t>(i)];
             const double beta = v.beta, epsilon = v.epsilon;
-            const double slope = access.dot(i, w) + bias * w_bias + v.d * beta - v.p;
+            const double slope = access.dot(i, w) + b + v.d * beta - v.p;
             const Pull now = pull(slope, beta, v.lower, v.upper, epsilon);
             ++visits;
             since_poll += access.stored(i) + 8;
@@ -466,7 +467,7 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
                     v.beta = to;
                     value -= step * (slope + 0.5 * v.curvature * step) + epsilon * (std::abs(to) - std::abs(beta));
                     access.add(i, step, w);
-                    w_bias += step * bias;
+                    b += step * coupling;
                     since_poll += access.stored(i);
                 }
             }
@@ -481,7 +482,7 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
         worst = std::max(worst_away, worst_towards);
         if (ends.worth_a_look(worst, gap, value, static_cast<std::int64_t>(active), visits)) {
             const Truth truth = look();
-            if (ends.ends(truth, value, visits)) {
+            if (ends.met(truth, value) || ends.idle(truth, value, visits)) {
                 worst = truth.violation, gap = truth.gap;
                 return finish("converged");
             }

@@ -79,11 +79,12 @@ struct DcdProblem {
     const double* d;
     const double* epsilon;
     const double* lengths;  // squared lengths of the rows, without the bias feature
-    double bias;            // the bias feature's value B, or 0
+    double bias;            // the bias feature's value B; 0: none; infinite: b is free, which only packed rows know
     double* beta;           // the start, and where it ends
     double* w;              // X'beta, kept up to date
-    double* w_bias;         // B times the sum of beta
-    double value;           // of the dual at the start
+    double* b;              // where the bias might be, and where it ends
+    double value;           // of the dual at the start, without what the bias takes
+    bool hold;              // whether b may be held between visits (packed_descent.hpp says why)
 };
 
 // Both must hold over all rows at the end; the joint descent asks for them on its last pass only, and leaves the rest to its
@@ -100,7 +101,7 @@ struct DcdResult {
     std::int64_t epochs;  // in passes over all rows, rounded up
     double violation;     // over the rows of the last pass
     double gap;           // the sum of shares itself
-    const char* reason;   // converged, max_epochs or max_seconds
+    const char* reason;   // converged, max_epochs or max_seconds; unsettled: a free bias that cannot be found this way
 };
 
 // Hsieh et al. 2008, with shrinking and a fresh random order for every pass from `seed`. Sparse rows are packed into `kept`,

@@ -344,20 +344,23 @@ class LinearRows:
         bias: float,
         beta: NDArray[np.float64],
         w: NDArray[np.float64],
-        w_bias: NDArray[np.float64],
+        b: NDArray[np.float64],
         value: float,
+        hold: bool,
         seed: NDArray[np.uint64],
         tol: float,
         gap: float,
         max_epochs: int,
         max_seconds: float,
         shrinking: bool,
-    ) -> tuple[int, float, float, Literal["converged", "max_epochs", "max_seconds"]]:
-        """Dual coordinate descent; beta, w, w_bias and seed are changed in place.
+    ) -> tuple[int, float, float, Literal["converged", "max_epochs", "max_seconds", "unsettled"]]:
+        """Dual coordinate descent; beta, w, b and seed are changed in place.
 
-        Ends when one pass over the rows that shrinking has left sees no gradient above tol and gap shares that add up
-        to at most gap times the dual value, which is `value` at the start. Returns the passes made, that violation,
-        that gap, and why it ended.
+        Ends when no gradient over all rows is above tol and their shares of the gap add up to no more than `gap` of the
+        dual value. `value` is that of the dual at the start without what the bias takes. A bias of infinity asks for a
+        free one. That needs `hold`: b follows the passes, not each step, for sparse rows and boxes with zero at one end;
+        "unsettled" means that b was not found so.
+        Returns the passes taken, violation, gap, and why it ended.
         """
 
     def descend_joint(

@@ -97,16 +97,16 @@ void descent(const Data& data, const Rows& rows, const mercer::Level& level, dou
     }
     mercer::Poll poll;
     mercer::linear_lengths(rows, lengths.data(), {1, level, poll});
-    double w_bias = 0.0;
+    double b = 0.0;
     std::uint64_t seed = 1;
     const mercer::DcdProblem problem{p.data(),       lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
-                                     1.0,            beta.data(),  w.data(),     &w_bias,      0.0};
+                                     1.0,            beta.data(),  w.data(),     &b,           0.0,         true};
     mercer::PackedCsr kept;
     const mercer::DcdStop stop{1e-9, kInfinity, 100000, 10.0, false};
     const auto result = mercer::linear_dcd(rows, kept, problem, stop, &seed, {1, level, poll});
     CHECK(result.violation <= 1e-9);
     Doubles f(n);
-    mercer::linear_product(rows, w.data(), w_bias, f.data(), {1, level, poll});
+    mercer::linear_product(rows, w.data(), b, f.data(), {1, level, poll});
     for (std::size_t i = 0; i < n; ++i) {
         const double right = p[i] - f[i] - (beta[i] >= 0.0 ? epsilon : -epsilon);
         const double left = p[i] - f[i] - (beta[i] > 0.0 ? epsilon : -epsilon);

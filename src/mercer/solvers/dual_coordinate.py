@@ -1,8 +1,9 @@
 """Dual coordinate descent for linear machines (Hsieh et al. 2008): one variable at a time, w = X'β kept up to date.
 
-Coordinate steps cannot hold Σβ = 0. An unregularised bias therefore comes as the limit of regularised ones: with the
-term ½(b − b₀)²/B² in the primal the bias is one more feature of value B, and b₀ moves to the b that was found (the
-method of multipliers for Σβ = 0). The certificate is that of the true problem, at a β whose sum is made zero.
+Coordinate steps cannot hold Σβ = 0. For classification on sparse rows the core finds an unregularised bias itself, by
+Newton steps on it between passes. Otherwise it comes as the limit of regularised ones: with the term ½(b − b₀)²/B² in
+the primal the bias is one more feature of value B, and b₀ moves to the b that was found (the method of multipliers for
+Σβ = 0). The certificate is that of the true problem, at a β whose sum is made zero.
 """
 
 from __future__ import annotations
@@ -36,19 +37,18 @@ def descend(
     shrinking: bool,
 ) -> Point:
     """Passes until a point misses nothing; goals are a violation and a gap relative to the dual value."""
-    exact = problem.exact_bias
-    # The bias's feature is as long as the others together: then it neither lags behind nor rules.
-    B = math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0) if exact else problem.bias
+    exact, multipliers = problem.exact_bias, False
+    B, origin = problem.bias, 0.0
     beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
-    origin = 0.0 if start is None or not exact else start.b
-    w, w_bias = rows.transposed(beta), np.array([B * float(beta.sum())])
+    w = rows.transposed(beta)
+    b = np.array([0.0 if start is None else start.b])
     state = np.array([seed], dtype=np.uint64)
     passes, factor = 0 if start is None else start.steps, 1.0
     tol, gap_tol = goals
     while True:
         before = float(beta.sum())
         taken, _, _, ended = rows.core.descend(
-            problem.p - origin,
+            problem.p - origin if multipliers else problem.p,
             problem.lower,
             problem.upper,
             problem.d,
@@ -57,23 +57,28 @@ def descend(
             B,
             beta,
             w,
-            w_bias,
-            problem.value(beta, inner(w, w) + float(w_bias[0]) ** 2) - origin * float(beta.sum()),
+            b,
+            problem.value(beta, inner(w, w)) - origin * before,
+            not multipliers,
             state,
             factor * tol,
             factor * gap_tol,
-            min(_PASSES if exact else max_passes, max(1, max_passes - passes)),
+            min(_PASSES if multipliers else max_passes, max(1, max_passes - passes)),
             max(0.0, deadline - time.monotonic()),
             shrinking,
         )
-        passes += max(1, taken)
-        b = origin + B * float(w_bias[0])
+        passes += taken if ended == "unsettled" else max(1, taken)
+        if ended == "unsettled" and passes < max_passes:
+            # The bias's feature is as long as the others together: then it neither lags behind nor rules.
+            multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
+            w, b = rows.transposed(beta), np.zeros(1)
+            continue
         reason: StopReason | None = None
         if passes >= max_passes:
             reason = "max_iter"
         elif time.monotonic() > deadline:
             reason = "max_time"
-        point = Point(w.copy(), b, beta.copy(), passes)
+        point = Point(w.copy(), origin + float(b[0]), beta.copy(), passes)
         missed = miss(point)
         if missed <= 1:
             return point
@@ -81,13 +86,12 @@ def descend(
             point.reason = reason
             return point
         w = rows.transposed(beta)  # what rounding added in many small steps goes
-        w_bias[0] = B * float(beta.sum())
-        if exact:
-            origin = b
-            if ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
-                factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
-        else:
+        if not multipliers:
             factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
+        elif ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
+            factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
+        if multipliers:
+            origin, b = point.b, np.zeros(1)
         if factor < 1e-12:
             point.reason = "rounding floor"
             return point
