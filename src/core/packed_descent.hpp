@@ -42,7 +42,7 @@ class PackedDescent {
 public:
     PackedDescent(const PackedCsr& packed, std::int64_t n, std::int64_t d, const DcdProblem& problem, const DcdStop& stop,
                   std::uint64_t* seed, Below below, const LinearThreads& threads)
-        : problem_(problem), stop_(stop), seed_(seed), below_(below), threads_(threads), n_(n), d_(d), held_(problem.hold && problem.bias != 0.0),
+        : problem_(problem), stop_(stop), seed_(seed), below_(below), threads_(threads), n_(n), d_(d),
           weights_(problem.w, problem.w + d), b_(*problem.b), value_(problem.value) {
         weights_.push_back(0.0);  // where padding goes
         samples_.reserve(static_cast<std::size_t>(n));
@@ -59,6 +59,8 @@ public:
             all += curvature > 0.0 ? 1.0 / curvature : 0.0;
         }
         soft_ = all > 0.0 ? 1.0 / (kSoft * all) : 1.0;
+        held_ = problem.hold && soft_ < kWorthwhile * problem.bias * problem.bias;
+        if (!held_) b_ = problem.bias * problem.bias * sum_;
         stiffness_ = 1.0 / (problem.bias * problem.bias) + kLeast / soft_;
         curvatures();
         order_.resize(samples_.size());
@@ -90,6 +92,7 @@ public:
                 active_ = wake(&order_, active_, offends_);
             }
             if (held_ && (idle || !move_bias(unsettled))) {
+                b_ = best_b_;
                 if (problem_.bias > std::numeric_limits<double>::max()) return finish("unsettled");
                 held_ = false;
                 b_ = problem_.bias * problem_.bias * sum_;
@@ -112,8 +115,10 @@ private:
     static constexpr double kAnswer = 0.3, kLeastAnswer = 0.03;
     // A first step of b at most, where outputs are to be 1 or -1, and what no step need be shorter than to go on.
     static constexpr double kReach = 1.0, kRestart = 0.05;
-    // Passes that need not bring the gap down while b alone causes half of it.
-    static constexpr int kPatience = 8;
+    // Visits of each row in which the gap must halve while b is held and causes most of it; four times as many if it does not.
+    static constexpr int kPatience = 3;
+    // A feature of the bias that is not much larger than the one it would have to give way as is no trouble.
+    static constexpr double kWorthwhile = 0.1;
     // While b is held it still gives way a little, as the weight of a feature whose square is the inverse of this part of the sum
     // of 1/q over all rows; and phi'' is taken for no less than this part of that.
     static constexpr double kSoft = 0.1, kLeast = 0.2;
@@ -152,12 +157,13 @@ private:
             answer_ = std::sqrt(answer_ * std::clamp(seen, kLeastAnswer, 1.0));
         }
         const double whole = gap_ + unsettled;
-        stale_ = whole < 0.9 * least_ ? 0 : stale_ + 1;
-        least_ = std::min(least_, whole);
+        if (whole < best_gap_) best_gap_ = whole, best_b_ = b_;
+        if (!(whole > 0.5 * mark_)) mark_ = whole, marked_ = visits_;
         last_b_ = b_, last_slope_ = slope;
         ++passes_;
         stiffness_ = own + std::max(answer_ * freedom_, kLeast / soft_);
-        if ((stale_ >= kPatience && unsettled > 0.5 * whole) || !(stiffness_ > 0.0) || !std::isfinite(whole)) return false;
+        const std::int64_t patience = unsettled > 0.5 * whole ? kPatience : 4 * kPatience;
+        if (visits_ - marked_ > patience * n_ || !std::isfinite(whole)) return false;
         // Where all free variables have gone to bounds a step would be far too long: each may be twice the last one, or half of
         // it the other way.
         const double step = -slope / stiffness_;
@@ -311,7 +317,7 @@ private:
     const Below below_;
     const LinearThreads& threads_;
     const std::int64_t n_, d_;
-    bool held_;  // whether b is held during a pass, or the weight of a feature
+    bool held_ = false;  // whether b is held during a pass, or the weight of a feature
     std::vector<double> weights_;
     std::vector<Sample> samples_;
     std::vector<std::int32_t> order_;
@@ -322,9 +328,11 @@ private:
     std::int64_t visits_ = 0;
     // Of the bias: sum 1/q over the free variables, the part of it that answers, phi'' as it is supposed to be.
     double soft_ = 0.0, freedom_ = 0.0, answer_ = kAnswer, stiffness_ = 0.0;
-    double last_b_ = 0.0, last_slope_ = 0.0, last_step_ = 0.0, least_ = std::numeric_limits<double>::infinity();
+    double last_b_ = 0.0, last_slope_ = 0.0, last_step_ = 0.0, mark_ = std::numeric_limits<double>::infinity();
+    double best_gap_ = mark_, best_b_ = 0.0;
+    std::int64_t marked_ = 0;
     double b_then_ = 0.0, margin_ = std::numeric_limits<double>::infinity();
-    int passes_ = 0, stale_ = 0;
+    int passes_ = 0;
 };
 
 }  // namespace mercer

@@ -358,9 +358,8 @@ class LinearRows:
 
         Ends when no gradient over all rows is above tol and their shares of the gap add up to no more than `gap` of the
         dual value. `value` is that of the dual at the start without what the bias takes. A bias of infinity asks for a
-        free one. That needs `hold`: b follows the passes, not each step, for sparse rows and boxes with zero at one end;
-        "unsettled" means that b was not found so.
-        Returns the passes taken, violation, gap, and why it ended.
+        free one. That needs `hold` (b follows the passes, not each step), sparse rows, and boxes with zero at one end;
+        "unsettled" means that b was not found so. Returns the passes taken, violation, gap, and why it ended.
         """
 
     def descend_joint(

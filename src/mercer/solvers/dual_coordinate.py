@@ -37,8 +37,7 @@ def descend(
     shrinking: bool,
 ) -> Point:
     """Passes until a point misses nothing; goals are a violation and a gap relative to the dual value."""
-    exact, multipliers = problem.exact_bias, False
-    B, origin = problem.bias, 0.0
+    multipliers, B, origin = False, problem.bias, 0.0
     beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
     w = rows.transposed(beta)
     b = np.array([0.0 if start is None else start.b])
@@ -86,9 +85,8 @@ def descend(
             point.reason = reason
             return point
         w = rows.transposed(beta)  # what rounding added in many small steps goes
-        if not multipliers:
-            factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
-        elif ended == "converged" and abs(before) + abs(float(beta.sum())) <= 1e-12 * float(np.abs(beta).sum()):
+        moving = multipliers and abs(before) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
+        if ended == "converged" and not moving:
             factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
         if multipliers:
             origin, b = point.b, np.zeros(1)
