@@ -1,6 +1,7 @@
 // Linear machines for Python: rows are checked once, when a LinearRows is made, and shared with the arrays they came from.
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -9,7 +10,6 @@
 #include "dispatch.hpp"
 #include "linear.hpp"
 #include "packed_csr.hpp"
-#include "row_hash.hpp"
 
 namespace {
 
@@ -162,7 +162,16 @@ std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
     return out;
 }
 
-std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle indptr, std::int64_t d,
+// Whether no column is outside of [0, d): as unsigned numbers the negative ones are the largest.
+template <class Index>
+bool columns_fit(const Index* indices, std::int64_t stored, std::int64_t d) {
+    using Unsigned = std::make_unsigned_t<Index>;
+    Unsigned largest = 0;
+    for (std::int64_t k = 0; k < stored; ++k) largest = std::max(largest, static_cast<Unsigned>(indices[k]));
+    return stored == 0 || static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d);
+}
+
+std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends, std::int64_t d,
                                      int n_threads) {
     std::unique_ptr<LinearRows> out;
     if (d < 0) refuse("d", "must not be negative");
@@ -170,24 +179,24 @@ std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::ha
         using T = std::remove_const_t<typename std::decay_t<decltype(data_)>::Scalar>;
         with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
             using Index = std::remove_const_t<typename std::decay_t<decltype(indices_)>::Scalar>;
-            const auto indptr_ = vector<const Index>(indptr, "indptr");
-            if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
+            const auto starts_ = vector<const Index>(starts, "starts");
+            const auto ends_ = vector<const Index>(ends, "ends", starts_.shape(0));
             if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
-            const auto n = static_cast<std::int64_t>(indptr_.shape(0)) - 1;
-            const auto stored = static_cast<std::int64_t>(data_.shape(0));
-            if (!mercer::check_indptr(indptr_.data(), n, stored)) {
-                refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
-            }
-            for (std::int64_t k = 0; k < stored; ++k) {
-                if (indices_.data()[k] < 0 || static_cast<std::int64_t>(indices_.data()[k]) >= d) {
-                    refuse("indices", "holds a column that is out of range");
+            const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
+            std::int64_t stored = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const auto from = static_cast<std::int64_t>(starts_.data()[i]), to = static_cast<std::int64_t>(ends_.data()[i]);
+                if (from < 0 || to < from || to > all) {
+                    refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
                 }
+                stored += to - from;
             }
+            if (!columns_fit(indices_.data(), all, d)) refuse("indices", "holds a column that is out of range");
             using Rows = mercer::LinearCsr<T, Index>;
-            const Rows rows{data_.data(), indices_.data(), indptr_.data(), n, d};
+            const Rows rows{data_.data(), indices_.data(), starts_.data(), ends_.data(), stored, n, d};
             using Kept = RowsOf<Rows, std::decay_t<decltype(data_)>, std::decay_t<decltype(indices_)>,
-                                std::decay_t<decltype(indptr_)>>;
-            out = std::make_unique<Kept>(rows, n_threads, data_, indices_, indptr_);
+                                std::decay_t<decltype(starts_)>, std::decay_t<decltype(ends_)>>;
+            out = std::make_unique<Kept>(rows, n_threads, data_, indices_, starts_, ends_);
         });
     });
     return out;
@@ -261,6 +270,6 @@ void bind_linear(nb::module_& m) {
              "Fills t; the sums of t, of the losses and of the shares of the gap.")
         .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a, "The sum of t * move at f + step * move.");
     m.def("dense_rows", &dense_rows, "X"_a.none(), "n_threads"_a, "Rows that share the memory of X.");
-    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "d"_a, "n_threads"_a,
-          "Rows that share the memory of CSR arrays, whose indices and indptr have one type.");
+    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "starts"_a.none(), "ends"_a.none(), "d"_a, "n_threads"_a,
+          "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
 }

@@ -104,7 +104,7 @@ public:
         for (std::int64_t k = r.begin; k < r.end; ++k) use(static_cast<std::int64_t>(rows_.indices[k]), value(k));
     }
     std::int64_t stored(std::int64_t i) const { return range(i).end - range(i).begin; }
-    std::int64_t stored() const { return range(rows_.n - 1).end - range(0).begin; }
+    std::int64_t stored() const { return rows_.stored; }
     void fetch(std::int64_t i) const {
 #if defined(__GNUC__)
         const Range r = range(i);
@@ -135,7 +135,7 @@ private:
         std::int64_t begin, end;
     };
     Range range(std::int64_t i) const {
-        return {static_cast<std::int64_t>(rows_.starts[i]), static_cast<std::int64_t>(rows_.starts[i + 1])};
+        return {static_cast<std::int64_t>(rows_.starts[i]), static_cast<std::int64_t>(rows_.ends[i])};
     }
     double value(std::int64_t k) const { return static_cast<double>(rows_.data[k]); }
     const LinearCsr<T, Index>& rows_;

@@ -21,12 +21,13 @@ struct LinearDense {
     std::int64_t n, d;
 };
 
-// Column indices are inside [0, d) and starts rise within the data: the bindings check that.
+// Any rows of CSR arrays. Column indices are inside [0, d) and rows inside the data: the bindings check that.
 template <class T, class Index>
 struct LinearCsr {
     const T* data;
     const Index* indices;
-    const Index* starts;
+    const Index *starts, *ends;
+    std::int64_t stored;  // entries of all these rows
     std::int64_t n, d;
 };
 

@@ -69,7 +69,7 @@ private:
     void pack(const Csr& rows, int n_threads, Poll& poll) {
         std::vector<std::int64_t> starts(static_cast<std::size_t>(rows.n) + 1);
         for (std::int64_t i = 0; i < rows.n; ++i) {
-            const auto stored = static_cast<std::int64_t>(rows.starts[i + 1]) - static_cast<std::int64_t>(rows.starts[i]);
+            const auto stored = static_cast<std::int64_t>(rows.ends[i]) - static_cast<std::int64_t>(rows.starts[i]);
             starts[static_cast<std::size_t>(i) + 1] = starts[static_cast<std::size_t>(i)] + (stored + 3) / 4;
         }
         blocks_.reset(new CsrBlock[static_cast<std::size_t>(starts.back())]);
@@ -80,7 +80,7 @@ private:
             (rows.n + kRows - 1) / kRows, n_threads,
             [&](std::int64_t c) {
                 for (std::int64_t i = c * kRows; i < rows.n && i < (c + 1) * kRows; ++i) {
-                    const auto begin = static_cast<std::int64_t>(rows.starts[i]), end = static_cast<std::int64_t>(rows.starts[i + 1]);
+                    const auto begin = static_cast<std::int64_t>(rows.starts[i]), end = static_cast<std::int64_t>(rows.ends[i]);
                     CsrBlock* to = blocks_.get() + starts[static_cast<std::size_t>(i)];
                     std::int64_t k = begin;
                     for (; k + 4 <= end; k += 4, ++to) {

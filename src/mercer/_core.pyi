@@ -414,8 +414,10 @@ class Respondents:
 def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
     """Rows that share the memory of X."""
 
-def csr_rows(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], d: int, n_threads: int) -> LinearRows:
-    """Rows that share the memory of CSR arrays, whose indices and indptr have one type."""
+def csr_rows(
+    data: NDArray[Any], indices: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any], d: int, n_threads: int
+) -> LinearRows:
+    """Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices."""
 
 class Text:
     """LIBSVM or SVMlight text, cut into blocks of lines and counted; `rows` and `entries` are upper bounds."""

@@ -38,7 +38,9 @@ struct Data {
         }
     }
     mercer::LinearDense<double> rows() const { return {dense.data(), n, d}; }
-    mercer::LinearCsr<double, std::int64_t> csr() const { return {values.data(), indices.data(), starts.data(), n, d}; }
+    mercer::LinearCsr<double, std::int64_t> csr() const {
+        return {values.data(), indices.data(), starts.data(), starts.data() + 1, starts.back(), n, d};
+    }
     double x(std::int64_t i, std::int64_t k) const { return dense[static_cast<std::size_t>(i * d + k)]; }
 };
 

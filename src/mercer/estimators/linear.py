@@ -80,7 +80,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         weight = samples.weights(sample_weight, X.shape[0])
         if not (weight > 0).any():
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
-        merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
+        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, take_out=not is_sparse(X))
         w, b = self._machines(merged, target, stop, seed, n_threads)
         self.converged_ = self.stop_reason_ == "converged"
         self._conclude(w, b, target)
@@ -91,7 +91,9 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """w and b with a row for each output; sets the attributes that tell how they were found."""
         problems = self._problems(merged, target)
         data, centre = _centred(merged.X) if problems[0].exact_bias else (merged.X, None)
-        solved = _solve(problems, data, stop, SOLVERS[self.solver], seed, bool(self.shrinking), n_threads)
+        abreast = min(n_threads, len(problems))
+        rows = _rows(merged, data, n_threads if abreast == 1 else 1)
+        solved = _solve(problems, rows, abreast, stop, SOLVERS[self.solver], seed, bool(self.shrinking))
         solutions = [solution for solution, _ in solved]
         w = np.array([solution.w for solution in solutions])
         b = np.array([solution.b for solution in solutions])
@@ -209,12 +211,15 @@ def _centred(X: Any) -> tuple[Any, Floats | None]:
     return np.ascontiguousarray(X - centre), centre
 
 
+def _rows(merged: Merged, X: Any, n_threads: int) -> LinearRows:
+    """The merged samples; those of a CSR matrix were left where they are."""
+    return LinearRows(X, n_threads, merged.first if is_sparse(X) else None)
+
+
 def _solve(
-    problems: list[LinearProblem], X: Any, stop: Stop, solver: str, seed: int, shrinking: bool, n_threads: int
+    problems: list[LinearProblem], rows: LinearRows, abreast: int, stop: Stop, solver: str, seed: int, shrinking: bool
 ) -> list[tuple[LinearSolution, Certificate]]:
     """Every problem on the same rows; several at a time where there are several."""
-    abreast = min(n_threads, len(problems))
-    rows = LinearRows(X, n_threads if abreast == 1 else 1)
 
     def solve(problem: LinearProblem) -> tuple[LinearSolution, Certificate]:
         return solve_linear(problem, rows, stop, solver=solver, seed=seed, shrinking=shrinking)
@@ -351,7 +356,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         C = positive("C", self.C) * factor[merged.y] * merged.weight
         problem = JointProblem(merged.y, C, len(labels), shared=True, shift=B * B)
         w, b, self.certificate_, self.n_iter_, self.stop_reason_ = solve_joint_linear(
-            problem, LinearRows(merged.X, n_threads), stop, seed
+            problem, _rows(merged, merged.X, n_threads), stop, seed
         )
         self.solver_ = "dual coordinate descent: the joint machine has no other"
         return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)

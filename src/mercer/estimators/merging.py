@@ -21,12 +21,13 @@ from mercer.arrays import Flags, Floats, Indices, is_sparse, sums_by, take
 class Merged:
     """Distinct samples in canonical order, and which of the caller's rows each one stands for."""
 
-    X: Any
+    X: Any  # the samples, or where they were not to be taken out the caller's own
     y: Indices
     weight: Floats
     rows: Indices  # the caller's rows that have positive weight, in their order
     member: Indices  # for each of them, the merged sample it belongs to
     own_weight: Floats  # and its own weight
+    first: Indices  # the first of the caller's rows that each sample stands for
 
     @property
     def share(self) -> Floats:
@@ -34,18 +35,21 @@ class Merged:
         return self.own_weight / self.weight[self.member]
 
 
-def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int) -> Merged:
-    """Drop rows of weight zero and, where `identical` rows may be joined, join equal (x, y)."""
+def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, take_out: bool = True) -> Merged:
+    """Drop rows of weight zero and, where `identical` rows may be joined, join equal (x, y).
+
+    With `take_out` false the samples stay where they are, and `first` says where that is.
+    """
     rows = np.flatnonzero(weight > 0)
     if not identical:
-        return Merged(_part(X, rows), y[rows], weight[rows], rows, np.arange(len(rows)), weight[rows])
+        return Merged(_part(X, rows), y[rows], weight[rows], rows, np.arange(len(rows)), weight[rows], rows)
     order, fresh = _canonical(X, y, rows, n_threads)
     group = np.cumsum(fresh) - 1
     first = rows[order[fresh]]
     member = np.empty(len(rows), dtype=np.intp)
     member[order] = group
     total = sums_by(member, weight[rows], len(first))
-    return Merged(_part(X, first), y[first], total, rows, member, weight[rows])
+    return Merged(_part(X, first) if take_out else X, y[first], total, rows, member, weight[rows], first)
 
 
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:

@@ -11,16 +11,21 @@ from mercer.arrays import Floats, Indices, is_sparse
 
 
 class LinearRows:
-    """Dense or CSR rows; nothing is copied but index arrays of two different types."""
+    """Dense or CSR rows; nothing is copied but index arrays of two different types.
 
-    def __init__(self, X: Any, n_threads: int) -> None:
-        self.X, self.n_threads = X, n_threads
-        self.n, self.d = X.shape
+    Of a CSR matrix some rows in any order will do, `which`.
+    """
+
+    def __init__(self, X: Any, n_threads: int, which: Indices | None = None) -> None:
+        self.X, self.n_threads, self._which = X, n_threads, which
+        self.n: int = X.shape[0] if which is None else len(which)
+        self.d: int = X.shape[1]
         if is_sparse(X):
             kind = np.promote_types(X.indices.dtype, X.indptr.dtype)
             indices, indptr = (np.ascontiguousarray(a, dtype=kind) for a in (X.indices, X.indptr))
-            self._rows = _core.csr_rows(np.ascontiguousarray(X.data), indices, indptr, self.d, n_threads)
-            self.stored = int(X.nnz)
+            starts, ends = (indptr[:-1], indptr[1:]) if which is None else (indptr[which], indptr[which + 1])
+            self._rows = _core.csr_rows(np.ascontiguousarray(X.data), indices, starts, ends, self.d, n_threads)
+            self.stored = int((ends - starts).sum())
         else:
             self._rows = _core.dense_rows(X, n_threads)
             self.stored = self.n * self.d
@@ -36,6 +41,8 @@ class LinearRows:
 
     def first(self, m: int) -> LinearRows:
         """The first m rows, sharing memory."""
+        if self._which is not None:
+            return LinearRows(self.X, self.n_threads, self._which[:m])
         return LinearRows(self.X[:m], self.n_threads)
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
