@@ -26,6 +26,10 @@ CHILD = textwrap.dedent(
         model = LinearSVR(**options, solver="dual")
     elif kind == "joint":
         model, y = LinearSVC(**options, multi_class="crammer_singer", bias=False), rng.integers(0, 4, 20_000)
+    elif kind == "newton":
+        options["tol"] = 1e-300  # never met, and each step takes a while
+        X, y = rng.normal(size=(30_000, 400)), rng.integers(0, 2, 30_000)
+        model = LinearSVC(**options, loss="hinge", solver="newton")
     else:
         model = LinearSVC(**options, loss="hinge", solver="dual")
         X = sparse.csr_array(X) if kind == "csr" else X
@@ -40,8 +44,8 @@ CHILD = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("kind", ["csr", "dense", "svr", "joint"])
-def test_descent_is_interrupted(kind):
+@pytest.mark.parametrize("kind", ["csr", "dense", "svr", "joint", "newton"])
+def test_a_fit_is_interrupted(kind):
     child = subprocess.Popen([sys.executable, "-c", CHILD, kind], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline().strip() == "fitting"

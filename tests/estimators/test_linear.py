@@ -264,3 +264,55 @@ def test_crammer_singer_says_what_it_cannot_do():
         LinearSVC(multi_class="joint").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         LinearSVC(1e3, multi_class="crammer_singer", bias=False, tol=1e-9, max_iter=2).fit(X, y)
+
+
+def text(n=400, d=900, seed=0, share=0.5):
+    """Rows of a few words each, some of them frequent, of length 1; `share` of them in the second class."""
+    rng = np.random.default_rng(seed)
+    frequency = 1.0 / np.arange(1, d + 1)
+    X = sparse.csr_array((rng.random((n, d)) < 8 * frequency / frequency.sum()) * rng.random((n, d)))
+    X = sparse.csr_array(X / np.maximum(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()), 1e-9)[:, None])
+    f = X @ rng.normal(size=d) + 0.3 * rng.normal(size=n)
+    return X, np.where(f > np.quantile(f, 1 - share), 1, -1)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("bias", ["regularized", True])
+@pytest.mark.parametrize("share", [0.5, 0.05])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_a_bias_held_during_passes_ends_where_newton_does(loss, bias, share, C):
+    X, y = text(share=share)
+    options = {"C": C, "loss": loss, "bias": bias, "tol": None, "gap_tol": 1e-8}
+    dual, newton = (LinearSVC(solver=solver, **options).fit(X, y) for solver in ("dual", "newton"))
+    assert dual.converged_
+    assert newton.converged_
+    assert dual.certificate_.primal == pytest.approx(newton.certificate_.primal, rel=3e-8)
+    regularized = bias == "regularized"
+    stated = objective(dual, X, y, loss, C=C, regularized=regularized)
+    assert stated == pytest.approx(newton.certificate_.primal, rel=3e-8)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("bias", ["regularized", True])
+def test_a_bias_costs_few_passes(loss, bias):
+    X, y = text(n=1500, d=3000)
+    options = {"C": 10.0, "loss": loss, "solver": "dual", "tol": None, "gap_tol": 1e-4}
+    with_bias, without = (LinearSVC(bias=b, **options).fit(X, y).n_iter_ for b in (bias, False))
+    assert with_bias <= 2 * without + 5  # as the weight of a feature it takes ten times as many
+
+
+def test_a_bias_that_jumps_is_found_all_the_same():
+    # The features say next to nothing, so that every row of the larger class meets its margin at the same b = -1.
+    rng = np.random.default_rng(0)
+    X, y = sparse.random_array((300, 40), density=0.05, rng=rng, format="csr") * 1e-3, np.r_[np.ones(30), -np.ones(270)]
+    for bias in ("regularized", True):
+        model = LinearSVC(C=2.0, loss="hinge", bias=bias, solver="dual", tol=None, gap_tol=1e-4).fit(X, y)
+        assert model.converged_
+        assert model.intercept_[0] == pytest.approx(-1.0, abs=1e-2)
+
+
+def test_a_path_is_shown_in_one_line():
+    X, y = two_classes()
+    shown = repr(mercer.linear_path(X, y, Cs=[0.1, 1.0]))
+    assert shown.startswith("LinearPath(2 values of C from 0.1 to 1, 6 features, gap <= ")
+    assert "\n" not in shown

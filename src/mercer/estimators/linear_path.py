@@ -38,6 +38,11 @@ class LinearPath:
     gap: Floats
     certificates: tuple[Certificate, ...]
 
+    def __repr__(self) -> str:
+        n, d = self.coef.shape
+        values = f"{n} values of C from {self.C[0]:.3g} to {self.C[-1]:.3g}"
+        return f"LinearPath({values}, {d} features, gap <= {self.gap.max():.1e})"
+
 
 def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = None, **options: Any) -> LinearPath:
     """LinearSVC of two classes for every C of `Cs`, by warm starts.
