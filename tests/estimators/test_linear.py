@@ -298,7 +298,7 @@ def test_a_bias_costs_few_passes(loss, bias):
     X, y = text(n=1500, d=3000)
     options = {"C": 10.0, "loss": loss, "solver": "dual", "tol": None, "gap_tol": 1e-4}
     with_bias, without = (LinearSVC(bias=b, **options).fit(X, y).n_iter_ for b in (bias, False))
-    assert with_bias <= 2 * without + 5  # as the weight of a feature it takes ten times as many
+    assert with_bias <= 2 * without + 5  # three times that without steps of b that help
 
 
 def test_a_bias_that_jumps_is_found_all_the_same():
