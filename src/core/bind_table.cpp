@@ -1,4 +1,6 @@
 // Python's view of kept kernel values (table.hpp).
+#include <nanobind/stl/pair.h>
+
 #include "bind.hpp"
 #include "dispatch.hpp"
 #include "table.hpp"
@@ -27,6 +29,48 @@ void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int 
         return 0;
     });
 }
+
+template <class T>
+using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+class Combinations {
+public:
+    void append(nb::handle which, nb::handle outputs, nb::handle coefficients) {
+        const auto range = nb::cast<std::pair<std::int64_t, std::int64_t>>(which);
+        const auto outputs_ = vector<const std::int64_t>(outputs, "outputs");
+        Rows<const double> coefficients_;
+        if (!nb::try_cast(coefficients, coefficients_, false)) refuse("coefficients", "must be a C-contiguous float64 matrix");
+        check_alignment(coefficients_, "coefficients");
+        const auto [first, end] = range;
+        if (first < 0 || end < first || coefficients_.shape(0) != static_cast<std::size_t>(end - first) ||
+            coefficients_.shape(1) != outputs_.shape(0)) {
+            refuse("coefficients", "must have a row for each vector and a column for each output");
+        }
+        check_range(outputs_.data(), outputs_.shape(0), INT32_MAX, "outputs");
+        combinations_.append(first, end - first, outputs_.data(), static_cast<std::int64_t>(outputs_.shape(0)), coefficients_.data());
+    }
+
+    void add(nb::handle total, nb::handle table, int n_threads) const {
+        with_matrix<float, double>(table, "table", [&](const auto& values) {
+            const auto table_ = table_of(values);
+            Rows<double> total_;
+            if (!nb::try_cast(total, total_, false)) refuse("total", "must be a C-contiguous float64 matrix that can be written to");
+            check_alignment(total_, "total");
+            if (total_.shape(0) != values.shape(1) || static_cast<std::int64_t>(total_.shape(1)) < combinations_.outputs()) {
+                refuse("total", "must have a row for each column of the table and a column for each output");
+            }
+            if (table_.rows < combinations_.vectors()) refuse("table", "must have a row for each vector");
+            Signals signals;
+            const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+            const nb::gil_scoped_release unlocked;
+            combinations_.add(table_, total_.data(), static_cast<std::int64_t>(total_.shape(1)), threads);
+            return 0;
+        });
+    }
+
+private:
+    mercer::Combinations combinations_;
+};
 
 void keep_rows(nb::handle table, nb::handle which) {
     const auto attempt = [&]<class T>(T*) {
@@ -78,6 +122,12 @@ void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::han
 void bind_table(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
           "total += table @ coefficients, in float64.");
+    nb::class_<Combinations>(m, "Combinations", "Runs of vectors that serve the same few outputs, with their coefficients.")
+        .def(nb::init<>())
+        .def("append", &Combinations::append, "which"_a.none(), "outputs"_a.none(), "coefficients"_a.none(),
+             "The vectors from the first to before the second of `which` serve these outputs.")
+        .def("add", &Combinations::add, "total"_a.none(), "table"_a.none(), "n_threads"_a,
+             "total += table' coefficients, in float64; the table has a row for each vector.");
     m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(), "Move the rows `which`, which rise, to the front.");
     m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(), "columns"_a.none(),
           "n_threads"_a, "out[:, columns] = table[rows][:, sources].");

@@ -7,6 +7,7 @@
 #include "normal_tiles.hpp"
 #include "smo_passes.hpp"
 #include "sparse_tiles.hpp"
+#include "table_passes.hpp"
 #include "tiles.hpp"
 
 #define MERCER_JOIN_(a, b) a##b
@@ -21,6 +22,7 @@ extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
 constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(), smo_passes<double>(),    tiles<float>(),           tiles<double>(),
     strips<float>(),           strips<double>(),    cholesky_tiles<float>(), cholesky_tiles<double>(),
-    joint_passes<float>(),     joint_passes<double>(), normal_tiles(),           linear_passes<float>(),   linear_passes<double>()};
+    joint_passes<float>(),     joint_passes<double>(), normal_tiles(),           linear_passes<float>(),   linear_passes<double>(),
+    table_passes<float>(),     table_passes<double>()};
 
 }  // namespace mercer

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "pool.hpp"
 #include "tables.hpp"
@@ -10,7 +11,7 @@
 namespace mercer {
 namespace {
 
-constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17;
+constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17, kColumnsPerChunk = 16;
 
 inline void fetch_soon([[maybe_unused]] const void* address) {
 #if defined(__GNUC__)
@@ -64,6 +65,46 @@ void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::in
         threads.poll);
 }
 
+void Combinations::append(std::int64_t first, std::int64_t count, const std::int64_t* outputs, std::int64_t size,
+                          const double* coefficients) {
+    const std::int64_t groups = (size + kCombined - 1) / kCombined;
+    Run run{first, count, {outputs, outputs + size}, std::vector<double>(static_cast<std::size_t>(groups * count * kCombined))};
+    for (std::int64_t j = 0; j < count; ++j) {
+        for (std::int64_t o = 0; o < size; ++o) {
+            const std::int64_t at = ((o / kCombined) * count + j) * kCombined + o % kCombined;
+            run.packed[static_cast<std::size_t>(at)] = coefficients[j * size + o];
+        }
+    }
+    for (const std::int64_t o : run.outputs) outputs_ = std::max(outputs_, o + 1);
+    vectors_ = std::max(vectors_, first + count);
+    runs_.push_back(std::move(run));
+}
+
+template <class T>
+void Combinations::add(const Table<const T>& table, double* total, std::int64_t stride, const Threads& threads) const {
+    const auto combine = table_passes_of<T>(threads.level).combine;
+    parallel_for(
+        (table.columns + kColumnsPerChunk - 1) / kColumnsPerChunk, threads.count,
+        [&](std::int64_t c) {
+            const std::int64_t begin = c * kColumnsPerChunk, n = std::min(kColumnsPerChunk, table.columns - begin);
+            double sums[kCombined * kColumnsPerChunk];
+            for (const Run& run : runs_) {
+                const auto size = static_cast<std::int64_t>(run.outputs.size());
+                for (std::int64_t g = 0; g * kCombined < size; ++g) {
+                    std::fill(sums, sums + kCombined * kColumnsPerChunk, 0.0);
+                    combine(table.values + run.first * table.stride + begin, table.stride, run.count,
+                            run.packed.data() + g * run.count * kCombined, n, sums, kColumnsPerChunk);
+                    for (std::int64_t o = g * kCombined; o < std::min(size, (g + 1) * kCombined); ++o) {
+                        double* to = total + begin * stride + run.outputs[static_cast<std::size_t>(o)];
+                        const double* from = sums + (o - g * kCombined) * kColumnsPerChunk;
+                        for (std::int64_t i = 0; i < n; ++i) to[i * stride] += from[i];
+                    }
+                }
+            }
+        },
+        threads.poll);
+}
+
 template void add_table(const Table<const float>&, const double*, double*, const Threads&);
 template void add_table(const Table<const double>&, const double*, double*, const Threads&);
 template void keep_rows(const Table<float>&, const std::int64_t*, std::int64_t);
@@ -72,5 +113,8 @@ template void copy_entries(const Table<const float>&, const std::int64_t*, std::
                            std::int64_t, float*, std::int64_t, const Threads&);
 template void copy_entries(const Table<const double>&, const std::int64_t*, std::int64_t, const std::int64_t*,
                            const std::int64_t*, std::int64_t, double*, std::int64_t, const Threads&);
+
+template void Combinations::add(const Table<const float>&, double*, std::int64_t, const Threads&) const;
+template void Combinations::add(const Table<const double>&, double*, std::int64_t, const Threads&) const;
 
 }  // namespace mercer

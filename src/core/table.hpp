@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "blocks.hpp"
 
@@ -25,5 +26,28 @@ void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t co
 template <class T>
 void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count, const std::int64_t* sources,
                   const std::int64_t* columns, std::int64_t column_count, T* out, std::int64_t stride, const Threads& threads);
+
+// Runs of vectors that serve the same few outputs, with their coefficients laid out for the passes.
+class Combinations {
+public:
+    // Vectors `first` and following, `count` of them, with coefficients[vector][output] for some of the outputs.
+    void append(std::int64_t first, std::int64_t count, const std::int64_t* outputs, std::int64_t size, const double* coefficients);
+
+    // total[i][o] += sum over the vectors j of coefficient[j][o] table[j][i], in float64; rows of `total` are `stride` apart.
+    template <class T>
+    void add(const Table<const T>& table, double* total, std::int64_t stride, const Threads& threads) const;
+
+    std::int64_t vectors() const { return vectors_; }
+    std::int64_t outputs() const { return outputs_; }
+
+private:
+    struct Run {
+        std::int64_t first, count;
+        std::vector<std::int64_t> outputs;
+        std::vector<double> packed;  // [group of outputs][vector][output]
+    };
+    std::vector<Run> runs_;
+    std::int64_t vectors_ = 0, outputs_ = 0;  // at least so many must there be
+};
 
 }  // namespace mercer

@@ -61,4 +61,13 @@ const JointPasses<T>& joint_passes_of(const Level& level) {
     }
 }
 
+template <class T>
+const TablePasses<T>& table_passes_of(const Level& level) {
+    if constexpr (std::is_same_v<T, float>) {
+        return level.table_float;
+    } else {
+        return level.table_double;
+    }
+}
+
 }  // namespace mercer

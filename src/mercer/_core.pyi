@@ -116,6 +116,16 @@ def copy_entries(
 ) -> None:
     """out[:, columns] = table[rows][:, sources]; both of the same type, with contiguous rows."""
 
+class Combinations:
+    """Runs of vectors that serve the same few outputs, with their coefficients."""
+
+    def __init__(self) -> None: ...
+    def append(self, which: tuple[int, int], outputs: NDArray[np.intp], coefficients: NDArray[np.float64]) -> None:
+        """The vectors from the first to before the second of `which` serve these outputs."""
+
+    def add(self, total: NDArray[np.float64], table: NDArray[Any], n_threads: int) -> None:
+        """total += table' coefficients, in float64; the table has a row for each vector."""
+
 class Columns:
     """Samples laid out to be met as columns, any number of times."""
 

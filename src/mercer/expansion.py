@@ -69,7 +69,11 @@ class Expansion:
                 vectors.add(total, columns, rows, self.coefficients[:, 0])
                 out[:, 0] += total
                 return
-            K = vectors.block(rows, columns).T
+            values = vectors.block(rows, columns)
+            if vectors.dense:  # BLAS would start its threads for each class, and on a busy machine wait for them
+                self._combinations.add(out, values, n_threads)
+                return
+            K = values.T
         else:
             K = X[:, self.columns] if self.columns is not None else self.kernel(X, self.vectors)
         for part, outputs, coefficients in self._segments:
@@ -83,7 +87,7 @@ class Expansion:
         class by class: a dense product per class does the work of a sparse one several times faster.
         """
         if not is_sparse(self.coefficients):
-            return [(slice(None), np.arange(len(self.b)), self.coefficients)]
+            return [(slice(0, len(self.coefficients)), np.arange(len(self.b)), self.coefficients)]
         table, n = self.coefficients, self.coefficients.shape[0]
         served = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
         limit = max(isqrt(2 * len(self.b)), *(len(outputs) for outputs in served))
@@ -96,6 +100,14 @@ class Expansion:
             if row < n:
                 outputs |= served[row]
         return segments
+
+    @cached_property
+    def _combinations(self) -> _core.Combinations:
+        """The same, laid out for the core."""
+        packed = _core.Combinations()
+        for part, outputs, coefficients in self._segments:
+            packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))
+        return packed
 
     @cached_property
     def _lowering(self) -> Lowering | None:

@@ -237,6 +237,39 @@ void tables(const mercer::Level& level) {
             }
             CHECK(close(total[static_cast<std::size_t>(i)], expected, 1e-13));
         }
+        // Two runs of vectors, seven outputs and one, of ten in all.
+        mercer::Combinations combinations;
+        const std::vector<std::int64_t> some{9, 0, 1, 2, 3, 4, 5}, one{4};
+        std::vector<double> table(19 * 10), first(12 * 7), second(7);
+        for (std::size_t j = 0; j < 12; ++j) {
+            for (std::size_t o = 0; o < 7; ++o) {
+                first[j * 7 + o] = static_cast<double>((3 * j + o) % 5) - 2.0;
+                table[j * 10 + static_cast<std::size_t>(some[o])] = first[j * 7 + o];
+            }
+        }
+        for (std::size_t j = 0; j < 7; ++j) second[j] = table[(12 + j) * 10 + 4] = static_cast<double>(j);
+        combinations.append(0, 12, some.data(), 7, first.data());
+        combinations.append(12, 7, one.data(), 1, second.data());
+        std::vector<double> sums(static_cast<std::size_t>(columns) * 10, 1.0);
+        combinations.add(mercer::Table<const T>{values.data(), rows, columns, stride}, sums.data(), 10, {2, level, poll});
+        for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
+            for (std::size_t o = 0; o < 10; ++o) {
+                double expected = 1.0;
+                for (std::size_t j = 0; j < 19; ++j) {
+                    expected += table[j * 10 + o] * static_cast<double>(values[j * static_cast<std::size_t>(stride) + i]);
+                }
+                CHECK(close(sums[i * 10 + o], expected, 1e-13));
+            }
+        }
+        const std::vector<std::int64_t> picked{18, 0, 7}, sources{columns - 1, 0}, places{1, 3};
+        std::vector<T> copied(3 * 5, T{-99});
+        mercer::copy_entries(mercer::Table<const T>{values.data(), rows, columns, stride}, picked.data(), 3, sources.data(),
+                             places.data(), 2, copied.data(), 5, {2, level, poll});
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(copied[i * 5 + 1] == values[static_cast<std::size_t>(picked[i] * stride + columns - 1)]);
+            CHECK(copied[i * 5 + 3] == values[static_cast<std::size_t>(picked[i] * stride)]);
+            CHECK(copied[i * 5 + 2] == T{-99});
+        }
         const std::vector<T> before = values;
         const std::vector<std::int64_t> which{0, 2, 3, 11, 18};
         mercer::keep_rows(mercer::Table<T>{values.data(), rows, columns, stride}, which.data(), 5);

@@ -136,6 +136,10 @@ class _Shifted:
         return self._samples.dear
 
     @property
+    def dense(self) -> bool:
+        return self._samples.dense
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         return self._samples.dtype
 

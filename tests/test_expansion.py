@@ -1,0 +1,59 @@
+"""A machine with several outputs: one block of kernel values serves them all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer.expansion import Expansion
+from mercer.kernels import Gaussian
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 15, 16, 33, 100])
+@pytest.mark.parametrize("outputs", [[0], [4, 1], [2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1]], ids=len)
+def test_combinations_are_a_product(dtype: type, n: int, outputs: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(20, n + 3)).astype(dtype)[:, :n]
+    first, second = rng.normal(size=(8, len(outputs))), rng.normal(size=(12, 3))
+    combinations = _core.Combinations()
+    combinations.append((0, 8), np.array(outputs), first)
+    combinations.append((8, 20), np.array([0, 5, 7]), second)
+    total = np.ones((n, 8))
+    combinations.add(total, table, 2)
+    dense = np.zeros((20, 8))
+    dense[:8, outputs], dense[8:, [0, 5, 7]] = first, second
+    np.testing.assert_allclose(total, 1 + table.T.astype(float) @ dense, rtol=0, atol=1e-12)
+
+
+def test_combinations_are_checked() -> None:
+    combinations = _core.Combinations()
+    with pytest.raises(ValueError, match="a row for each vector"):
+        combinations.append((0, 3), np.array([0]), np.ones((2, 1)))
+    with pytest.raises(ValueError, match=r"outputs.*out of range"):
+        combinations.append((0, 2), np.array([-1]), np.ones((2, 1)))
+    combinations.append((3, 5), np.array([4]), np.ones((2, 1)))
+    with pytest.raises(ValueError, match="table must have a row for each vector"):
+        combinations.add(np.zeros((7, 5)), np.ones((4, 7)), 1)
+    with pytest.raises(ValueError, match="a column for each output"):
+        combinations.add(np.zeros((7, 4)), np.ones((5, 7)), 1)
+    with pytest.raises(ValueError, match="can be written to"):
+        combinations.add(np.zeros((7, 5), np.float32), np.ones((5, 7)), 1)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_several_outputs_equal_the_sum_written_out(convert, dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    vectors, X = (rng.normal(size=(n, 30)) * (rng.random((n, 30)) < 0.2) for n in (70, 41))
+    table = rng.normal(size=(70, 6)) * (np.arange(70)[:, None] // 25 == np.arange(6) % 3)
+    b = rng.normal(size=6)
+    kernel = Gaussian(0.1)
+    for coefficients in (table, sp.csr_array(table)):
+        f = Expansion(kernel, convert(vectors.astype(dtype)), coefficients, b)
+        expected = kernel(X.astype(dtype).astype(float), vectors.astype(dtype).astype(float)) @ table + b
+        np.testing.assert_allclose(
+            f(convert(X.astype(dtype)), 2), expected, atol=1e-12 if dtype is np.float64 else 1e-5
+        )
