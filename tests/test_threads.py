@@ -199,3 +199,13 @@ def test_the_interpreter_exits_while_a_thread_is_at_work():
         _core.hash_rows(X[:1000], 2)
     """
     run_python(code, timeout=20)
+
+
+def test_processors_are_counted_again_when_they_change(monkeypatch):
+    asked = []
+    monkeypatch.setattr(joblib, "cpu_count", lambda: asked.append(1) or 4 - len(asked))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    assert [effective_n_threads(-1) for _ in range(3)] == [3, 3, 3]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert effective_n_threads(-1) == 2
+    assert len(asked) == 2

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+from collections.abc import Callable
+from functools import lru_cache
 from numbers import Integral
 
 import joblib
@@ -24,13 +26,24 @@ def effective_n_threads(n_jobs: int | None) -> int:
         raise ValueError(
             f"n_jobs={n_jobs!r} is not a whole number; use None, a positive number, or -1 for all processors."
         )
-    cpus: int = joblib.cpu_count()
+    cpus = _processors()
     if n_jobs is None:
         return max(1, min(cpus, _core.get_num_threads(), _environment_limit() or cpus))
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all processors.")
     n = int(n_jobs)
     return min(n, cpus) if n > 0 else max(1, cpus + 1 + n)
+
+
+def _processors() -> int:
+    """What joblib counts, which reads files; asked again when what may change in a running process has changed."""
+    allowed = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _counted(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@lru_cache(maxsize=8)
+def _counted(count: Callable[[], int], allowed: frozenset[int] | None, limit: str | None) -> int:
+    return count()
 
 
 def _environment_limit() -> int | None:
