@@ -255,7 +255,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
     gap_tol : float, optional
         Go on until the duality gap is at most this share of the dual value.
     solver : {"auto", "newton", "dual"}, default="auto"
-        Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns.
+        Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns, otherwise the
+        second and, where that crawls, the first to end with.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
         ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"

@@ -2,7 +2,7 @@
 
 Newton's method costs about d² per sample and step and takes a few dozen steps, whatever the columns' scales. Dual
 coordinate descent costs the stored entries per pass and takes tens of passes on text, thousands on tall or badly scaled
-data.
+data: where it crawls, Newton's method on the free samples takes over (`linear_turns`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from mercer.solution import Stop, StopReason
 from mercer.solvers.dual_coordinate import descend
 from mercer.solvers.linear_newton import Point, newton
 from mercer.solvers.linear_rows import LinearRows
-
-# Up to this many columns a step's matrix is formed and factored; the number is a guess, not a measurement.
-_NEWTON_COLUMNS = 1000
+from mercer.solvers.linear_turns import take_turns
+from mercer.solvers.newton_direction import COLUMNS, few_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +37,9 @@ class LinearSolution:
 
 def choose(rows: LinearRows) -> tuple[str, str]:
     """The method for these rows, and the reason."""
-    if rows.d <= _NEWTON_COLUMNS and rows.d <= rows.n:
-        return "newton", f"{rows.d} columns, no more than {min(_NEWTON_COLUMNS, rows.n)}"
-    why = f"more than {_NEWTON_COLUMNS}" if rows.d > _NEWTON_COLUMNS else f"more than the {rows.n} rows"
+    if few_columns(rows):
+        return "newton", f"{rows.d} columns, no more than {min(COLUMNS, rows.n)}"
+    why = f"more than {COLUMNS}" if rows.d > COLUMNS else f"more than the {rows.n} rows"
     return "dual coordinate descent", f"{rows.d} columns, {why}"
 
 
@@ -66,11 +65,13 @@ def solve_linear(
         return missed
 
     def miss(point: Point) -> float:
+        beta = balanced(problem, point.beta) if problem.exact_bias else point.beta
+        return look(point.w, point.b, beta, point.steps)
+
+    def miss_by_descent(point: Point) -> float:
         if not problem.exact_bias:
-            return look(point.w, point.b, point.beta, point.steps)
+            return miss(point)
         beta = balanced(problem, point.beta)
-        if method == "newton":
-            return look(point.w, point.b, beta, point.steps)
         # Descent has a b that follows the sum of β; the free samples know a better one.
         dual, variables, w = problem.dual, problem.dual_variables(beta), rows.transposed(beta)
         h = dual.p - rows.product(w)[dual.row] - dual.d * variables
@@ -84,11 +85,25 @@ def solve_linear(
             point, certificate = found[0]
             method, why = "newton, then dual coordinate descent", f"{why}; Newton's steps stalled"
             last = descend(
-                problem, rows, miss, goals, point, seed, min(stop.max_iter, last.steps + 1000), stop.deadline, shrinking
+                problem,
+                rows,
+                miss_by_descent,
+                goals,
+                point,
+                seed,
+                min(stop.max_iter, last.steps + 1000),
+                stop.deadline,
+                shrinking,
             )
             last.reason = "stalled" if last.reason == "max_iter" and last.steps < stop.max_iter else last.reason
+    elif solver == "auto":
+        # Which w is better for rounding, Newton's or that of a β whose sum was made zero, depends on the data's scale.
+        misses = (miss_by_descent, lambda point: min(miss(point), miss_by_descent(point)))
+        last, helped = take_turns(problem, rows, misses, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
+        if helped:
+            method, why = f"{method}, then newton", f"{why}; descent crawled"
     else:
-        last = descend(problem, rows, miss, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
+        last = descend(problem, rows, miss_by_descent, goals, begin, seed, stop.max_iter, stop.deadline, shrinking)
     if not found:
         miss(last)
     point, certificate = found[0]

@@ -28,13 +28,18 @@ from mercer.arrays import Floats, inner
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import StopReason
 from mercer.solvers.linear_rows import LinearRows
+from mercer.solvers.newton_direction import ByColumns, BySamples, few_columns
 
 # The first bend is so many times the mean of |p|, the error at w = 0; after a sample of the rows, this share of it.
 # Each is so much narrower than the last.
 _FIRST_BEND, _SAMPLED = 2.0, 0.1
 _NARROWER, _NARROWEST = 0.6, 1e-9
-# The bends narrow when a step would gain less than this share of the gap. (Hinge, to a gap of 1e-4, in steps: a9a 28,
-# w8a 33, covtype10k 24; with 0.3 and 0.2 in these two places 84, 64 and 93.)
+# With a start in the space of the samples the proximal term is at least this part of their own curvature, ‖x‖²: where
+# C‖x‖² is large hardly a sample is at its bound, and nothing else would hold the steps.
+_FIRM = 0.01
+# The bends narrow when a step would gain less than this share of the gap, and of the proximal term: where C is large
+# the gap is all loss, much larger than what tells whether the bent problem is solved (Rockafellar's criterion). (Hinge,
+# to a gap of 1e-4, in steps: a9a 28, w8a 33, covtype10k 24; with 0.3 and 0.2 in these two places 84, 64 and 93.)
 _SETTLED = 0.02
 # A sample of the rows is worth a start of its own from this many rows per column on; each sample is so much smaller,
 # and solved to this share of its loss: its optimum is not the whole's.
@@ -66,8 +71,9 @@ def newton(
     start: Point | None,
     max_steps: int,
     deadline: float,
+    max_work: float = np.inf,
 ) -> Point:
-    """Steps until a point misses nothing, or a limit is met; goals as in `descend`."""
+    """Steps until a point misses nothing or a limit is met; goals as in `descend`, work as in `BySamples`."""
     bend = _FIRST_BEND * float(np.abs(problem.p).mean())
     if start is None:
         start = Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
@@ -79,7 +85,9 @@ def newton(
             bend *= _SAMPLED
     elif start.beta.any():
         bend *= _SAMPLED**2
-    return _climb(problem, rows, miss, goals, start, bend, max_steps, deadline)
+        if not few_columns(rows):
+            bend = max(bend, _FIRM * float((problem.price * rows.lengths).mean()))
+    return _climb(problem, rows, miss, goals, start, bend, max_steps, deadline, max_work)
 
 
 def _respondents(problem: LinearProblem, centre: Floats, bend: float, n_threads: int) -> _core.Respondents:
@@ -91,34 +99,6 @@ def _respondents(problem: LinearProblem, centre: Floats, bend: float, n_threads:
     return _core.Respondents(problem.p + mu * centre, inverse, problem.lower, problem.upper, problem.epsilon, n_threads)
 
 
-class _Curvature:
-    """Σ over F of z z'/(d + μ); from one step to the next only the samples that came and went are added up."""
-
-    def __init__(self, problem: LinearProblem, rows: LinearRows, smooth: bool) -> None:
-        self._problem, self._rows = problem, rows
-        self._weight = 1.0 / problem.d if smooth else problem.price
-        self._free = np.zeros(rows.n, dtype=bool)
-        self._sum: Floats | None = None
-
-    def at(self, t: Floats, bend: float) -> tuple[Floats, int]:
-        """The matrix for F at t, and how many samples F has."""
-        problem = self._problem
-        free = (t > problem.lower) & (t < problem.upper)
-        if problem.epsilon.any():
-            free &= t != 0
-        size = int(np.count_nonzero(free))
-        came, went = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
-        if self._sum is None or 2 * (len(came) + len(went)) > size:
-            whole = np.flatnonzero(free)
-            self._sum = self._rows.outer(whole, self._weight[whole])
-        else:
-            for which, sign in ((came, 1.0), (went, -1.0)):
-                if len(which):
-                    self._sum += sign * self._rows.outer(which, self._weight[which])
-        self._free = free
-        return (self._sum / bend if bend else self._sum.copy()), size
-
-
 def _climb(
     problem: LinearProblem,
     rows: LinearRows,
@@ -128,13 +108,15 @@ def _climb(
     bend: float,
     max_steps: int,
     deadline: float,
+    max_work: float,
 ) -> Point:
     smooth = bool((problem.d > 0).all())
     w, b, steps = start.w.copy(), start.b, start.steps
     bend = 0.0 if smooth else bend
     f = rows.product(w, b)
-    samples = _respondents(problem, start.beta, bend, rows.n_threads)
-    curvature = _Curvature(problem, rows, smooth)
+    centre = start.beta
+    samples = _respondents(problem, centre, bend, rows.n_threads)
+    curvature = (ByColumns if few_columns(rows) else BySamples)(problem, rows, smooth)
     if not smooth and w.any() and not start.beta.any():
         centre = np.empty(rows.n)
         samples.respond(problem.p, problem.d, f, centre)
@@ -149,6 +131,8 @@ def _climb(
             return Point(w, b, t, steps, "max_iter")
         if time.monotonic() > deadline:
             return Point(w, b, t, steps, "max_time")
+        if curvature.work > max_work:
+            return Point(w, b, t, steps, "stalled")
         # The gap of (w, b) and t, but for a free bias's Σt, which is not zero yet.
         apart = inner(gradient[:-1], gradient[:-1])
         primal = losses + 0.5 * inner(w, w)
@@ -161,11 +145,10 @@ def _climb(
             point = Point(w, b, t, steps)
             if miss(point) <= 1:
                 return point
-        matrix, size = curvature.at(t, bend)
-        direction = _direction(problem, rows, matrix, size, gradient)
+        direction = curvature.direction(t, bend, gradient)
         gain = -inner(gradient, direction)
-        settled = gain <= 1e-15 * (shares + inner(w, w))
-        if settled or gain <= _SETTLED * shares:
+        settled = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or since_bend > 2)
+        if settled or gain <= _SETTLED * min(shares, _proximal(problem, t, centre, bend)):
             point = Point(w, b, t, steps)
             if (tol < np.inf or settled or 10 * gap_tol * (primal - gap) >= gap) and miss(point) <= 1:
                 return point
@@ -174,8 +157,8 @@ def _climb(
             if stale > _PATIENCE:
                 return Point(w, b, t, steps, "stalled")
             if not smooth and (since_bend > 0 or settled):
-                bend, since_bend = max(bend * _NARROWER, _NARROWEST), 0
-                samples = _respondents(problem, t, bend, rows.n_threads)
+                bend, since_bend, centre = max(bend * _NARROWER, _NARROWEST), 0, t
+                samples = _respondents(problem, centre, bend, rows.n_threads)
                 continue
         move = rows.product(direction[:-1], float(direction[-1]))
         step = _length(problem, samples, gain, w, b, direction, f, move)
@@ -184,36 +167,18 @@ def _climb(
         since_bend += 1
 
 
+def _proximal(problem: LinearProblem, t: Floats, centre: Floats, bend: float) -> float:
+    """Twice the proximal term at t; without one nothing is asked of it."""
+    if bend == 0:
+        return np.inf
+    moved = t - centre
+    return bend * inner(moved, moved / problem.price)
+
+
 def _bias_slope(problem: LinearProblem, b: float, total: float) -> float:
     if problem.bias == 0:
         return 0.0
     return (0.0 if problem.exact_bias else b / problem.bias**2) - total
-
-
-def _direction(problem: LinearProblem, rows: LinearRows, H: Floats, size: int, gradient: Floats) -> Floats:
-    """−H⁻¹ gradient; H comes without the part of ½‖w‖², and is used up."""
-    np.einsum("ii->i", H)[:-1] += 1.0
-    if problem.bias == 0:
-        H[-1, :] = 0.0
-        H[:, -1] = 0.0
-        H[-1, -1] = 1.0
-    elif problem.exact_bias:
-        # Without a free sample nothing holds b: a step of its own size, which the search along it will correct.
-        H[-1, -1] += 1e-12 * H[-1, -1] if size else max(1.0, abs(gradient[-1]))
-    else:
-        H[-1, -1] += 1.0 / problem.bias**2
-    diagonal, ridge = np.diagonal(H).copy(), 0.0
-    while True:
-        factor = H.copy()
-        np.einsum("ii->i", factor)[:] += ridge * diagonal
-        if _core.cholesky(factor, rows.n_threads) < 0:
-            break
-        if ridge > 1.0:  # nothing of H can be used
-            return -gradient / np.where(diagonal > 0, diagonal, 1.0)
-        ridge = max(1e-14, 100 * ridge)
-    solved = -gradient[:, None]
-    _core.cholesky_solve(factor, solved, rows.n_threads)
-    return np.asarray(solved[:, 0])
 
 
 def _length(

@@ -45,6 +45,20 @@ class LinearRows:
             return LinearRows(self.X, self.n_threads, self._which[:m])
         return LinearRows(self.X[:m], self.n_threads)
 
+    def some(self, which: Indices) -> LinearRows:
+        """The rows `which`; those of a CSR matrix share memory."""
+        if self.sparse:
+            return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which])
+        return LinearRows(self.X[which], self.n_threads)
+
+    def gram(self, which: Indices, others: Indices) -> Floats:
+        """The inner products of the rows `which` with the rows `others`, in float64."""
+        X, Z = (self._take(some).astype(np.float64, copy=False) for some in (which, others))
+        return np.asarray((X @ Z.T).toarray() if self.sparse else X @ Z.T)
+
+    def _take(self, which: Indices) -> Any:
+        return self.X[which if self._which is None else self._which[which]]
+
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         """Xw + shift."""
         out = np.empty(self.n)
