@@ -20,7 +20,7 @@ from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
 from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import _INDEFINITE, Machine, Training, _physical_memory
+from mercer.estimators.machine import INDEFINITE, Machine, Training, physical_memory
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, positive
 from mercer.expansion import Expansion
@@ -72,7 +72,7 @@ class _KernelMachine(Machine):
             kernel = kernel.bind(merged.X, merged.weight)
             gram = Gram(kernel, merged.X, budget, n_threads)
         if not gram.looks_positive_definite():
-            warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
+            warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if loss is not None and not _is_own(loss):
             check_derivatives(loss, Y.ravel())
         progress = Iterations(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
@@ -169,7 +169,7 @@ class _KernelMachine(Machine):
             deadline=time.monotonic() + seconds,
         )
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
-        return stop, int(min(megabytes * 1e6, _physical_memory() / 2)), effective_n_threads(self.n_jobs)
+        return stop, int(min(megabytes * 1e6, physical_memory() / 2)), effective_n_threads(self.n_jobs)
 
     def _unfinished(self, X: Any) -> str:
         certificate = self.certificate_

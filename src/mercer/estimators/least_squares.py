@@ -27,7 +27,7 @@ from mercer.estimators.least_squares_fit import (
     solve,
     warn_singular,
 )
-from mercer.estimators.machine import Machine, Training, _fitted, _physical_memory
+from mercer.estimators.machine import Machine, Training, fitted_names, physical_memory
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import one_of, positive
 from mercer.estimators.targets import outputs
@@ -88,7 +88,7 @@ class RegularizedLeastSquares(Machine):
 
     def _resources(self) -> tuple[int, int]:
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
-        return int(min(megabytes * 1e6, _physical_memory() / 2)), effective_n_threads(self.n_jobs)
+        return int(min(megabytes * 1e6, physical_memory() / 2)), effective_n_threads(self.n_jobs)
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, SOLVERS)
@@ -177,7 +177,7 @@ class RegularizedLeastSquares(Machine):
         W = factor.solve(sums.xy)
         W += factor.solve(sums.xy - sums.xx @ W - lam / scale * W)
         certificate = certify_sums(sums, W, lam / scale)
-        for name in _fitted(trained):
+        for name in fitted_names(trained):
             if name not in ("n_features_in_", "feature_names_in_"):
                 delattr(trained, name)
         if factor.rank < len(sums.x):
@@ -189,7 +189,7 @@ class RegularizedLeastSquares(Machine):
         trained.intercept_ = freeze(np.array(sums.y - sums.x @ W))
         trained._expansion_ = linear_expansion(kernel, W, trained.intercept_)
         trained._remember(target)
-        for name in _fitted(self):
+        for name in fitted_names(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
         return self

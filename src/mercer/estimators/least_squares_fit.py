@@ -12,9 +12,9 @@ import numpy as np
 from mercer.arrays import Floats, is_sparse, sums_by
 from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning, SingularSystemWarning
-from mercer.estimators.machine import _INDEFINITE
+from mercer.estimators.machine import INDEFINITE
 from mercer.estimators.merging import Merged
-from mercer.estimators.parameters import _real
+from mercer.estimators.parameters import real
 from mercer.expansion import Expansion
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
@@ -61,7 +61,7 @@ class Prepared:
             K = K[:, self.merged.rows]
         gram = Gram(self.kernel, K, self.budget, self.n_threads)
         if not gram.looks_positive_definite():
-            warnings.warn(_INDEFINITE.format(kernel=self.kernel), NonPSDKernelWarning, stacklevel=level + 1)
+            warnings.warn(INDEFINITE.format(kernel=self.kernel), NonPSDKernelWarning, stacklevel=level + 1)
         return gram
 
 
@@ -90,7 +90,7 @@ def linear_scale(kernel: Kernel) -> float | None:
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
     """λ as a finite number that is not negative, and positive where `at_zero` says what to use instead of 0."""
-    lam = _real(name, value)
+    lam = real(name, value)
     if lam == math.inf:
         raise ValueError(
             f"{name}=inf leaves only the constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
@@ -232,7 +232,7 @@ def spectral_answer(ready: Prepared, gram: Gram, fit: SpectralFit, lam: float, l
     rank, full = int(np.count_nonzero(inverse)), problem.n - problem.bias
     if (inverse < 0).any() and gram.positive_definite != "no":
         gram._engine.refuted = True
-        warnings.warn(_INDEFINITE.format(kernel=ready.kernel), NonPSDKernelWarning, stacklevel=level + 1)
+        warnings.warn(INDEFINITE.format(kernel=ready.kernel), NonPSDKernelWarning, stacklevel=level + 1)
     if rank < full:
         warn_singular(rank, full, lam, level + 1)
     C = fit.coefficients(lam)

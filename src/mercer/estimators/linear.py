@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.estimators import samples
+from mercer.estimators.machine import fitted_names
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
@@ -58,10 +59,10 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self
         """
         trained = copy.copy(self)
-        for name in _fitted(trained):
+        for name in fitted_names(trained):
             delattr(trained, name)
         trained._train(X, y, sample_weight)
-        for name in _fitted(self):
+        for name in fitted_names(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
         return self
@@ -160,7 +161,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for name in _fitted(self):
+        for name in fitted_names(self):
             freeze(getattr(self, name))
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         check_is_fitted(self)
         fitted: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
-        for name in _fitted(self):
+        for name in fitted_names(self):
             value = getattr(self, name)
             numeric = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
             plain = value.to_dict() if isinstance(value, Certificate) else value
@@ -193,10 +194,6 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         outputs = len(self.classes_) if hasattr(self, "classes_") else 1
         if len(b) != (1 if outputs == 2 else outputs):
             raise ValueError(f"there are {len(b)} outputs for {outputs} classes")
-
-
-def _fitted(estimator: Any) -> list[str]:
-    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
 def _centred(X: Any) -> tuple[Any, Floats | None]:

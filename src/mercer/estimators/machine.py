@@ -42,7 +42,7 @@ from mercer.solvers.certified import solve_certified
 from mercer.solvers.pairs import Blocks, fits, solve_pairs
 from mercer.threads import effective_n_threads
 
-_INDEFINITE = (
+INDEFINITE = (
     "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a "
     "stationary point, not a "
     "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
@@ -130,13 +130,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
         """A trained copy of this estimator."""
         trained = copy.copy(self)
-        for name in _fitted(trained):
+        for name in fitted_names(trained):
             delattr(trained, name)
         trained._train(X, y, sample_weight, training)
         return trained
 
     def _become(self, trained: Self) -> Self:
-        for name in _fitted(self):
+        for name in fitted_names(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
         return self
@@ -162,7 +162,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             solved_with = kernel + 1.0 if self._with_constant else kernel
             gram = Gram(solved_with, merged.X, budget, 1 if abreast else n_threads)
         if not gram.looks_positive_definite():
-            warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
+            warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if len(tasks) > 1:
             gram.share()
         progress = Progress(training.watched_by, bool(self.verbose), len(tasks), X, y)
@@ -284,7 +284,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for name in _fitted(self):
+        for name in fitted_names(self):
             freeze(getattr(self, name))
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         fitted: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
-        for name in _fitted(self):
+        for name in fitted_names(self):
             value = getattr(self, name)
             if isinstance(value, Memory):  # the training samples, which a model file does not hold
                 continue
@@ -346,7 +346,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             deadline=time.monotonic() + seconds,
         )
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
-        budget = int(min(megabytes * 1e6, _physical_memory() / 2))
+        budget = int(min(megabytes * 1e6, physical_memory() / 2))
         return stop, budget, effective_n_threads(self.n_jobs)
 
     def _samples(self, X: Any, kernel: Kernel, *, reset: bool) -> Any:
@@ -378,7 +378,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return text + "lower C, raise tol or scale the features"
 
 
-def _fitted(estimator: Any) -> list[str]:
+def fitted_names(estimator: Any) -> list[str]:
+    """The attributes that a fit has set."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
@@ -401,7 +402,8 @@ def _scale_ratio(X: Any) -> float:
     return float(spread.max() / spread.min()) if len(spread) else 1.0
 
 
-def _physical_memory() -> float:
+def physical_memory() -> float:
+    """Bytes of memory in this computer; infinite where it does not tell."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not a POSIX system

@@ -18,7 +18,7 @@ from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.chunks import Opening, Stream, empty_targets, is_stream
 from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import Machine, Training, _physical_memory
+from mercer.estimators.machine import Machine, Training, physical_memory
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import iterations, one_of, positive
 from mercer.expansion import Expansion
@@ -285,7 +285,7 @@ class _Nystrom(Machine):
             deadline=time.monotonic() + seconds,
         )
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
-        return stop, int(min(megabytes * 1e6, _physical_memory() / 2)), effective_n_threads(self.n_jobs)
+        return stop, int(min(megabytes * 1e6, physical_memory() / 2)), effective_n_threads(self.n_jobs)
 
     def _count(self) -> int:
         m = iterations("n_landmarks", self.n_landmarks, 1000)

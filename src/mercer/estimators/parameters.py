@@ -9,7 +9,7 @@ from typing import Any
 
 def positive(name: str, value: Any, hint: str = "") -> float:
     """A finite number above zero."""
-    number = _real(name, value)
+    number = real(name, value)
     if not (number > 0 and math.isfinite(number)):
         raise ValueError(f"{name}={value!r} must be a finite number above 0{'; ' + hint if hint else ''}")
     return number
@@ -17,7 +17,7 @@ def positive(name: str, value: Any, hint: str = "") -> float:
 
 def not_negative(name: str, value: Any, hint: str = "") -> float:
     """A finite number of at least zero."""
-    number = _real(name, value)
+    number = real(name, value)
     if not (number >= 0 and math.isfinite(number)):
         raise ValueError(f"{name}={value!r} must be a finite number of at least 0{'; ' + hint if hint else ''}")
     return number
@@ -25,7 +25,7 @@ def not_negative(name: str, value: Any, hint: str = "") -> float:
 
 def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> float:
     """A number between 0 and 1, both excluded, or 1 included for a `whole`."""
-    number = _real(name, value)
+    number = real(name, value)
     if not (0 < number < 1 or (whole and number == 1)):
         end = "above 0 and at most 1" if whole else "strictly between 0 and 1"
         raise ValueError(f"{name}={value!r} must be a number {end}{'; ' + hint if hint else ''}")
@@ -45,7 +45,8 @@ def iterations(name: str, value: Any, default: int) -> int:
     return default if value == -1 else int(value)
 
 
-def _real(name: str, value: Any) -> float:
+def real(name: str, value: Any) -> float:
+    """Any real number; True and False are none."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
     return float(value)

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-import math
 import time
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, take
+from mercer.arrays import Floats, freeze
 from mercer.certificate import Certificate
-from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
 from mercer.estimators.early_stopping import Judge
-from mercer.estimators.machine import _INDEFINITE, Machine, Training, _fitted, _physical_memory
-from mercer.estimators.merging import Merged, merge
-from mercer.estimators.parameters import iterations, one_of, positive
+from mercer.estimators.machine import Training
+from mercer.estimators.merging import merge
+from mercer.estimators.parameters import iterations
+from mercer.estimators.pegasos_machine import Part, deadline_of, seed_of
+from mercer.estimators.pegasos_stream import StreamLearner
 from mercer.estimators.progress import Progress
-from mercer.expansion import Expansion
-from mercer.gram.gram import Gram
-from mercer.kernels import Kernel
 from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Call, Iterates, KernelSpace, LinearSpace, Space
+from mercer.solvers.pegasos import Call, Iterates
 from mercer.solvers.pegasos_dual import Trail, certify_descent
 from mercer.threads import effective_n_threads
 
@@ -43,20 +34,7 @@ _EPOCHS, _MOST_EPOCHS, _STEPS, _ENTRIES = 10, 2000, 1_000_000, 300_000_000
 _ROUND = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Merged samples to learn from: signs per machine, and the weight with which each is drawn."""
-
-    space: Space
-    signs: Floats
-    weight: Floats
-
-    @property
-    def probability(self) -> Floats:
-        return np.asarray(self.weight / self.weight.sum())
-
-
-class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class PegasosSVC(ClassifierMixin, StreamLearner):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_iφ(x_i)
@@ -198,7 +176,7 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # --- training on samples at hand -------------------------------------------------------------------------------
+    # --- training -------------------------------------------------------------------------------
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         self._check_parameters()
@@ -210,7 +188,7 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         factor = samples.class_weights(self.class_weight, labels, codes, weight)
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
         self.kernel_, gram = self._bound(kernel, merged, precomputed=X if kernel.accepts == "gram" else None)
-        self._seed_ = _seed(self.random_state)
+        self._seed_ = seed_of(self.random_state)
         self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
         rows, held_out = self._split(merged)
         part = self._part(merged, gram, rows)
@@ -240,14 +218,14 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         watch.close(X, y)
 
     def _descend(
-        self, part: _Part, iterates: Iterates, trail: Trail | None, judge: Judge | None, watch: Progress
+        self, part: Part, iterates: Iterates, trail: Trail | None, judge: Judge | None, watch: Progress
     ) -> Iterates:
         """Epoch after epoch, until the planned steps are made or a limit or the validation part ends them."""
         m = part.space.n
         default = min(_STEPS, _ENTRIES // (part.space.cost * len(part.signs))) // m
         default = min(max(default, _EPOCHS), _MOST_EPOCHS)
         epochs = iterations("max_iter", self.max_iter, default)
-        deadline, begun = _deadline(self.max_time), time.monotonic()
+        deadline, begun = deadline_of(self.max_time), time.monotonic()
         cumulative = np.cumsum(part.weight)
         call = Call(iterates, self.lam, bool(self.project), None if trail is None else trail.counts)
         self.n_iter_, self.stop_reason_, next_line = 0, "all steps", begun
@@ -279,247 +257,6 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
             return judge.best if judge.best is not None else iterates
         return iterates
 
-    # --- training on a stream --------------------------------------------------------------------------------------
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on training with one pass over a chunk: every row is visited as often as its weight says.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Classes may be missing from a chunk.
-        classes : array, optional
-            All classes there are; required at the first call unless the machine was fitted before.
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
-        learner = copy.copy(self)
-        learner._learn(X, y, classes, sample_weight, _deadline(self.max_time))
-        self._take_over(learner)
-        return self
-
-    def fit_stream(self, chunks: Iterable[Any], classes: Any) -> Self:
-        """Train from the start in one pass over an iterable of chunks (X, y) or (X, y, sample_weight).
-
-        No chunk is kept, except for the vectors that a kernel machine needs. If a chunk fails, or the iterable does,
-        the machine is left as it was.
-
-        Parameters
-        ----------
-        chunks : iterable of tuples
-        classes : array
-            All classes that may occur.
-
-        Returns
-        -------
-        self
-        """
-        learner = copy.copy(self)
-        for name in _fitted(learner):
-            delattr(learner, name)
-        deadline, chunk = _deadline(self.max_time), None
-        for number, chunk in enumerate(chunks):
-            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
-                raise ValueError(
-                    f"chunk {number} of the stream is {type(chunk).__name__}; give tuples (X, y) or "
-                    "(X, y, sample_weight)"
-                )
-            learner._learn(chunk[0], chunk[1], classes, chunk[2] if len(chunk) == 3 else None, deadline)
-            if not learner.converged_:
-                break
-        if chunk is None:
-            raise ValueError("the stream holds no chunk: there is nothing to train on")
-        self._take_over(learner)
-        return self
-
-    def _take_over(self, learner: Self) -> None:
-        for name in _fitted(self):
-            delattr(self, name)
-        self.__dict__.update(vars(learner))
-
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
-        """One pass over a chunk."""
-        self._check_parameters()
-        for name, value in (("early_stopping", self.early_stopping), ("certificate", self.certificate)):
-            if value:
-                raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} needs all labels at once; give a dict from label to weight"
-            )
-        first = not hasattr(self, "_theta_")
-        kernel = self._kernel() if first else self.kernel_
-        if kernel.accepts == "gram":
-            raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
-        X = self._samples(X, kernel, reset=first)
-        labels = _known_classes(classes, None if first else self.classes_)
-        codes = _codes(y, labels)
-        check_consistent_length(X, codes)
-        weight = samples.weights(sample_weight, len(codes))
-        if first:
-            # Factors are checked against all classes, which the chunk need not show.
-            every = np.arange(len(labels))
-            factor = samples.class_weights(self.class_weight, labels, every, np.ones(len(labels)))
-            self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
-            self._seed_, self.n_iter_ = _seed(self.random_state), 0
-        for name in ("objective_", "certificate_", "validation_loss_"):
-            self.__dict__.pop(name, None)
-        self.stop_reason_, self.converged_ = "all steps", True
-        number = self.n_iter_
-        self.n_iter_ = number + 1
-        if not weight.any():
-            weight = weight[:0]
-        merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
-        self.kernel_, gram = self._bound(kernel, merged)
-        older = 0 if first or gram is None else len(self._theta_[0])
-        part = self._part(merged, gram, np.arange(len(merged.y)), older)
-        if first:
-            iterates = Iterates.zero(len(part.signs), part.space.size)
-        else:
-            arrays = (self._theta_, self._total_, self._marks_, self._norm2_)
-            iterates = Iterates(*arrays, self.t_).extended(part.space.size - len(self._theta_[0]))
-        if len(merged.y):
-            draws = pegasos.one_pass(self._seed_, number, part.weight)
-            call = Call(iterates, self.lam, bool(self.project), None)
-            made = pegasos.advance(part.space, part.signs, draws, call, deadline)
-            if made < len(draws):
-                self.stop_reason_, self.converged_ = "max_time", False
-                warnings.warn(
-                    f"PegasosSVC visited {made:,} of the {len(draws):,} rows of chunk {number + 1} (max_time); "
-                    "raise max_time",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-        vectors = None
-        if gram is not None:
-            new = merged.X
-            vectors = new if first else _stack(self._expansion_.vectors, new)
-        self._adopt(iterates, self._output(iterates), vectors)
-
-    # --- what both have in common ----------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        positive("lam", self.lam)
-        one_of("bias", self.bias, (False, "regularized"))
-        one_of("average", self.average, ("all", "suffix", "last"))
-        one_of("sampling", self.sampling, ("replacement", "passes"))
-        positive("tol", self.tol)
-        if positive("validation_fraction", self.validation_fraction) >= 1:
-            raise ValueError(f"validation_fraction={self.validation_fraction!r} must be below 1")
-        if iterations("n_iter_no_change", self.n_iter_no_change, 5) < 1:
-            raise ValueError(f"n_iter_no_change={self.n_iter_no_change!r} must be at least 1")
-        iterations("max_iter", self.max_iter, 0)
-        _deadline(self.max_time)
-        _budget(self.cache_size)
-
-    def _bound(self, kernel: Kernel, merged: Merged, precomputed: Any = None) -> tuple[Kernel, Gram | None]:
-        """The kernel with its numbers, and the Gram matrix that its steps need; the linear form needs none."""
-        if self.kernel == "linear":
-            return kernel, None
-        n_threads = effective_n_threads(self.n_jobs)
-        if precomputed is not None:
-            K = merged.X if len(merged.rows) == len(precomputed) else merged.X[:, merged.rows]
-            gram = Gram(kernel, K, _budget(self.cache_size))
-        else:
-            kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, _budget(self.cache_size), n_threads)
-        if not gram.looks_positive_definite():
-            warnings.warn(_INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=5)
-        return kernel, gram
-
-    def _part(self, merged: Merged, gram: Gram | None, rows: Indices, older: int = 0) -> _Part:
-        everything = len(rows) == len(merged.y)
-        bias = self.bias == "regularized"
-        space: Space
-        if gram is None:
-            self._check_memory(merged.X.shape[1])
-            space = LinearSpace(merged.X if everything else take(merged.X, rows), bias=bias)
-        else:
-            u = None
-            if older:
-                theta = self._theta_
-                before = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
-                u = np.ascontiguousarray(before(merged.X, gram.n_threads).T)
-            space = KernelSpace(gram if everything else gram.view(rows), bias=bias, older=older, u=u)
-        return _Part(space, self._signs(merged.y[rows]), (merged.weight * self.class_weight_[merged.y])[rows])
-
-    def _check_memory(self, d: int) -> None:
-        """Refuse more features than the iterates of all machines, five numbers for each, have room for."""
-        machines = 1 if len(self.classes_) == 2 else len(self.classes_)
-        needed, present = 40.0 * d * machines, _physical_memory()
-        if needed > present:
-            raise MemoryError(
-                f"X has {d:,} columns, for which {machines} machines need {needed / 1e9:.0f} GB, but this computer has "
-                f"{present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
-            )
-
-    def _signs(self, codes: Indices) -> Floats:
-        """+1 and −1 per machine: the second class against the first, or each of several against the rest."""
-        positive_codes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        return np.array([np.where(codes == code, 1.0, -1.0) for code in positive_codes])
-
-    def _split(self, merged: Merged) -> tuple[Indices, Indices]:
-        """Rows to learn from, and rows of the validation part."""
-        n = len(merged.y)
-        if not self.early_stopping:
-            return np.arange(n), np.arange(0)
-        held_out = pegasos.validation_part(self._seed_, n, self.validation_fraction)
-        rows = np.setdiff1d(np.arange(n), held_out)
-        missing = np.setdiff1d(np.arange(len(self.classes_)), merged.y[rows])
-        if len(missing):
-            raise ValueError(
-                f"with early_stopping {len(held_out)} of {n} distinct samples are left out, and then class "
-                f"{self.classes_[missing[0]]!r} has none to learn from; lower validation_fraction"
-            )
-        return rows, held_out
-
-    def _vectors(self, merged: Merged, rows: Indices, X: Any) -> Any:
-        """What an expansion needs of the learnt rows: the samples, or their columns of a precomputed matrix."""
-        return merged.rows[rows] if self.kernel_.accepts == "gram" else take(merged.X, rows)
-
-    def _output(self, iterates: Iterates) -> Floats:
-        """w of every machine, in numbers whose squares are finite too."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            w = iterates.output(self.lam, self.average)
-            finite = np.isfinite((w * w).sum()) and np.isfinite((iterates.theta * iterates.theta).sum())
-        if not finite:
-            raise FloatingPointError(
-                f"the iterates overflowed after {iterates.t} steps with lam={self.lam!r}; scale the features or "
-                "raise lam"
-            )
-        return w
-
-    def _adopt(self, iterates: Iterates, w: Floats, vectors: Any) -> None:
-        """Fitted attributes of both ways to train."""
-        bias = self.bias == "regularized"
-        if vectors is None:
-            d = self.n_features_in_
-            self.coef_ = freeze(np.ascontiguousarray(w[:, :d]))
-            self.intercept_ = freeze(w[:, d].copy() if bias else np.zeros(len(w)))
-        else:
-            used = np.flatnonzero(iterates.theta.any(axis=0))
-            iterates, w = iterates.resized(used), w[:, used]
-            self.intercept_ = freeze(float(bias) * w.sum(axis=1))
-            self.dual_coef_ = freeze(np.ascontiguousarray(w))
-            precomputed = self.kernel_.accepts == "gram"
-            self._expansion_ = Expansion(
-                kernel=self.kernel_,
-                vectors=None if precomputed else take(vectors, used),
-                coefficients=np.ascontiguousarray(w.T),
-                b=self.intercept_,
-                columns=vectors[used] if precomputed else None,
-                n_columns=self.n_features_in_ if precomputed else 0,
-            )
-            if not precomputed:
-                self.support_vectors_ = freeze(self._expansion_.vectors)
-        self.t_ = iterates.t
-        self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
-        self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
-
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
@@ -547,61 +284,3 @@ class PegasosSVC(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         for name, value in {**header["fitted"], **arrays}.items():
             setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else freeze(value))
         return model
-
-
-# --- plain values ---------------------------------------------------------------------------------------------------
-
-
-def _seed(random_state: Any) -> int:
-    try:
-        return int(check_random_state(random_state).randint(0, 2**63 - 1, dtype=np.int64))
-    except ValueError as error:
-        raise ValueError(f"random_state={random_state!r} must be None, an integer or a RandomState") from error
-
-
-def _deadline(max_time: Any) -> float:
-    seconds = math.inf if max_time is None else positive("max_time", max_time, "None means no limit")
-    return time.monotonic() + seconds
-
-
-def _budget(cache_size: Any) -> int:
-    return int(min(positive("cache_size", cache_size, "it is the memory for kernel values in MB") * 1e6, 2**62))
-
-
-def _known_classes(classes: Any, known: Any) -> np.ndarray:
-    """All classes of a stream, in sorted order."""
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
-            )
-        return np.asarray(known)
-    given = np.unique(column_or_1d(np.asarray(classes)))
-    if len(given) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
-    if known is not None and not np.array_equal(given, known):
-        raise ValueError(f"`classes={given.tolist()}` is not the same as on last call to partial_fit: {known.tolist()}")
-    return given
-
-
-def _codes(y: Any, classes: np.ndarray) -> Indices:
-    """Each label's position among the classes."""
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
-        raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
-    codes = np.searchsorted(classes, y)
-    unknown = np.flatnonzero(classes[np.minimum(codes, len(classes) - 1)] != y)
-    if len(unknown):
-        i = int(unknown[0])
-        raise ValueError(f"y[{i}]={y[i]!r} is not one of the classes {classes.tolist()} of this stream")
-    return np.asarray(codes)
-
-
-def _stack(old: Any, new: Any) -> Any:
-    """Vectors of an expansion and those of a chunk, sparse where either is."""
-    if not hasattr(new, "shape"):
-        return [*old, *new]
-    if is_sparse(old) or is_sparse(new):
-        return sp.csr_array(sp.vstack([old, new]))
-    return np.vstack([old, new])
