@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.estimators import samples
+from mercer.estimators.linear_progress import LinearProgress
 from mercer.estimators.machine import fitted_names
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, one_of, positive
@@ -94,7 +95,8 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         data, centre = _centred(merged.X) if problems[0].exact_bias else (merged.X, None)
         abreast = min(n_threads, len(problems))
         rows = _rows(merged, data, n_threads if abreast == 1 else 1)
-        solved = _solve(problems, rows, abreast, stop, SOLVERS[self.solver], seed, bool(self.shrinking))
+        report = LinearProgress(len(problems)) if self.verbose else None
+        solved = _solve(problems, rows, abreast, stop, SOLVERS[self.solver], seed, bool(self.shrinking), report)
         solutions = [solution for solution, _ in solved]
         w = np.array([solution.w for solution in solutions])
         b = np.array([solution.b for solution in solutions])
@@ -214,18 +216,26 @@ def _rows(merged: Merged, X: Any, n_threads: int) -> LinearRows:
 
 
 def _solve(
-    problems: list[LinearProblem], rows: LinearRows, abreast: int, stop: Stop, solver: str, seed: int, shrinking: bool
+    problems: list[LinearProblem],
+    rows: LinearRows,
+    abreast: int,
+    stop: Stop,
+    solver: str,
+    seed: int,
+    shrinking: bool,
+    progress: LinearProgress | None,
 ) -> list[tuple[LinearSolution, Certificate]]:
     """Every problem on the same rows; several at a time where there are several."""
 
-    def solve(problem: LinearProblem) -> tuple[LinearSolution, Certificate]:
-        return solve_linear(problem, rows, stop, solver=solver, seed=seed, shrinking=shrinking)
+    def solve(number: int) -> tuple[LinearSolution, Certificate]:
+        report = None if progress is None else progress.of(number)
+        return solve_linear(problems[number], rows, stop, solver=solver, seed=seed, shrinking=shrinking, report=report)
 
     if abreast == 1:
-        return [solve(problem) for problem in problems]
+        return [solve(number) for number in range(len(problems))]
     with ThreadPoolExecutor(abreast) as threads:
         try:
-            return list(threads.map(solve, problems))
+            return list(threads.map(solve, range(len(problems))))
         except BaseException:
             threads.shutdown(cancel_futures=True)
             raise
@@ -262,6 +272,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
     class_weight : dict or "balanced", optional
     shrinking : bool, default=True
         Leave settled samples aside in dual coordinate descent; the answer is the same.
+    verbose : bool, default=False
+        Print the certificates on the way, a line a second at most.
     max_iter : int, default=-1
         Limit on Newton steps or passes over the data; −1 stands for 10,000.
     max_time : float, optional
@@ -310,6 +322,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         multi_class: str = "ovr",
         class_weight: Any = None,
         shrinking: bool = True,
+        verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
         random_state: Any = None,
@@ -325,6 +338,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.shrinking = shrinking
+        self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
         self.random_state = random_state
@@ -354,7 +368,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit
         C = positive("C", self.C) * factor[merged.y] * merged.weight
         problem = JointProblem(merged.y, C, len(labels), shared=True, shift=B * B)
         w, b, self.certificate_, self.n_iter_, self.stop_reason_ = solve_joint_linear(
-            problem, _rows(merged, merged.X, n_threads), stop, seed
+            problem,
+            _rows(merged, merged.X, n_threads),
+            stop,
+            seed,
+            LinearProgress(1).of(0) if self.verbose else None,
         )
         self.solver_ = "dual coordinate descent: the joint machine has no other"
         return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)
@@ -389,7 +407,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     C : float, default=1.0
         Price of an error. A sample's own C_i is C times its weight.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-    bias, intercept_scaling, tol, gap_tol, solver, shrinking, max_iter, max_time, random_state, n_jobs
+    bias, intercept_scaling, tol, gap_tol, solver, shrinking, verbose, max_iter, max_time, random_state, n_jobs
         As in LinearSVC.
 
     Attributes
@@ -421,6 +439,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         gap_tol: float | None = None,
         solver: str = "auto",
         shrinking: bool = True,
+        verbose: bool = False,
         max_iter: int = -1,
         max_time: float | None = None,
         random_state: Any = None,
@@ -435,6 +454,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         self.gap_tol = gap_tol
         self.solver = solver
         self.shrinking = shrinking
+        self.verbose = verbose
         self.max_iter = max_iter
         self.max_time = max_time
         self.random_state = random_state

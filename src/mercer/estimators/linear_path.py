@@ -12,6 +12,7 @@ from mercer.arrays import Floats, freeze
 from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.linear import SOLVERS, LinearSVC
+from mercer.estimators.linear_progress import LinearProgress
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import positive
 from mercer.solvers.linear import LinearSolution, solve_linear
@@ -86,6 +87,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
     merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
     rows = LinearRows(merged.X, n_threads)
     found: list[tuple[LinearSolution, Certificate]] = []
+    progress = LinearProgress(len(values)) if machine.verbose else None
     for C in values:
         problem = machine.set_params(C=float(C))._problems(merged, target)[0]
         start = None
@@ -102,6 +104,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
                 start=start,
                 seed=seed,
                 shrinking=bool(machine.shrinking),
+                report=None if progress is None else progress.of(len(found)),
             )
         )
     return LinearPath(

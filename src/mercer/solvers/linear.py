@@ -7,6 +7,7 @@ data: where it crawls, Newton's method on the free samples takes over (`linear_t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ from mercer.solvers.linear_newton import Point, newton
 from mercer.solvers.linear_rows import LinearRows
 from mercer.solvers.linear_turns import take_turns
 from mercer.solvers.newton_direction import COLUMNS, few_columns
+
+# Told of every certificate on the way, after so many steps or passes.
+LinearReport = Callable[[int, Certificate], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,7 @@ def solve_linear(
     start: LinearSolution | None = None,
     seed: int = 0,
     shrinking: bool = True,
+    report: LinearReport | None = None,
 ) -> tuple[LinearSolution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not."""
     method, why = choose(rows) if solver == "auto" else (solver, "asked for")
@@ -59,6 +64,8 @@ def solve_linear(
 
     def look(w: Floats, b: float, beta: Floats, steps: int) -> float:
         certificate = certify_linear(problem, rows, w, b, beta)
+        if report is not None:
+            report(steps, certificate)
         missed = _missed(certificate, stop)
         if missed <= 1 or not found or certificate.gap <= found[0][1].gap:
             found[:] = [(Point(w, b, beta, steps), certificate)]

@@ -17,6 +17,7 @@ from mercer.certificate import Certificate
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.joint_certificate import joint_certificate
+from mercer.solvers.linear import LinearReport
 from mercer.solvers.linear_rows import LinearRows
 
 # A certificate that does not confirm what a pass has seen lowers the goal by so much.
@@ -24,7 +25,7 @@ _LOWER = 0.5
 
 
 def solve_joint_linear(
-    problem: JointProblem, rows: LinearRows, stop: Stop, seed: int
+    problem: JointProblem, rows: LinearRows, stop: Stop, seed: int, report: LinearReport | None = None
 ) -> tuple[Floats, Floats, Certificate, int, StopReason]:
     """W with one row per class, the biases, the certificate, the passes made and why they ended."""
     B, K = math.sqrt(problem.shift), problem.n_classes
@@ -50,6 +51,8 @@ def solve_joint_linear(
         W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in coefficients.T])
         u = np.column_stack([rows.product(row) for row in W])
         certificate = joint_certificate(problem, coefficients, u, "optimality", "float64")
+        if report is not None:
+            report(passes, certificate)
         b = problem.offsets(coefficients)
         if certificate.violation <= stop.tol and (
             stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
