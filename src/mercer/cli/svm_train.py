@@ -157,7 +157,7 @@ def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: 
         beta = np.abs(model.by_pair[:, [p]].toarray()[:, 0])
         bound, size = _bounds(args, fitted, model, y, i, j)
         objective = -parts[q].dual
-        lines += ["*", f"optimization finished, #iter = {int(fitted.n_iter_[q])}"]
+        lines += ["*", f"optimization finished, #iter = {np.atleast_1d(fitted.n_iter_)[q]}"]
         if args.machine == "nu_svc":
             # β/r and obj/r², where β sums to nu·size: the solution of C-SVC with C = 1/r.
             C = beta.sum() / (args.nu * size)

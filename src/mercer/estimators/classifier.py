@@ -21,6 +21,7 @@ from mercer.estimators.coefficients import (
     own_table,
     weight_vector,
 )
+from mercer.estimators.deciding import Deciding
 from mercer.estimators.growing import Growing
 from mercer.estimators.machine import Solved
 from mercer.estimators.merging import Merged
@@ -51,7 +52,7 @@ class Classes:
         return f"{self.labels[first]} against {'the rest' if second == REST else self.labels[second]}"
 
 
-class PairwiseClassifier(Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
+class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
     def _target(self, y: Any) -> tuple[Indices, Classes]:

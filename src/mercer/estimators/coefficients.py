@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, freeze, take
+from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.estimators.machine import Solved
 from mercer.estimators.merging import Merged
 from mercer.expansion import Expansion
@@ -98,9 +98,10 @@ def bias_of(solved: Solved, bias: Any) -> float:
 
 
 def weight_vector(model: Any) -> Any:
-    """w, one row per output; only for a linear kernel."""
+    """w, one row per output, dense whatever the samples are; only for a linear kernel."""
     recipe = model.kernel_.recipe()
     if recipe is None or not recipe.linear:
         raise AttributeError(f"coef_ exists only for a linear kernel, and this one is {model.kernel_!r}")
     expansion: Expansion = model._expansion_
-    return freeze((expansion.coefficients.T @ expansion.vectors) * recipe.scale)
+    w = expansion.coefficients.T @ expansion.vectors
+    return freeze((w.toarray() if is_sparse(w) else np.asarray(w)) * recipe.scale)

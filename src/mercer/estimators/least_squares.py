@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.estimators import samples
+from mercer.estimators.deciding import Deciding
 from mercer.estimators.least_squares_fit import (
     SOLVERS,
     Answer,
@@ -349,7 +350,7 @@ class _Coded:
     known_before: bool
 
 
-class OneVersusAll(ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
+class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Targets ±1, one output per class (one in all for two classes), the largest output wins."""
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:

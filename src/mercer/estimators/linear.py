@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.estimators import samples
+from mercer.estimators.deciding import Deciding
 from mercer.estimators.linear_progress import LinearProgress
 from mercer.estimators.machine import fitted_names
 from mercer.estimators.merging import Merged, merge
@@ -241,7 +242,7 @@ def _solve(
             raise
 
 
-class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared

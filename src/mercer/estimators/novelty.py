@@ -165,6 +165,7 @@ class OneClassSVM(NoveltyDetector):
     def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
         (b,) = solved[0].certificate.b
         conclude_outputs(self, merged, solved, Bounds(1.0, 0.0), np.array([b]), X)
+        self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
     def decision_function(self, X: Any) -> Floats:
@@ -291,6 +292,7 @@ class SVDD(NoveltyDetector):
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(merged.weight.sum()))
         conclude_outputs(self, merged, solved, Bounds(bound, 0.0), np.array([b]), X)
+        self.n_iter_ = solved[0].solution.steps
         energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
         square = max(0.0, 2.0 * b + energy)
         self.radius_ = float(np.sqrt(square))

@@ -17,6 +17,7 @@ from mercer.arrays import Floats, freeze, take
 from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.chunks import Opening, Stream, empty_targets, is_stream
+from mercer.estimators.deciding import Deciding
 from mercer.estimators.iterations import Iterations
 from mercer.estimators.machine import Machine, Training, physical_memory
 from mercer.estimators.merging import merge
@@ -437,7 +438,7 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Nystrom):  # type: ignore[mi
         return int(self._width_)
 
 
-class NystromRLSClassifier(ClassifierMixin, _Nystrom):  # type: ignore[misc]  # scikit-learn is untyped
+class NystromRLSClassifier(Deciding, ClassifierMixin, _Nystrom):  # type: ignore[misc]  # scikit-learn is untyped
     __doc__ = f"""Regularized least squares classification on landmarks, one class against all others.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² with y_i = ±1 over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j: for

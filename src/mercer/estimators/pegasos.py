@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze
 from mercer.certificate import Certificate
 from mercer.estimators import samples
+from mercer.estimators.deciding import Deciding
 from mercer.estimators.early_stopping import Judge
 from mercer.estimators.machine import Training
 from mercer.estimators.merging import merge
@@ -34,7 +35,7 @@ _EPOCHS, _MOST_EPOCHS, _STEPS, _ENTRIES = 10, 2000, 1_000_000, 300_000_000
 _ROUND = 10_000
 
 
-class PegasosSVC(ClassifierMixin, StreamLearner):  # type: ignore[misc]  # scikit-learn is untyped
+class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_iφ(x_i)

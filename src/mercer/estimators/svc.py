@@ -10,6 +10,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.estimators.classifier import Classes, PairwiseClassifier
 from mercer.estimators.coefficients import Bounds, bias_of, own_table
+from mercer.estimators.deciding import PROBABILITIES
 from mercer.estimators.hard_margin import canonical, refuse_both_labels
 from mercer.estimators.joint import JOINT, joint_norms, joint_table, joint_task, outputs
 from mercer.estimators.linear_kernel import linear_way
@@ -47,7 +48,7 @@ class SVC(PairwiseClassifier):
     shrinking : bool, default=True
         Leave settled samples aside while training; the answer is the same.
     probability : bool, default=False
-        Not available: use sklearn.calibration.CalibratedClassifierCV, whose probabilities agree with predict.
+        Not available: use sklearn.calibration.CalibratedClassifierCV, or `KernelMachine(loss="logistic")`.
     tol : float, default=1e-3
         Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
     gap_tol : float, optional
@@ -269,10 +270,7 @@ class SVC(PairwiseClassifier):
         else:
             check_price(self.C, self.lam)
         if self.probability not in (False, "deprecated"):
-            raise ValueError(
-                f"probability={self.probability!r} is not available: wrap the machine in "
-                "sklearn.calibration.CalibratedClassifierCV, whose probabilities agree with predict"
-            )
+            raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
         one_of("bias", self.bias, (True, False, "regularized"))
         one_of("multiclass", self.multiclass, ("ovo", "ovr", *JOINT))

@@ -157,6 +157,7 @@ class SVR(KernelRegressor):
     def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
         bound = self._price(merged) if self.loss in ("epsilon_insensitive", "huber") else np.inf
         conclude_outputs(self, merged, solved, Bounds(bound, bound), np.array([bias_of(solved[0], self.bias)]), X)
+        self.n_iter_ = solved[0].solution.steps
 
     def _price(self, merged: Merged) -> float:
         return price(self.C, self.lam, float(merged.weight.sum()))
@@ -284,6 +285,7 @@ class NuSVR(KernelRegressor):
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
         bounds = Bounds(float(self.C), float(self.C))
         conclude_outputs(self, merged, solved, bounds, np.array([0.5 * (upper + lower)]), X)
+        self.n_iter_ = solved[0].solution.steps
 
     def _check_parameters(self) -> None:
         positive("C", self.C)

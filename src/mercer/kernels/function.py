@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.kernels.kernel import Answer, Domain, Kernel, mirror
-from mercer.kernels.matrices import as_matrix, dense, dot, n_samples, read_only, squared_lengths
+from mercer.kernels.matrices import as_matrix, call, dense, dot, n_samples, squared_lengths
 from mercer.kernels.parameters import check_callable, check_domain, name_of
 from mercer.kernels.transformed import features_of, in_row_blocks
 
@@ -59,7 +59,7 @@ class FromFunction(Kernel):
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
-        values = np.asarray(dense(self.function(read_only(X), read_only(Z))))
+        values = np.asarray(dense(call(self.function, X, Z)))
         name, shape = name_of(self.function), (n_samples(X), n_samples(Z))
         if values.shape != shape:
             raise ValueError(

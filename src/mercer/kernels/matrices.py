@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,20 @@ def read_only(X: Any) -> Any:
         array.flags.writeable = False
         return array
     return list(X)
+
+
+def call(function: Callable[..., Any], *blocks: Any) -> Any:
+    """A user's function of blocks of samples, which it cannot change.
+
+    Compiled code may ask for a buffer that it could write to, though it only reads (Cython's memoryviews, as in
+    scikit-learn's chi2_kernel): it gets copies.
+    """
+    try:
+        return function(*map(read_only, blocks))
+    except ValueError as error:
+        if "buffer source array is read-only" not in str(error):
+            raise
+    return function(*(read_only(block).copy() for block in blocks))
 
 
 def n_samples(X: Any) -> int:

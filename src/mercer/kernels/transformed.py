@@ -11,7 +11,7 @@ from mercer.arrays import Floats
 from mercer.kernels import lowering
 from mercer.kernels.algebra import Composite, inside
 from mercer.kernels.kernel import Answer, Domain, Kernel
-from mercer.kernels.matrices import as_matrix, n_samples, read_only
+from mercer.kernels.matrices import as_matrix, call, n_samples
 from mercer.kernels.parameters import check_callable, check_domain, name_of
 from mercer.kernels.recipe import Recipe
 
@@ -124,7 +124,7 @@ class Weighted(_ThroughFunction):
 
     def _factors(self, X: Any) -> Floats:
         n = n_samples(X)
-        factors = np.asarray(self.function(read_only(X)))
+        factors = np.asarray(call(self.function, X))
         if factors.shape != (n,) or factors.dtype.kind not in "biuf" or not np.isfinite(factors).all():
             raise ValueError(
                 f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
@@ -192,7 +192,7 @@ class PulledBack(_ThroughFunction):
 
 def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[Any], Any]) -> Any:
     """φ(X) in the form the kernel takes, one row per sample."""
-    features = checked(feature_map(read_only(X)))
+    features = checked(call(feature_map, X))
     if n_samples(features) != n_samples(X):
         raise ValueError(
             f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; "
