@@ -166,6 +166,6 @@ def test_what_cannot_be_converted(folder, capsys):
     assert "standardises its columns first, which a LIBSVM file cannot hold" in capsys.readouterr().err
     (folder / "junk").write_text("hello")
     run("convert", "junk", "m.mercer", code=1)
-    assert "junk is no LIBSVM model" in capsys.readouterr().err
+    assert "junk is no model" in capsys.readouterr().err
     run("inspect", "nothing", code=1)
     assert "No such file" in capsys.readouterr().err

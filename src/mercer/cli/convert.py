@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.models import machine_of, read_model
 from mercer.estimators import LinearSVC, LinearSVR
 from mercer.files import save
@@ -29,9 +30,15 @@ def register(commands: Subparsers) -> None:
         allow_abbrev=False,
         help="convert a model to another format",
         description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR or ONNX.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer convert heart.model heart.mercer", "a LIBSVM model that mercer.load reads"),
+            ("mercer convert iris.mercer iris.onnx --input float32", "needs the extra onnx"),
+            ("mercer convert text.mercer text.model --to liblinear", "of a LinearSVC or LinearSVR"),
+        ),
     )
-    parser.add_argument("source", metavar="FROM", help="told apart by its content")
-    parser.add_argument("output", metavar="TO", type=Path)
+    parser.add_argument("source", metavar="FROM", help="a model of any of these formats, told apart by its content")
+    parser.add_argument("output", metavar="TO", type=Path, help="the new file: .mercer and .onnx say what it is")
     parser.add_argument(
         "--to", choices=_TARGETS, help="default: by TO's ending, else LIBLINEAR for linear machines, LIBSVM for others"
     )
@@ -91,6 +98,7 @@ def _as_liblinear(model: Any, source: str) -> LiblinearModel:
 def _unscaled(model: Any, source: str, program: str) -> Any:
     if model is not machine_of(model):
         raise TypeError(
-            f"{source} standardises its columns first, which a {program} file cannot hold; scale the data instead"
+            f"{source} standardises its columns first, which a {program} file cannot hold; convert to ONNX, or train "
+            "with --no-standardise on scaled data"
         )
     return model

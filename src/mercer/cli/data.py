@@ -76,7 +76,8 @@ def read_data(
 def _read_csv(source: Any, name: str, form: str) -> tuple[list[str], list[Any]]:
     text = source.getvalue().decode("utf-8-sig") if isinstance(source, io.BytesIO) else None
     with io.StringIO(text) if text is not None else open(source, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file, delimiter="\t" if form == "tsv" else ",")
+        rows = csv.reader(file, delimiter="\t" if form == "tsv" else _delimiter(file.readline()))
+        file.seek(0)
         header = next(rows, None)
         if not header:
             raise ValueError(f"{name} is empty; its first line must name the columns")
@@ -91,6 +92,11 @@ def _read_csv(source: Any, name: str, form: str) -> tuple[list[str], list[Any]]:
                 raise ValueError(f"{name}:{rows.line_num}: {len(row)} fields, but {len(header)} columns are named")
             body.append(row)
     return header, list(zip(*body, strict=True)) if body else [() for _ in header]
+
+
+def _delimiter(first_line: str) -> str:
+    """A comma, or, in a first line without any, the semicolon of spreadsheets that write 0,5 for a half, or a tab."""
+    return next((mark for mark in (",", ";", "\t") if mark in first_line), ",")
 
 
 def _read_parquet(source: Any) -> tuple[list[str], list[Any]]:
@@ -118,7 +124,9 @@ def _table(
         )
     if not names:
         raise ValueError(f"{name} has no column besides the target {target!r}")
-    X = np.column_stack([_numbers(columns[header.index(title)], name, title) for title in names])
+    truth = "" if training or target is not None else ", or, if it holds the truth, name it with --target"
+    remedy = f"encode the column or leave it out{truth}"
+    X = np.column_stack([_numbers(columns[header.index(title)], name, title, remedy) for title in names])
     y = None if target is None else labels_of(columns[header.index(target)])
     return Data(name, form, X, y, names, target)
 
@@ -128,7 +136,11 @@ def _header_hint(header: list[str]) -> str:
     return "; its first line must name the columns" if any(_is_number(title) for title in header) else ""
 
 
-def _numbers(column: Any, name: str, title: str) -> Any:
+def _has_decimal_comma(text: Any) -> bool:
+    return isinstance(text, str) and text.count(",") == 1 and _is_number(text.replace(",", "."))
+
+
+def _numbers(column: Any, name: str, title: str, remedy: str) -> Any:
     try:
         values = np.asarray(column, dtype=np.float64)
     except ValueError:
@@ -136,8 +148,8 @@ def _numbers(column: Any, name: str, title: str) -> Any:
         if isinstance(text, str) and not text.strip():
             raise ValueError(f"{name}: row {row} of the column {title!r} is empty; fill or drop such rows") from None
         raise ValueError(
-            f"{name}: row {row} of the column {title!r} holds {text!r:.40}, which is not a number; encode the column "
-            "or leave it out"
+            f"{name}: row {row} of the column {title!r} holds {text!r:.40}, which is not a number; "
+            f"{'write decimals with a point' if _has_decimal_comma(text) else remedy}"
         ) from None
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))

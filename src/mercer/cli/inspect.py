@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mercer.certificate import Certificate
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.models import machine_of, names_of, read_model
 from mercer.cli.printable import printable
 from mercer.expansion import Expansion
@@ -35,6 +36,11 @@ def register(commands: Subparsers) -> None:
         help="tell what a model file holds",
         description="Tell what kind of machine a model file holds, its kernel and parameters, its support vectors, "
         "margin and certificate, its size, and what prediction and retraining will cost on this computer.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer inspect iris.mercer", ""),
+            ("mercer inspect heart.model --json | python -m json.tool", "for a program"),
+        ),
     )
     parser.add_argument("model", metavar="MODEL", help="a .mercer, LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -14,6 +14,7 @@ from typing import Any
 
 import mercer
 from mercer.cli import convert, inspect, plot, predict, scale, train
+from mercer.cli.examples import EXIT_CODES, WithExamples, examples
 
 _COMMANDS = (train, predict, scale, inspect, convert, plot)
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
@@ -27,7 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = next((command for command in _COMMANDS if words and command.__name__.endswith(f".{words[0]}")), None)
     if own is not None and hasattr(own, "translated"):
         words[1:] = own.translated(words[1:])
-    args = _parser().parse_args(words)
+    parser = _parser()
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        told = f"unknown option {options[0]}" if options else f"one file too many: {unknown[0]}"
+        args.parser.error(f"{told}; mercer {args.command} --help tells them all")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -47,7 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercer", description="Kernel machines that are exact, fast and certified.")
+    parser = argparse.ArgumentParser(
+        prog="mercer",
+        formatter_class=WithExamples,
+        description="Kernel machines that are exact, fast and certified.",
+        epilog=examples(
+            ("mercer train", "try it, on a data set that comes along"),
+            ("mercer train iris.csv --target species", "train on a table of your own"),
+            ("mercer train -c 10 -g 0.1 heart", "what svm-train -c 10 -g 0.1 heart does"),
+            ("mercer inspect iris.mercer", "what the model is, proves and costs"),
+            ("mercer predict new.csv iris.mercer", "predict"),
+            ("mercer COMMAND --help", "the options of a command"),
+            after=EXIT_CODES,
+        ),
+    )
     parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:

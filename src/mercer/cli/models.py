@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from mercer.errors import ModelFormatError
 from mercer.files import load
 from mercer.files.container import MAGIC
 from mercer.files.liblinear_model import LiblinearModel, parse_liblinear_model
@@ -24,6 +25,11 @@ def read_model(path: str) -> Any:
         return parse_svmlight_model(content, path)
     if content.startswith(b"solver_type"):
         return parse_liblinear_model(content, path)
+    if b"svm_type" not in content:
+        raise ModelFormatError(
+            f"{path} is no model: it does not begin as a .mercer file or a model of LIBLINEAR or SVMlight does, and "
+            "it has no line 'svm_type' as LIBSVM's models have"
+        )
     return parse_libsvm_model(content, path)
 
 

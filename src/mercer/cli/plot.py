@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.data import FORMATS, read_data
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.models import names_of, read_model
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
@@ -27,13 +28,19 @@ def register(commands: Subparsers) -> None:
         "plot",
         allow_abbrev=False,
         help="draw the decision of a model",
-        description="Draw a model's decision over two features of a data file: regions, margins and the rows.",
+        description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
+        "Other features are held at their mean.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ('mercer plot iris.csv iris.mercer iris.png --target species --features "petal length" "petal width"', ""),
+            ("mercer plot heart heart.model heart.svg --features 7 9", "LIBSVM's features 8 and 10"),
+        ),
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", metavar="PICTURE", type=Path, help="its ending decides the kind: .png, .svg, .pdf")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth")
+    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, for colours")
     parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
     parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")

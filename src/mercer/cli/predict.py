@@ -14,6 +14,7 @@ from sklearn.base import OutlierMixin
 
 from mercer.arrays import Floats, is_sparse
 from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.folds import squared_correlation
 from mercer.cli.libsvm_flags import PREDICT, translate
 from mercer.cli.models import machine_of, names_of, read_model
@@ -44,10 +45,17 @@ def register(commands: Subparsers) -> None:
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer predict new.csv iris.mercer answers.txt", "columns are found by their names"),
+            ("mercer predict iris.csv iris.mercer answers.txt --target species", "and the accuracy"),
+            ("mercer predict -b 1 heart heart.model heart.out", "as svm-predict"),
+            ("cut -d, -f2- rows.csv | mercer predict --format csv - iris.mercer", "in a pipe"),
+        ),
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
-    parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row")
+    parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
     parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, if it does")
     parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
@@ -86,6 +94,7 @@ def run(args: argparse.Namespace) -> None:
         )
         answer = _ask_estimator(model, data, bool(args.probability))
     figures, told = _judge(answer, data.y)
+    remarks = [*answer.remarks, *_unjudged(args, answer, data)]
     text = "\n".join([*answer.lines, ""])
     if args.output != "-":
         with replacing(args.output) as file:
@@ -96,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
         predictions = {"predictions": answer.values.tolist()} if args.output == "-" else {"output": args.output}
         print(json.dumps(figures | predictions))
     elif not args.quiet:
-        for line in (*answer.remarks, *told):
+        for line in (*remarks, *told):
             print(line, file=sys.stderr if args.output == "-" else sys.stdout)
 
 
@@ -194,6 +203,10 @@ def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
     elif data.form == "libsvm" and X.shape[1] < machine.n_features_in_:
         X = X.copy()
         X.resize((X.shape[0], machine.n_features_in_))  # the last columns may all be zero here
+    if X.shape[1] != machine.n_features_in_:
+        raise ValueError(
+            f"{data.source} has {X.shape[1]} features, but the model was trained on {machine.n_features_in_}"
+        )
     able = model is machine and (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_"))
     if probability:
         if not able:
@@ -220,6 +233,22 @@ def _line(value: Any) -> str:
 
 
 # --- how good it is --------------------------------------------------------------------------------------------------
+
+
+def _unjudged(args: argparse.Namespace, answer: _Answer, data: Data) -> list[str]:
+    """Of a table: why there are no figures, or none that mean much."""
+    rows = f"{len(answer.values)} rows predicted."
+    if data.y is None and args.target is not None:
+        return [f"{data.source} has no column {args.target!r} to compare with: {rows}"]
+    if data.y is None:
+        return [rows] if args.output != "-" else []
+    if data.target is None or answer.kind == "regression":
+        return []
+    if set(data.y.tolist()) & set(answer.values.tolist()):
+        return []
+    return [
+        f"WARNING: {data.target!r} holds {str(data.y[0])!r:.40} and others that are never predicted: is it the truth?"
+    ]
 
 
 def _judge(answer: _Answer, truth: Any) -> tuple[dict[str, Any], list[str]]:

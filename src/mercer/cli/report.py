@@ -6,11 +6,13 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 import mercer
@@ -194,21 +196,24 @@ class TrainingReport:
 
 @dataclass(frozen=True)
 class PlainReport:
-    """What can be said of every machine: its score on held-out rows, its support vectors, its certificate."""
+    """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
 
-    source: str
+    data: Embedded
     seed: int
     machine: Any
+    standardised: bool
     rows: tuple[int, int]
     scores: tuple[float, float]
+    errors: tuple[float, float] | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; a number that is not finite is null."""
         machine = self.machine
         plain: dict[str, Any] = {
             "mercer": mercer.__version__,
-            "data": {"name": self.source},
+            "data": {"name": self.data.name, "features": self.data.X.shape[1]},
             "split": {"train": self.rows[0], "test": self.rows[1], "seed": self.seed},
+            "standardised": self.standardised,
             "machine": type(machine).__name__,
             "kernel": str(machine.kernel_),
             "score": {"train": self.scores[0], "test": self.scores[1]},
@@ -217,33 +222,61 @@ class PlainReport:
             "stop_reason": machine.stop_reason_,
             "certificate": machine.certificate_.to_dict(),
         }
+        if self.errors is not None:
+            plain["mean_absolute_error"] = {"test": self.errors[0], "median": self.errors[1]}
         return {key: _without_infinities(value) for key, value in plain.items()}
 
     def text(self, seconds: dict[str, float], saved: Path) -> str:
         """The page."""
+        rows, columns = self.data.X.shape
+        machine = self.machine
+        prices = [name for name in ("C", "nu", "epsilon") if hasattr(machine, name)]
         facts = [
-            ("data", self.source),
-            ("machine", type(self.machine).__name__),
-            ("kernel", _shortened(str(self.machine.kernel_))),
-            ("score", f"{self.scores[1]:.4g} on {self.rows[1]} rows held out, {self.scores[0]:.4g} on {self.rows[0]}"),
-            ("support", f"{len(self.machine.support_)} of {self.rows[0]} rows"),
-            *(
-                ("certificate" if not i else "", line)
-                for i, line in enumerate(str(self.machine.certificate_).split("\n"))
+            ("data", f"{self.data.title}: {rows} rows × {columns} features"),
+            ("split", f"{self.rows[0]} rows to train on, {self.rows[1]} held out (seed {self.seed})"),
+            *([("scaling", "standardised with the training part's means and standard deviations")] * self.standardised),
+            (
+                "machine",
+                f"{type(machine).__name__}, {', '.join(f'{name} = {getattr(machine, name)}' for name in prices)}",
             ),
+            ("kernel", _shortened(str(machine.kernel_))),
+            None,
+            *self._quality(),
+            ("support", f"{len(machine.support_)} of {self.rows[0]} rows"),
+            None,
+            *(("certificate" if not i else "", line) for i, line in enumerate(str(machine.certificate_).split("\n"))),
+            ("", f"tol = {machine.tol:g}: {machine.stop_reason_}"),
+            None,
             ("time", " · ".join(f"{name} {lap:.3f} s" for name, lap in seconds.items())),
-            ("saved", str(saved)),
+            ("saved", f"{saved} ({saved.stat().st_size / 1000:.1f} kB); mercer.load({str(saved)!r}) reads it back"),
         ]
-        return "\n".join([f"mercer {mercer.__version__}", "", *(f"  {name:<13}{fact}" for name, fact in facts)])
+        lines = ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
+        return "\n".join([f"mercer {mercer.__version__}", "", *lines])
+
+    def _quality(self) -> list[tuple[str, str]]:
+        trained, held_out = self.scores
+        if self.errors is not None:
+            error, guess = self.errors
+            return [
+                ("R²", f"{held_out:.4g} on the held-out rows, {trained:.4g} on the training rows"),
+                ("error", f"{error:.4g} in the mean of the held-out rows; always answering the median: {guess:.4g}"),
+            ]
+        name = "accuracy" if is_classifier(self.machine) else "normal"
+        return [(name, f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
 
 
-def plain_report(model: Pipeline, source: str, train: Rows, test: Rows, seed: int) -> PlainReport:
+def plain_report(model: Pipeline, data: Embedded, train: Rows, test: Rows, seed: int) -> PlainReport:
     """The report on a machine that is not `SVC`; the score is what `score` gives, or the share judged normal."""
     scores = [
         float(model.score(X, y)) if hasattr(model[-1], "score") else float(np.mean(model.predict(X) > 0))
         for X, y in (train, test)
     ]
-    return PlainReport(source, seed, model[-1], (len(train[1]), len(test[1])), (scores[0], scores[1]))
+    errors = None
+    if is_regressor(model[-1]):
+        misses = [np.abs(test[1] - answer) for answer in (model.predict(test[0]), np.median(train[1]))]
+        errors = (float(misses[0].mean()), float(misses[1].mean()))
+    sizes = (len(train[1]), len(test[1]))
+    return PlainReport(data, seed, model[-1], len(model) > 1, sizes, (scores[0], scores[1]), errors)
 
 
 def _shortened(text: str) -> str:
@@ -275,14 +308,11 @@ def _free_and_bounded(machine: SVC) -> tuple[int, int]:
 
 
 def _narrowest_margin(machine: SVC) -> Margin:
-    K = machine.kernel_(machine.support_vectors_)
-    margins = []
-    for i, j, rows, beta in _pairs(machine):
-        square = float(beta @ K[np.ix_(rows, rows)] @ beta)
-        pair = (str(machine.classes_[i]), str(machine.classes_[j]))
-        # An indefinite kernel has no feature space: w² may be negative, and there is no margin to speak of.
-        margins.append(Margin(1 / math.sqrt(square) if square > 0 else math.inf, pair))
-    return min(margins, key=lambda margin: margin.width)
+    names = [str(c) for c in machine.classes_]
+    norms = np.atleast_1d(machine.rkhs_norm_)
+    pair, norm = max(zip(combinations(names, 2), norms, strict=True), key=lambda one: one[1])
+    # An indefinite kernel has no feature space: w² may be negative, and there is no margin to speak of.
+    return Margin(1 / float(norm) if norm > 0 else math.inf, pair)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.data import read_data
+from mercer.cli.data import format_of, read_data
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.libsvm_flags import SCALE, translate
 from mercer.cli.scaling import Scaling
 
@@ -28,11 +29,17 @@ def register(commands: Subparsers) -> None:
         "scale",
         allow_abbrev=False,
         help="scale the features of a LIBSVM text file",
-        description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output.",
+        description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
+        "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer scale -s ranges train > train.scaled", ""),
+            ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
+        ),
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
-    parser.add_argument("--lower", type=float, default=-1.0, help="-l (-1)")
-    parser.add_argument("--upper", type=float, default=1.0, help="-u (1)")
+    parser.add_argument("--lower", type=float, default=-1.0, help="of every feature, -l (-1)")
+    parser.add_argument("--upper", type=float, default=1.0, help="of every feature, -u (1)")
     parser.add_argument(
         "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too, -y LOWER UPPER"
     )
@@ -45,6 +52,11 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
+    if format_of(args.file, None) != "libsvm":
+        raise ValueError(
+            f"{args.file} is a table, and svm-scale's ranges are for LIBSVM text; mercer train standardises a table's "
+            "columns itself and keeps how in the model"
+        )
     data = read_data(args.file, "libsvm")
     if args.restore is not None:
         scaling = Scaling.load(args.restore)

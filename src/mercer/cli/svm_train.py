@@ -21,6 +21,7 @@ from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, class_weights, i
 from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
 from mercer.cli.waiting import waiting
 from mercer.files import save
+from mercer.files.atomic_write import checked_target
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.kernels import as_kernel
@@ -31,12 +32,14 @@ _PLATT_FOLDS = 5
 def run(args: argparse.Namespace) -> None:
     """Train on ``args.file``, or cross-validate."""
     begun = time.perf_counter()
+    path = _path(args)
+    if args.folds is None:
+        checked_target(path)  # better now than after an hour of training
     precomputed = args.kernel == "precomputed"
     data = read_data(args.file, args.format, first_index=0 if precomputed else 1)
     if data.X.shape[0] == 0:
         raise ValueError(f"{data.source} holds no rows")
     serials = None
-    path = _path(args)
     if precomputed:
         data, serials = _kernel_matrix(data)
         if path.suffix == ".mercer" and not np.array_equal(serials, np.arange(1, len(serials) + 1)):
@@ -48,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     weights, unknown = class_weights(args.weight, np.unique(y))
     for label in unknown:
         print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
-    if path.suffix != ".mercer":  # better now than after an hour of training
+    if path.suffix != ".mercer":  # likewise
         libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
     machine = build(args, _gamma(args, data.X), weights).set_params(tol=_tolerance(args.tol, args.machine))
     if args.folds is not None:

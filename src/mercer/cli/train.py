@@ -17,6 +17,7 @@ from mercer.arrays import is_sparse
 from mercer.cli import svm_train
 from mercer.cli.data import FORMATS, Data, format_of, read_data
 from mercer.cli.embedded import TITLES, Embedded, embedded
+from mercer.cli.examples import WithExamples, examples
 from mercer.cli.folds import checked, deal
 from mercer.cli.libsvm_flags import MACHINES, TRAIN, translate
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, class_weights
@@ -24,6 +25,7 @@ from mercer.cli.printable import printable
 from mercer.cli.report import TrainingReport, plain_report
 from mercer.cli.waiting import waiting
 from mercer.files import save
+from mercer.files.atomic_write import checked_target
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -48,7 +50,15 @@ def register(commands: Subparsers) -> None:
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
         "scikit-learn where no file is given, it standardises the columns, holds out a part, prints a report with "
         "the certificate of optimality, and saves a .mercer model.",
-        epilog="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer train iris.csv --target species", "a report, and iris.mercer"),
+            ("mercer train houses.csv --target price --machine epsilon_svr --C 100 --epsilon 5", ""),
+            ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
+            ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
+            ("mercer train heart heart.mercer", "LIBSVM text in, a model with its certificate out"),
+            after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
+        ),
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
     parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
@@ -71,9 +81,11 @@ def register(commands: Subparsers) -> None:
 
 
 def _data_options(data: Any) -> None:
-    data.add_argument("--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given")
+    data.add_argument(
+        "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
+    )
     data.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    data.add_argument("--target", metavar="COLUMN", help="the column of a table to learn")
+    data.add_argument("--target", metavar="COLUMN", help="the column to learn; tables need one")
     data.add_argument(
         "--test-size", type=_share, default=0.25, metavar="SHARE", help="of a table's rows to hold out (0.25)"
     )
@@ -86,11 +98,16 @@ def _data_options(data: Any) -> None:
 def _machine_options(machine: Any) -> None:
     add = machine.add_argument
     add("--machine", choices=MACHINES, default="c_svc", help="kind of machine, -s 0 to 4 (c_svc)")
-    add("--kernel", default="rbf", help="-t 0 to 4: linear, poly, rbf, sigmoid, precomputed; or any other name (rbf)")
+    add(
+        "--kernel",
+        default="rbf",
+        help="-t 0 to 4: linear, poly, rbf, sigmoid, precomputed; or chi2, cosine, laplacian, matern, "
+        "rational_quadratic, tanimoto, which only .mercer models hold (rbf)",
+    )
     add("--degree", type=int, default=3, help="of the kernel poly, -d (3)")
     add("--gamma", type=_gamma, help="-g: a number, scale, auto or median; LIBSVM text: 1/largest index, tables: scale")
     add("--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid, -r (0)")
-    add("--C", type=float, default=1.0, help="price of an error, -c (1)")
+    add("--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr, -c (1)")
     add("--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr, -n (0.5)")
     add("--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube, -p (0.1)")
     add("--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit, -m (1000)")
@@ -102,11 +119,17 @@ def _machine_options(machine: Any) -> None:
         "a hundredth), but nothing below 1e-6 that was not asked for, so that the objective is LIBSVM's to six digits",
     )
     add("--shrinking", type=int, choices=(0, 1), default=1, help="leave settled rows aside, -h (1)")
-    add("--probability", type=int, choices=(0, 1), default=0, help="-b: LIBSVM text only (0)")
+    add(
+        "--probability",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="fit probabilities by five folds, -b; LIBSVM text only (0)",
+    )
     add(
         "--weight", type=_weight, action="append", default=[], metavar="CLASS:W", help="C of a class times W, -wCLASS W"
     )
-    add("--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model, -v")
+    add("--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model, -v; at least 2")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -121,6 +144,9 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError("-b 1 works on LIBSVM text; in Python, sklearn.calibration.CalibratedClassifierCV does it")
     if args.kernel == "precomputed":
         raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
+    output = args.output or _default_output(args)
+    if args.folds is None:
+        checked_target(output)  # better now than after an hour of training
     clock = _Clock()
     data = _load(args)
     model = _pipeline(args, data)
@@ -148,10 +174,9 @@ def run(args: argparse.Namespace) -> None:
     shown: Any = (
         TrainingReport.of(model, _named(data), train, test, args.seed)
         if args.machine == "c_svc"
-        else plain_report(model, data.source, train, test, args.seed)
+        else plain_report(model, _named(data), train, test, args.seed)
     )
     clock.lap("test")
-    output = args.output or _default_output(args)
     _remember_names(model, data.names)
     save(model, output)
     clock.lap("save")

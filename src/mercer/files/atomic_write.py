@@ -18,14 +18,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A symbolic link stays a link and its target is replaced. A path that holds anything but a regular file is
     refused.
     """
-    if os.fspath(path) == "":
-        raise FileNotFoundError("the path to save to is empty; give a file name such as 'model.mercer'")
-    target = Path(os.path.realpath(path))
-    _refuse_what_is_no_file(target)
+    target = checked_target(path)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     # O_EXCL: never write through what somebody else left under this name. Mode 0o666 lets the umask decide.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
+    except OSError as error:  # nobody knows the temporary file by name
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -37,6 +37,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def checked_target(path: str | os.PathLike[str]) -> Path:
+    """Where saving to ``path`` will write; a place that cannot be written to is refused, best before any work."""
+    if os.fspath(path) == "":
+        raise FileNotFoundError("the path to save to is empty; give a file name such as 'model.mercer'")
+    target = Path(os.path.realpath(path))
+    _refuse_what_is_no_file(target)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot save to {os.fspath(path)!r}: there is no folder {str(target.parent)!r}; make it"
+        )
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"cannot save to {os.fspath(path)!r}: {str(target.parent)!r} may not be written to")
+    return target
 
 
 def _refuse_what_is_no_file(target: Path) -> None:
