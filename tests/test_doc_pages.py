@@ -62,3 +62,12 @@ def test_every_page_is_in_the_table_of_contents():
         line for fence in re.findall(r"```{toctree}\n(.*?)```", contents, flags=re.DOTALL) for line in fence.split()
     }
     assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+@pytest.mark.parametrize("name", [*(f"mercer.{n}" for n in mercer.__all__), *(f"kernels.{n}" for n in kernels.__all__)])
+def test_every_public_name_has_an_example(name):
+    """Whether the examples hold is what the doctests see."""
+    thing = getattr({"mercer": mercer, "kernels": kernels}[name.partition(".")[0]], name.partition(".")[2])
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        text = inspect.getdoc(thing)
+        assert re.search(r"^Examples\n--------\n(>>>|See `)", text, flags=re.MULTILINE)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
 
 from mercer import SVC, SVDD, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
 from mercer.problems.classification import largest_nu
@@ -136,3 +137,23 @@ def test_shifting_and_scaling_the_target(loss, seed, tau, shift, scale):
     scaled = SVR(epsilon=0.1 * scale, delta=0.4 * scale, C=price, tol=TOL * scale, **options)
     g = scaled.fit(X, scale * t + shift).predict(X)
     np.testing.assert_allclose(np.ptp(g - shift - scale * f), 0.0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("quantiles", [0.8, (0.9, 0.1, 0.5)])
+def test_quantiles_are_scored_by_their_own_loss(quantiles):
+    rng = np.random.default_rng(3)
+    X, t, weight = rng.normal(size=(60, 2)), rng.normal(size=60), rng.integers(1, 4, size=60).astype(float)
+    t += 2 * X[:, 0]
+    model = QuantileSVR(quantiles, C=5.0).fit(X, t)
+
+    def loss(tau, f, t):
+        return np.where(t > f, tau * (t - f), (1 - tau) * (f - t)).sum()
+
+    repeated = np.repeat(t, weight.astype(int))
+    expected = []
+    for tau, f in zip(np.atleast_1d(quantiles), np.reshape(model.predict(X), (60, -1)).T, strict=True):
+        constant = min(loss(tau, c, repeated) for c in t)  # a quantile of the sample is one of its values
+        expected.append(1 - loss(tau, np.repeat(f, weight.astype(int)), repeated) / constant)
+    assert model.score(X, t, sample_weight=weight) == pytest.approx(np.mean(expected))
+    assert 0.3 < model.score(X, t) < 1
+    assert GridSearchCV(QuantileSVR(quantiles), {"C": [1e-4, 5.0]}, cv=3).fit(X, t).best_params_ == {"C": 5.0}

@@ -54,6 +54,17 @@ class Certificate:
         The bias of each group that the values were computed with.
     parts : tuple of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> proof = SVC(C=1.0, kernel="linear", tol=1e-8).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).certificate_
+    >>> round(proof.primal, 6), round(proof.dual, 6), bool(proof.gap < 1e-6)
+    (0.5, 0.5, True)
+    >>> sorted(proof.kkt)
+    ['complementary slackness', 'dual feasibility: box', 'dual feasibility: equality', 'primal feasibility']
+    >>> proof.proves
+    'optimality'
     """
 
     primal: float

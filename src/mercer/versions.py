@@ -17,7 +17,15 @@ _OPTIONAL = (*EXTRAS, "pandas", "polars")
 
 
 def show_versions() -> None:
-    """Print the versions of mercer, Python, the machine and the packages that matter, for a bug report."""
+    """Print the versions of mercer, Python, the machine and the packages that matter, for a bug report.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.show_versions()
+    mercer:
+    ...
+    """
     sections = {
         "mercer": [
             ("mercer", mercer.__version__),

@@ -31,6 +31,14 @@ class LinearPath:
     gap : array of shape (n_points,)
         The duality gap as a share of the dual value.
     certificates : tuple of Certificate
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from mercer import linear_path
+    >>> path = linear_path(*make_classification(random_state=0), Cs=[0.1, 1.0, 10.0])
+    >>> path.coef.shape, bool((path.gap < 1e-2).all())
+    ((3, 20), True)
     """
 
     C: Floats

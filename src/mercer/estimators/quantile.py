@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Floats, freeze
 from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
@@ -89,6 +90,8 @@ class QuantileSVR(KernelRegressor):
     True
     >>> bool(0.07 < (y < low).mean() <= 0.11)
     True
+    >>> round(QuantileSVR([0.1, 0.9]).fit(X, y).score(X, y), 1)  # of the pinball loss
+    0.1
     """
 
     def __init__(
@@ -156,6 +159,18 @@ class QuantileSVR(KernelRegressor):
             return np.asarray(values[:, 0])
         rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
         return np.asarray(np.sort(values, axis=1)[:, rank])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − the τ-quantile of y), in the mean of all quantiles.
+
+        1 is perfect, 0 as good as the same number everywhere. R² would judge a quantile by its distance from the mean.
+        """
+        predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
+        scores = [
+            d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))
+            for tau, column in zip(self.quantiles_, predicted.T, strict=True)
+        ]
+        return float(np.mean(scores))
 
     def _price(self, merged: Merged) -> float:
         return price(self.C, self.lam, float(merged.weight.sum()))

@@ -81,12 +81,15 @@ def numbers(y: Any) -> Floats:
     """One finite number per sample."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+    try:
+        y = column_or_1d(y, warn=True)
+    except ValueError as error:
+        if "1d array" not in str(error):
+            raise
         raise ValueError(
-            f"y should be a 1d array, got an array of shape {np.shape(y)} instead. RLSRegressor learns several outputs "
-            "at once, sklearn.multioutput.MultiOutputRegressor trains one of these machines for each"
-        )
-    y = column_or_1d(y, warn=True)
+            f"{error} RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor trains one "
+            "of these machines for each"
+        ) from None
     if y.dtype.kind in "cmM" or (y.dtype.kind in "OUS" and any(isinstance(value, str) for value in y.tolist())):
         raise ValueError(
             f"y must hold real numbers, but its dtype is {y.dtype} and its first value {y[:1].tolist()}; "

@@ -35,6 +35,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Fitted. A kernel that is a Python function cannot be saved this way; use pickle.
     path : str or path-like
         Conventionally ends in ``.mercer``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mercer
+    >>> model = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.mercer"
+    ...     mercer.save(model, path)
+    ...     again = mercer.load(path)
+    >>> again.predict([[0.2], [2.9]]).tolist()
+    [0, 1]
     """
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
@@ -54,6 +67,10 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     mmap : bool, default=False
         Leave the arrays in the file and map it into memory, so that many processes share one copy. The checksums are
         still compared now; do not overwrite such a file in place later (`save` never does: it replaces files).
+
+    Examples
+    --------
+    See `save`.
     """
     content, arrays = read_container(path, mmap)
     try:

@@ -110,7 +110,14 @@ class _Pair(Composite):
 
 
 class Sum(_Pair):
-    """k1(x, z) + k2(x, z); its features are those of both."""
+    """k1(x, z) + k2(x, z); its features are those of both.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> Gaussian(gamma=0.5) + Linear()
+    Gaussian(gamma=0.5) + Linear()
+    """
 
     _binds = _SUM
 
@@ -153,7 +160,14 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """k1(x, z) · k2(x, z); its features are the products of one of each."""
+    """k1(x, z) · k2(x, z); its features are the products of one of each.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian, Linear
+    >>> Linear() * Laplacian(gamma=0.5)
+    Linear() * Laplacian(gamma=0.5)
+    """
 
     _binds = _PRODUCT
 
@@ -201,7 +215,14 @@ class Product(_Pair):
 
 
 class Scaled(Composite):
-    """a · k(x, z) with a > 0."""
+    """a · k(x, z) with a > 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> (3 * Linear())([[1.0]], [[2.0]])
+    array([[6.]])
+    """
 
     _binds = _PRODUCT
 
@@ -263,7 +284,14 @@ class Scaled(Composite):
 
 
 class Shifted(Composite):
-    """k(x, z) + c with c ≥ 0: one more feature, the constant √c."""
+    """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> (Linear() + 1)([[1.0]], [[2.0]])
+    array([[3.]])
+    """
 
     _binds = _SUM
 
@@ -318,7 +346,14 @@ class Shifted(Composite):
 
 
 class Power(Composite):
-    """k(x, z)^n with an integer n ≥ 1."""
+    """k(x, z)^n with an integer n ≥ 1.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> ((Linear() + 1) ** 2)([[1.0]], [[2.0]])
+    array([[9.]])
+    """
 
     _binds = _POWER
 
@@ -373,7 +408,14 @@ class Power(Composite):
 
 
 class Exponential(Composite):
-    """exp(k(x, z)): the limit of sums of powers."""
+    """exp(k(x, z)): the limit of sums of powers.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear().exp()([[1.0]], [[0.5]]).round(4)
+    array([[1.6487]])
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -17,7 +17,14 @@ from mercer.kernels.recipe import Recipe
 
 
 class Linear(Kernel):
-    """⟨x, z⟩."""
+    """⟨x, z⟩.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
 
     positive_definite: Answer = "yes"
     strictly_positive_definite: Answer = "no"
@@ -76,6 +83,12 @@ class Polynomial(_OfAffineProduct):
     gamma : float ≥ 0, "scale", "auto" or "median"
     coef0 : float
         Where it is negative the kernel is not positive definite.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0, coef0=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
     """
 
     strictly_positive_definite: Answer = "no"
@@ -128,6 +141,12 @@ class Sigmoid(_OfAffineProduct):
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
     coef0 : float
+
+    Examples
+    --------
+    >>> from mercer.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0)([[1.0]], [[0.0], [0.5]]).round(4)
+    array([[0.    , 0.4621]])
     """
 
     strictly_positive_definite: Answer = "no"
@@ -154,7 +173,14 @@ class Sigmoid(_OfAffineProduct):
 
 
 class Cosine(Kernel):
-    """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 where x or z is 0."""
+    """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 where x or z is 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0]], [[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]]).round(4)
+    array([[1.    , 0.7071, 0.    ]])
+    """
 
     positive_definite: Answer = "yes"
     strictly_positive_definite: Answer = "no"

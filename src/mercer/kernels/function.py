@@ -30,6 +30,15 @@ class FromFunction(Kernel):
         Called with read-only blocks of samples, in any number and order. Must be symmetric.
     accepts : "vectors" or "sequences"
         What a sample is.
+
+    Examples
+    --------
+    >>> from mercer.kernels import FromFunction
+    >>> def common(A, B):
+    ...     return [[len(set(a) & set(b)) for b in B] for a in A]
+    >>> FromFunction(common, accepts="sequences")(["snow", "wind"], ["now"])
+    array([[3.],
+           [2.]])
     """
 
     accepts: Domain = "vectors"
@@ -101,6 +110,13 @@ class FromFeatureMap(Kernel):
         Maps n samples to n rows, a dense array or a sparse matrix, each row from its own sample alone.
     accepts : "vectors" or "sequences"
         What a sample is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import FromFeatureMap
+    >>> FromFeatureMap(np.sqrt)([[4.0, 9.0]], [[1.0, 1.0]])
+    array([[5.]])
     """
 
     accepts: Domain = "vectors"

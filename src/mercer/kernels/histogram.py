@@ -21,6 +21,12 @@ class Chi2(Kernel):
     Parameters
     ----------
     gamma : float ≥ 0
+
+    Examples
+    --------
+    >>> from mercer.kernels import Chi2
+    >>> Chi2(gamma=1.0)([[1.0, 3.0]], [[3.0, 1.0], [1.0, 3.0]]).round(4)  # exp(−2), 1
+    array([[0.1353, 1.    ]])
     """
 
     positive_definite: Answer = "yes"
@@ -68,7 +74,14 @@ class Chi2(Kernel):
 
 
 class Tanimoto(Kernel):
-    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), the Jaccard index of sets given as 0/1 vectors; 1 where both are 0."""
+    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), the Jaccard index of sets given as 0/1 vectors; 1 where both are 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Tanimoto
+    >>> Tanimoto()([[1, 1, 0, 0]], [[1, 0, 1, 0]]).round(4)  # one of three is shared
+    array([[0.3333]])
+    """
 
     # Σ_m ⟨x, z⟩^m / (‖x‖² + ‖z‖²)^m over m ≥ 1 converges to it, and every term is positive definite.
     positive_definite: Answer = "yes"

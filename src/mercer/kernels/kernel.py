@@ -29,6 +29,17 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     Parameters are visible to scikit-learn (`clone`, `get_params`, ``kernel__gamma`` in a grid). Kernels combine:
     ``2 * k``, ``k1 + k2``, ``k1 * k2``, ``k ** 3``, ``k + 1``, and `exp`, `normalised`, `scaled_by`, `of`.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(gamma=0.5) + 0.1 * Linear()
+    >>> kernel([[0.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]]).round(4)
+    array([[1.1   , 0.7065]])
+    >>> kernel.positive_definite, kernel.universal
+    ('yes', 'yes')
+    >>> kernel.set_params(left__gamma=2.0)
+    Gaussian(gamma=2.0) + 0.1 * Linear()
     """
 
     # NumPy scalars leave ``np.float64(2) * kernel`` to the kernel.

@@ -21,6 +21,12 @@ class Laplacian(Kernel):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(gamma=0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
     """
 
     positive_definite: Answer = "yes"

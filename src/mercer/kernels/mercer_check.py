@@ -26,6 +26,13 @@ class KernelCheck:
     tolerance : how far below 0 rounding may take an eigenvalue.
     witness : c of length 1 with cᵀKc < −tolerance, or None.
     verdict : the finding in words.
+
+    Examples
+    --------
+    >>> from mercer import check_kernel
+    >>> check = check_kernel(lambda X, Z: -(X @ Z.T), [[1.0], [2.0]])
+    >>> check.verdict[:7], round(check.smallest_eigenvalue, 6)
+    ('refuted', -5.0)
     """
 
     symmetric: bool

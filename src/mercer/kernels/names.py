@@ -33,7 +33,14 @@ _NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
 
 
 def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
-    """The kernel of that name, with those of the parameters that it has."""
+    """The kernel of that name, with those of the parameters that it has.
+
+    Examples
+    --------
+    >>> from mercer.kernels import kernel_named
+    >>> kernel_named("rbf", gamma=0.5)
+    Gaussian(gamma=0.5)
+    """
     if name not in _NAMES:
         raise ValueError(
             f"kernel={name!r} is not the name of a kernel; the names are {', '.join(_NAMES)}. "
@@ -43,14 +50,28 @@ def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any
 
 
 def kernel_accepts(kernel: Any) -> Domain:
-    """What a sample is to a kernel as users give it; wrong names and parameters are not judged here."""
+    """What a sample is to a kernel as users give it; wrong names and parameters are not judged here.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum, kernel_accepts
+    >>> kernel_accepts("rbf"), kernel_accepts("precomputed"), kernel_accepts(Spectrum())
+    ('vectors', 'gram', 'sequences')
+    """
     if isinstance(kernel, str):
         return kernel_named(kernel).accepts if kernel in _NAMES else "vectors"
     return kernel.accepts if isinstance(kernel, Kernel) else "vectors"
 
 
 def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
-    """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names."""
+    """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names.
+
+    Examples
+    --------
+    >>> from mercer.kernels import as_kernel
+    >>> as_kernel("poly", degree=2, gamma=1.0)
+    Polynomial(degree=2, gamma=1.0)
+    """
     if isinstance(kernel, str):
         return kernel_named(kernel, degree=degree, gamma=gamma, coef0=coef0)
     if isinstance(kernel, Kernel):

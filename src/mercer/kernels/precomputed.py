@@ -12,7 +12,17 @@ from mercer.kernels.kernel import Domain, Kernel
 
 
 class Precomputed(Kernel):
-    """The matrix K itself: square for training, between new and training samples for prediction."""
+    """The matrix K itself: square for training, between new and training samples for prediction.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.kernels import Gaussian
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> K = Gaussian(gamma=1.0)(X)
+    >>> SVC(kernel="precomputed").fit(K, y).predict(K[:2]).tolist()
+    [0, 0]
+    """
 
     accepts: Domain = "gram"
     mergeable: bool = False

@@ -35,6 +35,16 @@ class Gaussian(Kernel):
         Instead of gamma: γ = 1 / (2σ²).
     M : symmetric positive definite matrix, optional
         Instead of gamma: exp(−(x − z)ᵀM(x − z)).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    >>> Gaussian(sigma=1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    >>> Gaussian(gamma="scale").bind([[0.0, 0.0], [2.0, 4.0]])  # a rule becomes a number
+    Gaussian(gamma=0.18181818181818182)
     """
 
     positive_definite: Answer = "yes"
@@ -128,6 +138,12 @@ class Matern(Kernel):
     nu : float > 0, or inf
         The smoothness: 0.5 is exp(−t), 1.5 and 2.5 have short forms, inf is the Gaussian of that width.
     length_scale : float > 0
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(nu=0.5, length_scale=2.0)([[0.0]], [[2.0]]).round(4)  # exp(−1)
+    array([[0.3679]])
     """
 
     positive_definite: Answer = "yes"
@@ -184,6 +200,12 @@ class RationalQuadratic(Kernel):
     ----------
     alpha : float > 0
     length_scale : float > 0
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0)([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.6667, 0.3333]])
     """
 
     positive_definite: Answer = "yes"

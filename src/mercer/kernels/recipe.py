@@ -33,6 +33,13 @@ class Recipe:
     factor : a matrix with one row per feature that the data are multiplied by first, or None.
     normalise : whether rows are scaled to length 1 first; zero rows stay zero.
     constant : a number ≥ 0 added to the value.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> recipe = (2 * Gaussian(gamma=0.5)).recipe()
+    >>> recipe.inner, recipe.numbers, recipe.scale
+    ('sqdist', (0.5,), 2.0)
     """
 
     inner: Inner

@@ -21,6 +21,12 @@ class Spectrum(Kernel):
     length : int ≥ 1
     normalise : bool
         Divide by √(k(x, x) k(z, z)); a string too short to have a substring keeps the value 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> Spectrum(2)(["banana"], ["bandana", "cab"])  # ba, an, na: 1·1 + 2·2 + 2·1
+    array([[7., 0.]])
     """
 
     accepts: Domain = "sequences"

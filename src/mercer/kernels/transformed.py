@@ -17,7 +17,14 @@ from mercer.kernels.recipe import Recipe
 
 
 class Normalised(Composite):
-    """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal."""
+    """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear().normalised()([[3.0, 4.0]], [[3.0, 0.0]])  # the cosine
+    array([[0.6]])
+    """
 
     unit_diagonal: Answer = "yes"
 
@@ -95,6 +102,13 @@ class Weighted(_ThroughFunction):
     kernel : Kernel
     function : callable
         Maps n samples to n finite numbers, each from its own sample alone.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> kernel = Gaussian(gamma=1.0).scaled_by(lambda X: X[:, 0])
+    >>> kernel([[2.0]], [[2.0], [3.0]]).round(4)  # 2·2·1, 2·3·exp(−1)
+    array([[4.    , 2.2073]])
     """
 
     unit_diagonal: Answer = "depends"
@@ -146,6 +160,13 @@ class PulledBack(_ThroughFunction):
         Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
     accepts : "vectors" or "sequences"
         What a sample is before φ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=1.0).of(np.log)([[1.0]], [[np.e]]).round(4)  # of the logarithms
+    array([[0.3679]])
     """
 
     accepts: Domain = "vectors"
