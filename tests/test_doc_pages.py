@@ -14,7 +14,14 @@ from mercer import kernels
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("name", ["understanding_a_model.md", "solvers.md"])
+SESSIONS = [page.name for page in sorted(DOCS.glob("*.md")) if ">>> " in page.read_text(encoding="utf-8")]
+
+
+def test_pages_with_sessions_are_found():
+    assert {"understanding_a_model.md", "solvers.md", "kernels.md", "notation.md"} <= set(SESSIONS)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
 def test_examples(name):
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     found = doctest.testfile(str(DOCS / name), module_relative=False, optionflags=options, encoding="utf-8")
@@ -71,3 +78,22 @@ def test_every_public_name_has_an_example(name):
     if inspect.isclass(thing) or inspect.isfunction(thing):
         text = inspect.getdoc(thing)
         assert re.search(r"^Examples\n--------\n(>>>|See `)", text, flags=re.MULTILINE)
+
+
+def test_the_table_of_kernels():
+    """Every kernel with a name, what is known of it, and whether the core evaluates it."""
+    text = (DOCS / "kernels.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| `\w+` \| `[A-Z]", line)]
+    known = {}
+    for name, made, _, definite, fused in rows:
+        kernel = kernels.kernel_named(name.strip("`"), gamma=1.0)
+        assert type(kernel).__name__ == re.match(r"`(\w+)\(", made)[1]
+        assert kernel.positive_definite == definite.partition(",")[0]
+        assert (kernel.recipe() is not None) == (fused == "yes"), name
+        parameters = re.search(r"\((.*?)\)", made)[1].split(", ")
+        assert set(filter(None, parameters)) <= set(kernel.get_params())
+        known[type(kernel)] = name
+    with pytest.raises(ValueError, match="the names are") as refused:
+        kernels.kernel_named("none")
+    named = set(re.search(r"the names are (.*?)\.", str(refused.value))[1].split(", ")) - {"precomputed"}
+    assert {type(kernels.kernel_named(name, gamma=1.0)) for name in named} == set(known)
