@@ -10,10 +10,10 @@ from sklearn import svm
 from sklearn.datasets import load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import chi2_kernel
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import mercer
-from mercer.kernels import Linear
+from mercer.kernels import Gaussian, Linear
 
 PAGE = (Path(__file__).parents[1] / "docs" / "migration.md").read_text(encoding="utf-8")
 X, species = load_iris(return_X_y=True)
@@ -117,3 +117,32 @@ def test_compiled_kernel_functions_that_ask_for_writeable_arrays():
     values = mercer.SVC(kernel=chi2_kernel, tol=1e-8).fit(X, species).decision_function(X)
     expected = svm.SVC(kernel=chi2_kernel, tol=1e-8).fit(X, species).decision_function(X)
     np.testing.assert_allclose(values, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [*DECIDING, mercer.SVR(), mercer.LinearSVR(), mercer.KernelMachine("logistic")])
+def test_a_y_of_another_length_is_told_as_that(model):
+    """Its first rows may all be of one class, which is not what is wrong."""
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[150, 10\]"):
+        model.fit(X, species[:10])
+
+
+def test_several_outputs():
+    with pytest.raises(ValueError, match=r"1d array, got .*\(150, 3\).*MultiOutputClassifier"):
+        mercer.SVC().fit(X, np.eye(3)[species])
+
+
+def test_parameters_of_a_kernel_that_is_a_name():
+    told = r"kernel__gamma is a parameter of a kernel object, but kernel='rbf' is a name: set gamma itself, or"
+    with pytest.raises(ValueError, match=told):
+        mercer.SVC().set_params(kernel__gamma=1.0)
+    with pytest.raises(ValueError, match=told):
+        GridSearchCV(mercer.SVC(), {"kernel__gamma": [1.0]}).fit(X, species)
+    assert mercer.SVC().set_params(kernel=Gaussian(), kernel__gamma=3.0).kernel.gamma == 3.0
+    with pytest.raises(ValueError, match="Invalid parameter 'gama'"):
+        mercer.SVC(kernel=Gaussian()).set_params(kernel__gama=1.0)
+
+
+def test_a_column_of_dates():
+    frame = pytest.importorskip("pandas").DataFrame({"a": X[:, 0], "day": np.datetime64("2020-01-01", "ns")})
+    with pytest.raises(ValueError, match="column 'day' of X does not hold numbers"):
+        mercer.SVC().fit(frame, species)

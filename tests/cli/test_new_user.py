@@ -108,6 +108,7 @@ SLIPS = {
     "scaling a table": ("scale iris.csv", 1, r"iris.csv is a table.*mercer train standardises"),
     "the truth among the features": ("predict iris.csv heart.model o", 1, r"'species'.*name it with --target"),
     "other data": ("predict heart iris.mercer o", 1, r"heart has 13 features, but the model was trained on 4"),
+    "a target of what has no names": ("train heart --target species", 1, r"heart has no names: .*the first word"),
     "scaler in LIBSVM's format": ("convert iris.mercer iris.model", 1, r"standardises.*ONNX.*--no-standardise"),
 }
 
@@ -202,3 +203,15 @@ def test_the_margin_of_the_report_is_that_of_the_machine(desk, capsys):
     narrowest = max(norms, key=norms.get)
     assert tuple(told["classes"]) == narrowest
     assert told["width"] == pytest.approx(1 / norms[narrowest], rel=1e-6)
+
+
+def test_classes_that_are_numbers_are_counted(desk, capsys):
+    np.savez("numbers.npz", X=np.arange(20.0)[:, None], y=np.repeat([1, 2], [8, 12]))
+    assert main(["train", "numbers.npz"]) == 0
+    assert re.search(r"classes +8 1, 12 2\n", capsys.readouterr().out)
+
+
+def test_a_foreign_model_in_python(desk):
+    assert main(["train", "-q", "heart", "heart.model"]) == 0
+    with pytest.raises(mercer.errors.ModelFormatError, match=r"LIBSVM.*`mercer convert`"):
+        mercer.load("heart.model")

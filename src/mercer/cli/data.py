@@ -60,6 +60,9 @@ def read_data(
     form = format_of(path, form)
     name = "standard input" if path == "-" else path
     source: Any = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path
+    if target is not None and form in ("libsvm", "npz"):
+        where = "the first word of each line" if form == "libsvm" else "the array y"
+        raise ValueError(f"--target names a column of a table, but {name} has no names: its targets are {where}")
     if form == "libsvm":
         if path == "-":
             source.name = name

@@ -107,8 +107,7 @@ class TrainingReport:
         rows, columns = self.data.X.shape
         name, share = self.largest_class
         used = self.free + self.bounded
-        classes = [str(c) for c in self.machine.classes_]
-        listed = [f"{int(np.sum(self.data.y == c))} {c}" for c in classes]
+        listed = [f"{int(np.sum(self.data.y == c))} {c}" for c in self.machine.classes_]
         facts = [
             ("data", f"{self.data.title}: {rows} rows × {columns} features"),
             ("classes", ", ".join(listed)),

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     if args.folds is None:
         checked_target(path)  # better now than after an hour of training
     precomputed = args.kernel == "precomputed"
-    data = read_data(args.file, args.format, first_index=0 if precomputed else 1)
+    data = read_data(args.file, args.format, args.target, first_index=0 if precomputed else 1)
     if data.X.shape[0] == 0:
         raise ValueError(f"{data.source} holds no rows")
     serials = None

@@ -63,7 +63,11 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
     parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
     parser.add_argument(
-        "model", nargs="?", metavar="MODEL", type=Path, help="where to save: .mercer, or LIBSVM's format"
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        type=Path,
+        help="where to save; of LIBSVM text .mercer or LIBSVM's format, of tables .mercer",
     )
     _data_options(parser.add_argument_group("data"))
     _machine_options(parser.add_argument_group("machine"))

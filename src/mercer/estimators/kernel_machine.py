@@ -55,8 +55,8 @@ class _KernelMachine(Machine):
         loss = self._loss()
         X = self._samples(X, kernel, reset=True)
         stop, budget, n_threads = self._limits(0)
+        check_consistent_length(X, y)
         codes, Y = self._learn(y)
-        check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, len(codes))
         if not weight.any():
             raise ValueError("all sample weights are zero; at least one sample must count")

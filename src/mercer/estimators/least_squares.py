@@ -76,8 +76,8 @@ class RegularizedLeastSquares(Machine):
         X = self._samples(X, kernel, reset=True)
         self._check_parameters()
         budget, n_threads = self._resources()
+        check_consistent_length(X, y)
         Y, target = self._outputs(y)
-        check_consistent_length(X, Y)
         weight, target = self._row_weights(target, samples.weights(sample_weight, len(Y)))
         if not (weight > 0).any():
             raise ValueError("all sample weights are zero: there is nothing to fit; give some samples weight")

@@ -78,8 +78,8 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         stop, seed, n_threads = self._limits()
         X = samples.vectors(self, X, reset=True)
+        check_consistent_length(X, y)
         codes, target = self._target(y, lambda n: samples.weights(sample_weight, n))
-        check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, X.shape[0])
         if not (weight > 0).any():
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")

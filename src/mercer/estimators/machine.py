@@ -146,9 +146,9 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X = self._samples(X, kernel, reset=True)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         stop, budget, n_threads = self._limits(n)
+        check_consistent_length(X, y)
         codes, target = self._target(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
-        check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, len(codes))
         target = self._weigh(target, codes, weight)
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=n_threads)
@@ -327,6 +327,18 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return tags
 
     # --- parameters and samples ------------------------------------------------------------------------------------
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of a kernel object: `kernel__gamma`."""
+        inner = next((name for name in params if name.startswith("kernel__")), None)
+        kernel = params.get("kernel", self.kernel)
+        if inner is not None and isinstance(kernel, str):
+            raise ValueError(
+                f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
+                f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
+            )
+        super().set_params(**params)
+        return self
 
     def _kernel(self) -> Kernel:
         return as_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)

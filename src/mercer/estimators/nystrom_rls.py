@@ -151,9 +151,9 @@ class _Nystrom(Machine):
         progress: Iterations,
     ) -> NystromSolution:
         X = self._samples(X, kernel, reset=True)
+        check_consistent_length(X, y)
         self._learn(y)
         Y = self._encode(y)
-        check_consistent_length(X, Y)
         weight = samples.weights(sample_weight, len(Y))
         if not weight.any():
             raise ValueError("all sample weights are zero; at least one sample must count")

@@ -60,7 +60,7 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
     """The classes in sorted order, and each sample's class as an index."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
+    y = _column(y, "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output")
     small = _small_integers(y)
     if small is not None:
         return small
@@ -81,15 +81,8 @@ def numbers(y: Any) -> Floats:
     """One finite number per sample."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    try:
-        y = column_or_1d(y, warn=True)
-    except ValueError as error:
-        if "1d array" not in str(error):
-            raise
-        raise ValueError(
-            f"{error} RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor trains one "
-            "of these machines for each"
-        ) from None
+    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    y = _column(y, several)
     if y.dtype.kind in "cmM" or (y.dtype.kind in "OUS" and any(isinstance(value, str) for value in y.tolist())):
         raise ValueError(
             f"y must hold real numbers, but its dtype is {y.dtype} and its first value {y[:1].tolist()}; "
@@ -104,6 +97,16 @@ def numbers(y: Any) -> Floats:
             "Impute or drop these samples first"
         )
     return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
+def _column(y: Any, several: str) -> np.ndarray:
+    """y as one value per sample; where it has more, the error says what to do."""
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        if "1d array" not in str(error):
+            raise
+        raise ValueError(f"{error} {several}") from None
 
 
 def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
@@ -215,7 +218,10 @@ def _column_that_is_no_number(X: Any) -> Any:
     """The name of the first column of a data frame that does not convert to float, if there is one."""
     for name in getattr(X, "columns", ()):
         try:
-            np.asarray(X[name], dtype=np.float64)
+            values = np.asarray(X[name])
+            if values.dtype.kind in "mM":  # NumPy would count nanoseconds
+                return name
+            np.asarray(values, dtype=np.float64)
         except (ValueError, TypeError):
             return name
     return None

@@ -133,7 +133,10 @@ def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[_Entry]]:
     preamble = file.read(_PREAMBLE.size)
     if preamble[: len(MAGIC)] != MAGIC[: len(preamble)] or not preamble:
-        raise ModelFormatError(f"{where} is not a mercer model file: it does not begin with {MAGIC!r}")
+        raise ModelFormatError(
+            f"{where} is not a mercer model file: it does not begin with {MAGIC!r}. Models of LIBSVM, LIBLINEAR and "
+            "SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, if you trust it"
+        )
     if len(preamble) < _PREAMBLE.size:
         raise ModelFormatError(f"{where} is truncated: {size} bytes are too few for the {_PREAMBLE.size} at its start")
     _, version, length, digest = _PREAMBLE.unpack(preamble)
