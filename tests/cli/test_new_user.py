@@ -1,5 +1,6 @@
 """What trips an engineer at a terminal: the help's examples run, and each slip is answered with what to do."""
 
+import io
 import json
 import os
 import re
@@ -215,3 +216,21 @@ def test_a_foreign_model_in_python(desk):
     assert main(["train", "-q", "heart", "heart.model"]) == 0
     with pytest.raises(mercer.errors.ModelFormatError, match=r"LIBSVM.*`mercer convert`"):
         mercer.load("heart.model")
+
+
+def test_mercer_alone_tells_what_there_is(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert all(command in told for command in COMMANDS)
+    assert "exit codes: 0 done" in told
+
+
+def test_a_report_on_regression_where_only_ascii_is_printed(desk, monkeypatch):
+    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", console)
+    assert main(["train", "houses.csv", "--target", "price", "--machine", "nu_svr"]) == 0
+    text = console.buffer.getvalue().decode("ascii")
+    assert "R^2" in text
+    assert "?" not in text

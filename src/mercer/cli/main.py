@@ -29,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if own is not None and hasattr(own, "translated"):
         words[1:] = own.translated(words[1:])
     parser = _parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
     args, unknown = parser.parse_known_args(words)
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
