@@ -74,7 +74,8 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # typ
 
     @property
     def _function_per_class(self) -> bool:
-        return bool(getattr(self, "multiclass", "ovo") != "ovo")
+        """Of the fit, whatever `multiclass` has been set to since."""
+        return bool(getattr(self, "_per_class_", getattr(self, "multiclass", "ovo") != "ovo"))
 
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
@@ -100,6 +101,7 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # typ
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""
         used = np.flatnonzero(np.diff(table.indptr))
         used = used[np.argsort(merged.y[used], kind="stable")]
+        self._per_class_ = self._function_per_class
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)
         self.intercept_ = freeze(b)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
@@ -19,6 +18,7 @@ from mercer.arrays import Floats, Indices, freeze, take
 from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
+from mercer.estimators.finite import proven
 from mercer.estimators.iterations import Iterations
 from mercer.estimators.machine import INDEFINITE, Machine, Training, physical_memory
 from mercer.estimators.merging import Merged, merge
@@ -86,7 +86,8 @@ class _KernelMachine(Machine):
         self.kernel_ = kernel
         self.certificate_ = Certificate.total([s.certificate for s in solutions])
         reasons = [s.stop_reason for s in solutions]
-        self.stop_reason_ = next((reason for reason in reasons if reason != "converged"), "converged")
+        reason = next((reason for reason in reasons if reason != "converged"), "converged")
+        self.stop_reason_ = proven(reason, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = freeze(np.array([max(1, s.steps) for s in solutions], dtype=np.int64))
         C = np.column_stack([s.c for s in solutions])
@@ -289,9 +290,7 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
         return np.asarray(self._decision(X)[:, 0])
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        if y is None:
-            raise ValueError("This regressor requires y to be passed, but the target y is None.")
-        y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
+        y = samples.numbers(y)
         return np.unique(y, return_inverse=True)[1], y[:, None]
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, Indices, freeze
 from mercer.estimators import samples
 from mercer.estimators.deciding import Deciding
+from mercer.estimators.finite import proven
 from mercer.estimators.least_squares_fit import (
     SOLVERS,
     Answer,
@@ -85,6 +86,8 @@ class RegularizedLeastSquares(Machine):
         problem = LeastSquares(Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias))
         if kernel.accepts != "gram":
             kernel = kernel.bind(merged.X, merged.weight)
+            if linear_scale(kernel) is not None and not np.isfinite(kernel.diag(merged.X)).all():
+                raise FloatingPointError("the squares of the features overflow float64; scale the features")
         return Prepared(X, kernel, merged, problem, target, budget, n_threads)
 
     def _resources(self) -> tuple[int, int]:
@@ -103,8 +106,8 @@ class RegularizedLeastSquares(Machine):
         precomputed = kernel.accepts == "gram"
         self.kernel_ = kernel
         self.certificate_ = answer.certificate
-        self.converged_ = answer.reached
-        self.stop_reason_ = "converged" if answer.reached else "rounding floor"
+        self.stop_reason_ = proven("converged" if answer.reached else "rounding floor", answer.certificate)
+        self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = answer.steps
         self.solver_ = answer.solver
         self.factor_precision_ = answer.precision
@@ -129,7 +132,7 @@ class RegularizedLeastSquares(Machine):
         if answer.sums is not None:
             self._sums_ = answer.sums
         self._remember(ready.target)
-        if not answer.reached:
+        if not self.converged_:
             warnings.warn(
                 f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
                 f"scale the features, raise lam, or choose solver='eigen'",
@@ -184,16 +187,14 @@ class RegularizedLeastSquares(Machine):
         if factor.rank < len(sums.x):
             warn_singular(factor.rank, len(sums.x), lam, 4)
         trained.kernel_, trained.certificate_, trained._sums_ = kernel, certificate, sums
-        trained.converged_, trained.stop_reason_, trained.n_iter_ = True, "converged", 1
+        trained.stop_reason_, trained.n_iter_ = proven("converged", certificate), 1
+        trained.converged_ = trained.stop_reason_ == "converged"
         trained.solver_, trained.factor_precision_, trained.rank_ = "covariance", "float64", factor.rank
         trained.residual_ = certificate.violation
         trained.intercept_ = freeze(np.array(sums.y - sums.x @ W))
         trained._expansion_ = linear_expansion(kernel, W, trained.intercept_)
         trained._remember(target)
-        for name in fitted_names(self):
-            delattr(self, name)
-        self.__dict__.update(vars(trained))
-        return self
+        return self._become(trained)
 
     # --- what is known ---------------------------------------------------------------------------------------------
 

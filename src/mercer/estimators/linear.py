@@ -12,17 +12,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.deciding import Deciding
+from mercer.estimators.finite import expect_finite, proven
 from mercer.estimators.linear_progress import LinearProgress
 from mercer.estimators.machine import fitted_names
 from mercer.estimators.merging import Merged, merge
-from mercer.estimators.parameters import iterations, one_of, positive
+from mercer.estimators.parameters import iterations, not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
@@ -64,6 +65,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         for name in fitted_names(trained):
             delattr(trained, name)
         trained._train(X, y, sample_weight)
+        expect_finite(trained)
         for name in fitted_names(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
@@ -85,6 +87,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
         merged = merge(X, codes, weight, identical=True, n_threads=n_threads, take_out=not is_sparse(X))
         w, b = self._machines(merged, target, stop, seed, n_threads)
+        self.stop_reason_: str = proven(self.stop_reason_, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"
         self._conclude(w, b, target)
         if not self.converged_:
@@ -462,28 +465,15 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         self.n_jobs = n_jobs
 
     def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
-        try:
-            values = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"y does not hold numbers ({error}); a regression needs numeric targets") from error
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise ValueError(
-                f"y[{bad[0]}]={values[bad[0]]} is not a finite number (NaN or infinity); drop such samples"
-            )
-        distinct, codes = np.unique(values, return_inverse=True)
+        distinct, codes = np.unique(samples.numbers(y), return_inverse=True)
         return codes, distinct
 
     def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
         choices = ("epsilon_insensitive", "squared_epsilon_insensitive")
         squared = one_of("loss", self.loss, choices) == choices[1]
-        if not (np.isreal(self.epsilon) and 0 <= self.epsilon < math.inf):
-            raise ValueError(f"epsilon={self.epsilon!r} must be a finite number of at least 0")
+        epsilon = not_negative("epsilon", self.epsilon, "it is half the width of the tube")
         C = positive("C", self.C) * merged.weight
-        return [epsilon_insensitive(target[merged.y], C, float(self.epsilon), self._bias(), squared)]
+        return [epsilon_insensitive(target[merged.y], C, epsilon, self._bias(), squared)]
 
     def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)

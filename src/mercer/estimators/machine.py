@@ -27,6 +27,7 @@ from mercer.arrays import Floats, Indices, freeze, is_sparse
 from mercer.certificate import Certificate
 from mercer.errors import NonPSDKernelWarning
 from mercer.estimators import samples
+from mercer.estimators.finite import expect_finite, proven
 from mercer.estimators.memory import Known, Memory, keep, keys_of, targets_of
 from mercer.estimators.merging import Merged, merge
 from mercer.estimators.parameters import iterations, one_of, positive
@@ -61,6 +62,7 @@ class Task:
     problem: Any  # a DualProblem, or what `solve` takes
     solve: Callable[..., tuple[Solution, Certificate]] | None = None  # None stands for solve_certified
     blocks: Blocks | None = None  # where `rows` are two of the blocks that all tasks of a machine share, these
+    unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return trained
 
     def _become(self, trained: Self) -> Self:
+        expect_finite(trained)
         for name in fitted_names(self):
             delattr(self, name)
         self.__dict__.update(vars(trained))
@@ -176,7 +179,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.kernel_ = kernel
         self.certificate_ = Certificate.total([s.certificate for s in solved])
         reasons = [s.solution.stop_reason for s in solved]
-        self.stop_reason_ = next((reason for reason in reasons if reason != "converged"), "converged")
+        reason = next((reason for reason in reasons if reason != "converged"), "converged")
+        self.stop_reason_ = proven(reason, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = freeze(np.array([s.solution.steps for s in solved], dtype=np.int64))
         self._conclude(merged, solved, target, X)
@@ -236,7 +240,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             part = gram if len(task.rows) == gram.n and task.blocks is None else gram.view(task.rows)
             if task.solve is not None and solver is not solve_certified:
                 raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
-            asked = replace(stop, max_iter=stop.max_iter - steps)
+            asked = replace(stop, tol=task.unit * stop.tol, max_iter=stop.max_iter - steps)
             solution, proof = (task.solve or solver)(task.problem, part, asked, start, report, self.shrinking)
             progress.end()
             return Solved(task, replace(solution, steps=solution.steps + steps), proof)

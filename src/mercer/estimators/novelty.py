@@ -12,7 +12,7 @@ from mercer.arrays import Floats, inner
 from mercer.estimators.coefficients import Bounds, conclude_outputs, weight_vector
 from mercer.estimators.growing import Growing
 from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged
+from mercer.estimators.merging import Merged, unit_weight
 from mercer.estimators.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
@@ -160,7 +160,8 @@ class OneClassSVM(NoveltyDetector):
         self.n_jobs = n_jobs
 
     def _tasks(self, merged: Merged, target: None) -> list[Task]:
-        return [Task("", np.arange(len(merged.weight)), one_class(merged.weight, float(self.nu)))]
+        problem = one_class(merged.weight, float(self.nu))
+        return [Task("", np.arange(len(merged.weight)), problem, unit=unit_weight(merged.weight))]
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
         (b,) = solved[0].certificate.b
@@ -285,7 +286,10 @@ class SVDD(NoveltyDetector):
         kernel = self._kernel()
         if kernel.accepts == "gram":
             return np.asarray(merged.X[np.arange(len(merged.rows)), merged.rows], dtype=np.float64)
-        return kernel.bind(merged.X, merged.weight).diag(merged.X)
+        diagonal = kernel.bind(merged.X, merged.weight).diag(merged.X)
+        if not np.isfinite(diagonal).all():
+            raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
+        return diagonal
 
     def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mercer.arrays import Floats, Indices, freeze
 from mercer.estimators.classifier import Classes, PairwiseClassifier
 from mercer.estimators.coefficients import Bounds
 from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged
+from mercer.estimators.merging import Merged, unit_weight
 from mercer.estimators.parameters import share
 from mercer.estimators.progress import Progress
 from mercer.gram.gram import Gram
@@ -179,7 +180,7 @@ class NuSVC(PairwiseClassifier):
             rows, y = target.sides(pair, merged.y)
             weight = merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            tasks.append(Task(target.name(pair), rows, problem, solve_reduced_hulls))
+            tasks.append(Task(target.name(pair), rows, problem, solve_reduced_hulls, unit=unit_weight(weight)))
         return tasks
 
     def _solve(
@@ -202,6 +203,8 @@ class NuSVC(PairwiseClassifier):
         weight = np.where(one.task.problem.upper > 0, one.task.problem.upper, -one.task.problem.lower)
         y = np.where(one.task.problem.upper > 0, 1.0, -1.0)
         part = gram if len(one.task.rows) == gram.n else gram.view(one.task.rows)
+
+        stop = replace(stop, tol=one.task.unit * stop.tol)
 
         def apart(nu: float) -> bool:
             return solve_reduced_hulls(reduced_hulls(y, weight, nu), part, stop)[0].stop_reason != "no margin"

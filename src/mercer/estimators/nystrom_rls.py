@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, take
@@ -18,10 +18,12 @@ from mercer.certificate import Certificate
 from mercer.estimators import samples
 from mercer.estimators.chunks import Opening, Stream, empty_targets, is_stream
 from mercer.estimators.deciding import Deciding
+from mercer.estimators.finite import proven
 from mercer.estimators.iterations import Iterations
 from mercer.estimators.machine import Machine, Training, physical_memory
 from mercer.estimators.merging import merge
 from mercer.estimators.parameters import iterations, one_of, positive
+from mercer.estimators.targets import outputs
 from mercer.expansion import Expansion
 from mercer.gram.cross import Chunk, Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
@@ -111,7 +113,7 @@ class _Nystrom(Machine):
         stop, budget, n_threads = self._limits(0)
         lam = positive("lam", self.lam, "lam=0 is least squares without a ridge, which landmarks make singular")
         m = self._count()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(self._generator().randint(2**31))
         progress = Iterations(training.watched_by, bool(self.verbose), 1, X, y)
         if is_stream(X):
             if y is not None or sample_weight is not None:
@@ -125,8 +127,8 @@ class _Nystrom(Machine):
             solution = self._from_arrays(X, y, sample_weight, kernel, lam, m, stop, budget, n_threads, rng, progress)
         progress.end()
         self.certificate_ = Certificate.total(solution.certificates)
-        self.stop_reason_ = solution.stop_reason
-        self.converged_ = solution.stop_reason == "converged"
+        self.stop_reason_ = proven(solution.stop_reason, self.certificate_)
+        self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = solution.steps
         self.method_ = solution.method
         self.jitter_ = solution.jitter
@@ -288,6 +290,12 @@ class _Nystrom(Machine):
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
         return stop, int(min(megabytes * 1e6, physical_memory() / 2)), effective_n_threads(self.n_jobs)
 
+    def _generator(self) -> Any:
+        try:
+            return check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state={self.random_state!r} must be None, an integer or a RandomState") from error
+
     def _count(self) -> int:
         m = iterations("n_landmarks", self.n_landmarks, 1000)
         if m < 1:
@@ -410,15 +418,10 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Nystrom):  # type: ignore[mi
         return values[:, 0] if self._flat_ else values
 
     def _learn(self, y: Any) -> None:
-        if y is None:
-            raise ValueError("This regressor requires y to be passed, but the target y is None.")
-        self._flat_ = np.asarray(y).ndim == 1
+        self._flat_ = outputs(y)[1]
 
     def _encode(self, y: Any) -> Floats:
-        Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if Y.ndim > 2:
-            raise ValueError(f"y has {Y.ndim} dimensions; it must have one, or two with a column per output")
-        return np.asarray(Y.reshape(len(Y), -1))
+        return outputs(y)[0]
 
     def _survey(self, y: Any) -> Floats:
         Y = self._encode(y)

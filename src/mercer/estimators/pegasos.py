@@ -202,13 +202,15 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         self._adopt(iterates, w, None if gram is None else self._vectors(merged, rows, X))
         self.objective_ = float(
             sum(
-                pegasos.objective(part.space, signs, part.probability, w[k], self.lam)
+                pegasos.objective(part.space, signs, part.probability, w[k], float(self.lam))
                 for k, signs in enumerate(part.signs)
             )
         )
         if trail is not None:
             known = "yes" if gram is None else gram.positive_definite
-            self.certificate_ = certify_descent(part.space, part.signs, part.probability, w, trail, self.lam, known)
+            self.certificate_ = certify_descent(
+                part.space, part.signs, part.probability, w, trail, float(self.lam), known
+            )
         if not self.converged_:
             warnings.warn(
                 f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective "
@@ -228,7 +230,7 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         epochs = iterations("max_iter", self.max_iter, default)
         deadline, begun = deadline_of(self.max_time), time.monotonic()
         cumulative = np.cumsum(part.weight)
-        call = Call(iterates, self.lam, bool(self.project), None if trail is None else trail.counts)
+        call = Call(iterates, float(self.lam), bool(self.project), None if trail is None else trail.counts)
         self.n_iter_, self.stop_reason_, next_line = 0, "all steps", begun
         while self.n_iter_ < epochs:
             some = min(epochs - self.n_iter_, max(1, _ROUND // m if judge is None else 1))

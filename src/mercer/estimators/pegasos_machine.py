@@ -125,7 +125,7 @@ class PegasosMachine(Machine):
     def _output(self, iterates: Iterates) -> Floats:
         """w of every machine, in numbers whose squares are finite too."""
         with np.errstate(over="ignore", invalid="ignore"):
-            w = iterates.output(self.lam, self.average)
+            w = iterates.output(float(self.lam), self.average)
             finite = np.isfinite((w * w).sum()) and np.isfinite((iterates.theta * iterates.theta).sum())
         if not finite:
             raise FloatingPointError(

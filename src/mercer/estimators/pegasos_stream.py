@@ -130,7 +130,7 @@ class StreamLearner(PegasosMachine):
             iterates = Iterates(*arrays, self.t_).extended(part.space.size - len(self._theta_[0]))
         if len(merged.y):
             draws = pegasos.one_pass(self._seed_, number, part.weight)
-            call = Call(iterates, self.lam, bool(self.project), None)
+            call = Call(iterates, float(self.lam), bool(self.project), None)
             made = pegasos.advance(part.space, part.signs, draws, call, deadline)
             if made < len(draws):
                 self.stop_reason_, self.converged_ = "max_time", False

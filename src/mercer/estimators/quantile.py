@@ -149,13 +149,14 @@ class QuantileSVR(KernelRegressor):
     def _conclude(self, merged: Merged, solved: list[Solved], target: Floats, X: Any) -> None:
         tau, C = _quantiles(self.quantiles), self._price(merged)
         self.quantiles_ = freeze(tau)
+        self._flat_ = np.ndim(self.quantiles) == 0
         b = np.array([bias_of(s, self.bias) for s in solved])
         conclude_outputs(self, merged, solved, Bounds(C * tau, C * (1.0 - tau)), b, X)
 
     def predict(self, X: Any) -> Floats:
         """The quantiles of each sample: one number, or a column per quantile."""
         values = self._decision(X)
-        if np.ndim(self.quantiles) == 0:
+        if self._one_quantile():
             return np.asarray(values[:, 0])
         rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
         return np.asarray(np.sort(values, axis=1)[:, rank])
@@ -171,6 +172,10 @@ class QuantileSVR(KernelRegressor):
             for tau, column in zip(self.quantiles_, predicted.T, strict=True)
         ]
         return float(np.mean(scores))
+
+    def _one_quantile(self) -> bool:
+        """Whether one number was asked for; `quantiles` may have been set to others since."""
+        return bool(getattr(self, "_flat_", np.ndim(self.quantiles) == 0))
 
     def _price(self, merged: Merged) -> float:
         return price(self.C, self.lam, float(merged.weight.sum()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mercer.arrays import Floats, Indices, is_sparse
+from mercer.estimators.sparse_samples import canonical_csr, check_sparse
 
 
 def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError("X is a masked array with masked entries, which mercer cannot use; fill or drop them first")
+    refuse_masked(X, "X")
     if is_sparse(X):
-        _check_indices(X)
-    elif isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.dtype.itemsize == 8 and X.size:
-        _warn_of_large_integers(X)
+        check_sparse(X)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if kind in "SUTmM":
+        raise ValueError(
+            f"X must hold numbers, but its dtype is {X.dtype}; convert it yourself, so that nothing is guessed: "
+            "X.astype(float) where it is text that spells numbers"
+        )
     try:
         checked = validate_data(
             estimator,
@@ -40,7 +45,19 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
         ) from error
     _check_finite(checked)
-    return _canonical_csr(checked) if is_sparse(checked) else checked
+    if kind not in "fb":
+        _warn_of_large_integers(X, checked)
+    if is_sparse(checked):
+        return canonical_csr(checked)
+    return checked if checked.flags.aligned else checked.copy()
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """numpy hands over what lies under a mask as if it were data."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries, which mercer cannot use; fill or drop them first"
+        )
 
 
 def sequences(X: Any) -> list[str]:
@@ -60,7 +77,7 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
     """The classes in sorted order, and each sample's class as an index."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    y = _column(y, "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output")
+    y = _column(_plain(y), "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output")
     small = _small_integers(y)
     if small is not None:
         return small
@@ -68,6 +85,11 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
     if str in kinds and kinds - {str}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
+    if kinds and str not in kinds:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y is an array of objects ({names}), not of labels; give it a dtype: y.astype(int), say")
+    if y.dtype.kind == "f":
+        _check_finite_targets(y)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -82,21 +104,44 @@ def numbers(y: Any) -> Floats:
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
     several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    refuse_masked(y, "y")
     y = _column(y, several)
-    if y.dtype.kind in "cmM" or (y.dtype.kind in "OUS" and any(isinstance(value, str) for value in y.tolist())):
-        raise ValueError(
-            f"y must hold real numbers, but its dtype is {y.dtype} and its first value {y[:1].tolist()}; "
-            "for classes use a classifier, such as SVC"
-        )
+    refuse_what_is_no_number(y, "y")
     target: Floats = y.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(target))
-    if len(bad):
-        name = "NaN" if np.isnan(target[bad[0]]) else "infinity"
+    _check_finite_targets(target)
+    return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
+def refuse_what_is_no_number(values: np.ndarray, name: str) -> None:
+    """Text that spells a number is none, nor is a date: numpy would cast either without a word."""
+    text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
+    if values.dtype.kind in "cmMSUTV" or text:
         raise ValueError(
-            f"y contains {name}: y[{bad[0]}]={target[bad[0]]}, and {len(bad)} such entries in all. "
+            f"{name} must hold real numbers, but its dtype is {values.dtype}; a first value is "
+            f"{values.ravel()[:1].tolist()}. Convert it to numbers first"
+            + ("; for classes use a classifier, such as SVC" if name == "y" else "")
+        )
+
+
+def _check_finite_targets(y: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
+        raise ValueError(
+            f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "
             "Impute or drop these samples first"
         )
-    return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
+def _plain(y: Any) -> Any:
+    """Labels of pandas' nullable types and numpy's strings as the arrays that scikit-learn takes, none of them cast."""
+    refuse_masked(y, "y")
+    dtype: Any = getattr(y, "dtype", None)
+    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
+        return y.to_numpy(dtype=dtype.numpy_dtype)
+    if getattr(dtype, "kind", "") == "T":
+        return y.astype(object)
+    return y
 
 
 def _column(y: Any, several: str) -> np.ndarray:
@@ -131,7 +176,13 @@ def weights(sample_weight: Any, n: int) -> Floats:
         return np.ones(n)
     if np.isscalar(sample_weight):
         sample_weight = np.full(n, sample_weight)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    refuse_masked(sample_weight, "sample_weight")
+    weight = sample_weight.to_numpy() if hasattr(sample_weight, "to_numpy") else np.asarray(sample_weight)
+    refuse_what_is_no_number(weight, "sample_weight")
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight does not hold numbers ({error})") from error
     if weight.ndim != 1 or len(weight) != n:
         raise ValueError(
             f"sample_weight has shape {weight.shape}, but X has {n} samples: it must be 1-D with shape ({n},)"
@@ -142,6 +193,11 @@ def weights(sample_weight: Any, n: int) -> Floats:
             f"sample_weight[{bad[0]}]={weight[bad[0]]} must be finite and not negative; "
             "a weight of 0 leaves a sample out"
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError(
+                f"sample_weight adds up to more than a float64 holds; its largest is {weight.max():g}: divide all by it"
+            )
     return weight
 
 
@@ -160,8 +216,8 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
             raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
         factor = np.ones(len(classes))
         for label, value in class_weight.items():
-            if not (np.isreal(value) and np.isfinite(value) and value >= 0):
-                raise ValueError(f"class_weight[{label!r}]={value!r} must be finite and not negative")
+            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+                raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
             factor[known[label]] = value
     else:
         raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
@@ -183,6 +239,10 @@ def gram_matrix(K: Any) -> Any:
         )
     asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
     size = float(np.abs(K).max())
+    if 2 * size * len(K) > np.finfo(np.float64).max:
+        raise FloatingPointError(
+            f"the precomputed kernel matrix holds values up to {size:.3g}, whose sums overflow float64; scale it"
+        )
     if asymmetry > 1e-8 * size:
         raise ValueError(
             f"the precomputed kernel matrix is not symmetric: entries differ from their mirror by up to "
@@ -227,42 +287,13 @@ def _column_that_is_no_number(X: Any) -> Any:
     return None
 
 
-def _check_indices(X: Any) -> None:
-    """Refuse compressed matrices whose index arrays point outside: scipy does not look."""
-    if X.format not in ("csr", "csc", "bsr"):
-        return
-    rows, columns = X.shape[::-1] if X.format == "csc" else X.shape
-    if X.format == "bsr":
-        rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
-    ends, stored = X.indptr, len(X.indices)
-    if len(ends) != rows + 1 or ends[0] != 0 or ends[-1] > stored or (np.diff(ends) < 0).any():
-        raise ValueError(
-            f"X is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to at most {stored} "
-            f"in {rows + 1} entries"
-        )
-    used = X.indices[: ends[-1]]
-    for wrong in (used.min(initial=0), used.max(initial=0)):
-        if not 0 <= wrong < max(columns, 1):
-            raise ValueError(
-                f"X is a damaged {X.format.upper()} matrix: its indices hold {wrong}, but its shape is "
-                f"{X.shape} and only 0 to {columns - 1} exist"
-            )
-
-
-def _canonical_csr(X: Any) -> Any:
-    """Sorted, without duplicates or stored zeros; the caller's matrix is never touched."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if (X.data == 0).any():
-        X = X.copy()
-        X.eliminate_zeros()
-    return X
-
-
-def _warn_of_large_integers(X: Any) -> None:
-    largest = max(abs(int(np.max(X))), abs(int(np.min(X))))
-    if largest > 2**53:
+def _warn_of_large_integers(X: Any, checked: Any) -> None:
+    """Tell of integers that no float64 holds; only data that came as something else than floats are looked at."""
+    values = checked.data if is_sparse(checked) else checked
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest >= 2**53 and np.result_type(X if is_sparse(X) else np.asarray(X)).kind in "iuO":
         warnings.warn(
-            f"X holds integers up to {largest}, beyond 2**53: they are rounded to float64", UserWarning, stacklevel=4
+            f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64",
+            UserWarning,
+            stacklevel=4,
         )

@@ -107,7 +107,7 @@ def _check_classes(model: Any, n_outputs: int) -> None:
     if not hasattr(model, "support_"):  # one class against all others
         _expect(n_outputs == (1 if k == 2 else k), f"{k} classes do not make {n_outputs} outputs")
         return
-    rest = k > 2 and getattr(model, "multiclass", "ovo") != "ovo"
+    rest = k > 2 and bool(getattr(model, "_function_per_class", False))
     wanted = k if rest else k * (k - 1) // 2
     _expect(n_outputs == wanted, f"{k} classes make {wanted} machines, not {n_outputs}")
     n = _check_support(model, k)

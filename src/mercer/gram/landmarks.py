@@ -42,11 +42,12 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
     """At most m of the samples, without replacement, with chances in proportion to weight (times score)."""
     keys, index, chances, weights = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
     X: Any = None
-    total, total_weight, seen = 0.0, 0.0, 0
+    total_weight, seen = 0.0, 0
     for chunk in chunks:
         chance = chunk.weight if score is None else score(chunk)
         with np.errstate(divide="ignore"):
-            fresh = np.where(chance > 0, np.log(1.0 - rng.random(chunk.n)) / chance, -np.inf)
+            # −log(−key) in place of key: the same order, and no overflow where chances are tiny.
+            fresh = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
         all_keys = np.concatenate([keys, fresh])
         usable = np.flatnonzero(all_keys > -np.inf)
         best = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
@@ -56,13 +57,12 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         index = np.concatenate([index[old], seen + new])
         chances = np.concatenate([chances[old], chance[new]])
         weights = np.concatenate([weights[old], chunk.weight[new]])
-        total += float(chance.sum())
         total_weight += float(chunk.weight.sum())
         seen += chunk.n
     if len(keys) == 0:
         raise ValueError("there is no sample with positive weight to draw landmarks from")
-    # A landmark drawn with chance p stands for w/(m p): the sum over landmarks then estimates the sum over all.
-    share = weights * total / (len(keys) * np.maximum(chances, np.finfo(float).tiny))
+    # A landmark drawn with chance p stands for w/(m p), scaled so that together they stand for all.
+    share = weights / np.maximum(chances, np.finfo(float).tiny)
     return Landmarks(X, index, share * (total_weight / float(share.sum())))
 
 

@@ -109,6 +109,8 @@ def tall_factor(gram: Gram, J: Indices) -> Floats:
 def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
     """The Cholesky factor of K + jitter·I (lower, zeros above), with the least jitter that rounding allows."""
     size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
+    if not np.isfinite(K).all():
+        raise FloatingPointError("the kernel matrix of the landmarks overflowed; scale the features or the kernel")
     jitter = max(len(K), 10) * float(np.finfo(float).eps) * size
     while True:
         L = np.array(K, dtype=np.float64, order="C")

@@ -30,6 +30,8 @@ _KEEP = 0.5
 _CROWDED = 0.6
 _CROWDED_SHARE = 0.1
 _LARGEST_BLOCK = 3072
+# Blocks of a few variables gain so little that a stall is seen where there is none; this one takes 2 kB.
+_SMALLEST_BLOCK = 16
 # How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
 _INNER_SHARE = 0.3
 _INNER_STEPS = 20
@@ -47,7 +49,7 @@ FLOOR = 100
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
     problem, gram = field.problem, field.gram
-    largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
+    largest = max(_SMALLEST_BLOCK, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
     q, share = min(problem.n_variables if problem.n_variables <= _ONE_BLOCK else _BLOCK, largest), _INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(whole=q == problem.n_variables)
     while True:

@@ -36,12 +36,17 @@ class Distance:
 
     @property
     def meet(self) -> bool:
-        return self.above < _MEETING * self.unit
+        return self.above <= _MEETING * self.unit  # both are 0 where K is
 
 
 def distance_of(problem: DualProblem, largest: float, certificate: Certificate) -> Distance:
     """The bounds that a certificate of a hull problem proves; `largest` is max K_ii."""
-    unit = _mass(problem) ** 2 * largest
+    mass = _mass(problem)
+    unit = mass * mass * largest
+    if not np.isfinite(unit):
+        raise FloatingPointError(
+            f"weights that add up to {mass:.3g} overflow with kernel values up to {largest:.3g}; scale them"
+        )
     return Distance(max(0.0, -2.0 * certificate.primal), max(0.0, -2.0 * certificate.dual), unit)
 
 

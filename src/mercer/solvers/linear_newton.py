@@ -46,6 +46,8 @@ _SETTLED = 0.02
 _ROWS_PER_COLUMN, _FEWEST_ROWS, _SMALLER, _ROUGH = 20, 2000, 8, 0.03
 # Looks at the gap that do not find it a tenth smaller, before the method gives up.
 _PATIENCE = 25
+# Steps from one bend to the next after which rounding is taken to lead them in circles; a few dozen are many.
+_LONGEST = 100
 
 
 @dataclass(eq=False)
@@ -74,7 +76,7 @@ def newton(
     max_work: float = np.inf,
 ) -> Point:
     """Steps until a point misses nothing or a limit is met; goals as in `descend`, work as in `BySamples`."""
-    bend = _FIRST_BEND * float(np.abs(problem.p).mean())
+    bend = _FIRST_BEND * float(np.abs(problem.p).mean()) or 1.0  # where all targets are 0, any will do
     if start is None:
         start = Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
         m = rows.n // _SMALLER
@@ -122,7 +124,7 @@ def _climb(
         samples.respond(problem.p, problem.d, f, centre)
         samples = _respondents(problem, centre, bend, rows.n_threads)
     tol, gap_tol = goals
-    since_bend, stale, best, asked = 0, 0, np.inf, np.inf
+    since_bend, stale, best, asked, still = 0, 0, np.inf, np.inf, False
     while True:
         t = np.empty(rows.n)
         total, losses, shares = samples.respond(problem.p, problem.d, f, t)
@@ -137,8 +139,8 @@ def _climb(
         apart = inner(gradient[:-1], gradient[:-1])
         primal = losses + 0.5 * inner(w, w)
         if problem.bias not in (0, np.inf):
-            apart += (problem.bias * float(gradient[-1])) ** 2
-            primal += 0.5 * (b / problem.bias) ** 2
+            apart += float(np.square(problem.bias * gradient[-1]))
+            primal += 0.5 * float(np.square(b / problem.bias))
         gap = shares + 0.5 * apart
         if tol == np.inf and gap <= gap_tol * (primal - gap) and gap <= 0.5 * asked:
             asked = gap
@@ -147,7 +149,8 @@ def _climb(
                 return point
         direction = curvature.direction(t, bend, gradient)
         gain = -inner(gradient, direction)
-        settled = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or since_bend > 2)
+        little = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or since_bend > 2)
+        settled = still or since_bend >= _LONGEST or little
         if settled or gain <= _SETTLED * min(shares, _proximal(problem, t, centre, bend)):
             point = Point(w, b, t, steps)
             if (tol < np.inf or settled or 10 * gap_tol * (primal - gap) >= gap) and miss(point) <= 1:
@@ -162,7 +165,9 @@ def _climb(
                 continue
         move = rows.product(direction[:-1], float(direction[-1]))
         step = _length(problem, samples, gain, w, b, direction, f, move)
-        w, b, f = w + step * direction[:-1], b + step * float(direction[-1]), f + step * move
+        before, w, b, f = (w, b), w + step * direction[:-1], b + step * float(direction[-1]), f + step * move
+        # On huge features w is tiny: its steps drown in rounding long before their gain looks small beside it.
+        still = b == before[1] and np.array_equal(w, before[0])
         steps += 1
         since_bend += 1
 

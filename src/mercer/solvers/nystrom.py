@@ -110,7 +110,7 @@ def solve_nystrom(
         goal = np.maximum(stop.tol * primal, floor)
         if (gap <= goal).all():
             reason = "converged"
-        elif reason is None and ((gap > goal) & (gap > _PROGRESS * last)).any():
+        elif reason is None and (((gap > goal) & (gap > _PROGRESS * last)).any() or not np.isfinite(gap).all()):
             reason = "rounding floor"
         if reason is not None:
             b = b + now.mean / now.weight if bias else b
@@ -198,6 +198,8 @@ def _bias(start: Totals, white: _White, alpha: Floats, bias: bool) -> Floats:
 def _definite(H: Floats, lam: float, n_threads: int) -> Floats:
     """The Cholesky factor of H + λI, with more than λ where rounding made H indefinite: it only preconditions."""
     ridge = lam
+    if not np.isfinite(H).all():
+        raise FloatingPointError("the normal equations overflowed; scale the features, the weights or the kernel")
     while True:
         factor = np.array(H, order="C")
         np.fill_diagonal(factor, factor.diagonal() + ridge)
