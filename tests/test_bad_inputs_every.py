@@ -10,9 +10,22 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 
 import mercer.estimators
-from mercer import SVC, LinearSVC, LinearSVR, NuSVC, NystromRLS, OneClassSVM, PegasosSVC, QuantileSVR
+from mercer import (
+    SVC,
+    SVR,
+    KernelMachineRegressor,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    NystromRLS,
+    OneClassSVM,
+    PegasosSVC,
+    QuantileSVR,
+    RLSRegressorCV,
+)
 
 NAMES = mercer.estimators.__all__
 rng = np.random.default_rng(0)
@@ -108,6 +121,7 @@ DATA = {
     "weights of objects": ({"weight": [[1]] + [1] * (N - 1)}, r"inhomogeneous|sample_weight"),
     "weights as a matrix": ({"weight": sparse.csr_array(np.ones((N, 1)))}, r"sample_weight"),
     "weights of NA": ({"weight": pd.Series([None] + [1.0] * (N - 1), dtype="Float64")}, r"sample_weight\[0\]=nan"),
+    "two columns of one name": ({"data": pd.DataFrame(X, columns=["a", "a", "b"])}, r"(?i)unique column names|column"),
     "weights that overflow": ({"weight": np.full(N, 1e308)}, r"sample_weight adds up to more.*1e\+308: divide"),
     "no finite weight": ({"weight": math.inf}, r"sample_weight\[0\]=inf"),
 }
@@ -298,6 +312,28 @@ def test_targets_that_are_all_zero(solver, loss):
     model = LinearSVR(solver=solver, loss=loss).fit(X, np.zeros(N))
     assert model.converged_
     np.testing.assert_allclose(model.predict(X), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e8])
+def test_the_huber_loss_far_from_its_targets(scale):
+    """Where no sample has curvature, only a search finds b; and a gap counts on the b that balances the gradients."""
+    model = KernelMachineRegressor("huber", lam=1.0, tol=1e-9).fit(X, scale * T)
+    other = SVR(0.5, loss="huber", tol=1e-9).fit(X, scale * T)
+    assert model.converged_
+    assert model.certificate_.primal == pytest.approx(2 * other.certificate_.primal, rel=1e-8)
+    assert model.certificate_.kkt["dual feasibility: equality"] <= 1e-6
+
+
+def test_a_gap_of_nan_proves_nothing():
+    with pytest.warns(ConvergenceWarning, match="gap nan"), np.errstate(all="ignore"):
+        assert not KernelMachineRegressor().fit(X, T, sample_weight=np.full(N, 1e300)).converged_
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_path_over_a_matrix_of_zeros(bias):
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        model = RLSRegressorCV(kernel="precomputed", bias=bias).fit(np.zeros((N, N)), T)
+    np.testing.assert_allclose(model.predict(np.zeros((2, N))), T.mean() if bias else 0.0)
 
 
 def test_a_matrix_of_zeros_ends():

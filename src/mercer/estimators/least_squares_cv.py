@@ -14,6 +14,7 @@ from mercer.estimators.least_squares import OneVersusAll, RegularizedLeastSquare
 from mercer.estimators.least_squares_fit import (
     Answer,
     Prepared,
+    check_weights,
     checked_lam,
     linear_answer,
     memory_error,
@@ -110,6 +111,7 @@ class ChoosesLam(RegularizedLeastSquares):
         scores = self._scores(problem, values)
         path = RidgePath(lams, values.loo_errors, values.gcv, values.norms, values.dof, scores, self.criterion, params)
         lam = path.lam
+        check_weights(problem, lam)
         if linear:
             W = fit.weights(lam)
             F = LinearGram(X).times(W)

@@ -126,11 +126,16 @@ def linear_expansion(kernel: Kernel, W: Floats, b: Floats) -> Expansion:
     return Expansion(kernel, np.ascontiguousarray(W.T), np.eye(W.shape[1]) / scale, b)
 
 
-def solve(ready: Prepared, lam: float, solver: str, level: int = 6) -> Answer:
-    """The answer for one λ by the named solver; warnings go to the caller `level` frames up."""
-    smallest = float(ready.problem.weight.min())
+def check_weights(problem: LeastSquares, lam: float) -> None:
+    """Refuse weights of which λ/w is no number any more."""
+    smallest = float(problem.weight.min())
     if lam / np.finfo(np.float64).max >= smallest:
         raise ValueError(f"sample_weight holds {smallest:g}, too small beside lam={lam:g}; use 0 to leave a sample out")
+
+
+def solve(ready: Prepared, lam: float, solver: str, level: int = 6) -> Answer:
+    """The answer for one λ by the named solver; warnings go to the caller `level` frames up."""
+    check_weights(ready.problem, lam)
     way = solver if solver != "auto" else _way(ready, lam)
     if way in ("covariance", "lsqr"):
         if ready.scale is None:

@@ -235,7 +235,7 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     """
     values = spectrum.values
     top = float(values.max(initial=0.0))
-    if not top > 0:
+    if not top > np.finfo(np.float64).tiny:
         return np.geomspace(1e-6, 1.0, count)
     above = values[values > rounding(values, len(spectrum.basis))]
     floor = 200 * np.sqrt(np.finfo(np.float64).eps) * float(np.sum(values)) / len(spectrum.basis)

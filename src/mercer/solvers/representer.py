@@ -32,6 +32,8 @@ from mercer.solvers.conjugate_gradient import Iterated, LowRank, conjugate_gradi
 
 # A step is halved until the objective falls by this share of what its slope promises.
 _ARMIJO = 1e-4
+# What may be left of Σg, as a share of Σ|g|.
+_EVEN = 1e-3
 _HALVINGS = 40
 # Newton systems are solved to this share of their right-hand side by conjugate gradients; the next step sees the rest.
 _FORCING = 1e-3
@@ -103,7 +105,9 @@ def solve_representer(
         if reason is not None:
             certificate = certify_representer(problem, gram, c, b)
             if reason in ("converged", "rounding floor"):
-                reached = certificate.gap <= max(stop.tol * abs(certificate.primal), floor)
+                # The gap counts on Σg = 0, which needs a b that float64 resolves.
+                even = certificate.kkt["dual feasibility: equality"] <= _EVEN * np.abs(problem.gradient(u + b)).sum()
+                reached = even and certificate.gap <= max(stop.tol * abs(certificate.primal), floor)
                 reason = "converged" if reached else "rounding floor"
             return RepresenterSolution(c, b, certificate, steps, reason)
 
@@ -114,7 +118,7 @@ def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: f
     g = problem.gradient(u + b)
     rho = g + 2 * problem.lam * c
     primal = problem.value(u + b) + problem.lam * inner(c, u)
-    gap = max(0.0, inner(rho, gram.product(rho)) / (4 * problem.lam))
+    gap = float(np.maximum(0.0, inner(rho, gram.product(rho)) / (4 * problem.lam)))  # max() would make 0 of NaN
     weakest = {"yes": "optimality", "no": "stationarity"}
     return Certificate(
         primal=primal,
@@ -173,7 +177,10 @@ class _System:
             A *= scale
             np.fill_diagonal(A, A.diagonal() + 1.0)
             if _core.cholesky(A, n_threads) >= 0:
-                raise ValueError("the kernel matrix is not positive semi-definite, and the loss has no minimum then")
+                raise ValueError(
+                    "the kernel matrix is not positive semi-definite, and the loss has no minimum then; use a positive "
+                    "definite kernel, or, where this is one, scale the features: rounding broke it"
+                )
             out = np.ascontiguousarray(R)
             out = out.copy() if out is R else out
             _core.cholesky_solve(A, out, n_threads)
@@ -219,13 +226,13 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
     """The b that makes Σg zero at these u: the sum rises with b, so Newton steps inside a bracket, halved where not."""
     if not problem.bias:
         return 0.0
-    low, high, width = -np.inf, np.inf, 1.0
+    low, high, width = -np.inf, np.inf, max(1.0, float(np.abs(problem.y).max()))
     for _ in range(200):
         slope = float(problem.gradient(u + b).sum())
         if slope == 0.0:
             return b
         low, high = (b, high) if slope < 0 else (low, b)
-        if high - low <= 4e-16 * max(1.0, abs(low), abs(high)):
+        if np.isfinite(high - low) and high - low <= 4e-16 * max(1.0, abs(low), abs(high)):
             return b
         curvature = float(problem.curvature(u + b).sum())
         new = b - slope / curvature if curvature > 0 else -np.sign(slope) * np.inf
