@@ -272,8 +272,9 @@ def test_a_failure_at_the_end_leaves_the_old_file(path, content, monkeypatch, ca
 
 
 def test_missing_folder_is_an_oserror(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         write_container(tmp_path / "no" / "x.mercer", {}, {})
+    assert caught.value.filename == str((tmp_path / "no" / "x.mercer").resolve())
 
 
 @posix

@@ -87,7 +87,7 @@ def labels(y: Any) -> tuple[np.ndarray, Indices]:
         raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
     if kinds and str not in kinds:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"y is an array of objects ({names}), not of labels; give it a dtype: y.astype(int), say")
+        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
     if y.dtype.kind == "f":
         _check_finite_targets(y)
     check_classification_targets(y)
