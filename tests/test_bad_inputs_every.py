@@ -360,8 +360,8 @@ def test_next_to_no_memory_is_enough_or_an_error(name):
 
 def test_numbers_of_numpy_are_parameters():
     for kind in (np.int8, np.float32, np.float64):
-        one = PegasosSVC(kind(1), max_iter=3, random_state=0).fit(X, Y)
-        np.testing.assert_array_equal(one.coef_, PegasosSVC(1.0, max_iter=3, random_state=0).fit(X, Y).coef_)
+        one = PegasosSVC(kind(1), max_iter=20, random_state=0).fit(X, Y)
+        np.testing.assert_array_equal(one.coef_, PegasosSVC(1.0, max_iter=20, random_state=0).fit(X, Y).coef_)
 
 
 def test_parameters_are_named():
