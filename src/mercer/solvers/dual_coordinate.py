@@ -37,6 +37,8 @@ def descend(
     shrinking: bool,
 ) -> Point:
     """Passes until a point misses nothing; goals are a violation and a gap relative to the dual value."""
+    if not np.isfinite(rows.lengths).all():
+        raise FloatingPointError("the squares of the features overflow float64; scale the features")
     multipliers, B, origin = False, problem.bias, 0.0
     beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
     w = rows.transposed(beta)
@@ -66,8 +68,8 @@ def descend(
             max(0.0, deadline - time.monotonic()),
             shrinking,
         )
-        passes += taken if ended == "unsettled" else max(1, taken)
-        if ended == "unsettled" and passes < max_passes:
+        passes += taken if ended == "unsettled" and not multipliers else max(1, taken)
+        if ended == "unsettled" and not multipliers and passes < max_passes:
             # The bias's feature is as long as the others together: then it neither lags behind nor rules.
             multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
             w, b = rows.transposed(beta), np.zeros(1)
