@@ -114,7 +114,7 @@ def tight(options: str, data: str, path: str) -> str:
 
 def objective(text: str) -> float:
     # svm-train always prints it; a text without it should fail loudly.
-    return float(re.search(r"obj = (\S+),", text)[1])  # type: ignore[index]
+    return float(re.search(r"obj = (\S+),", text)[1])  # type: ignore[index]  # every training prints it
 
 
 def difference(a: str, b: str) -> float:

@@ -160,3 +160,14 @@ def test_blocks_of_dear_kernels_come_from_kept_rows():
         np.testing.assert_allclose(field.u, K @ field.beta, rtol=0, atol=1e-12)
     assert computed[0] == 40**2
     assert max(computed[1:]) <= 20**2
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
+    y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    h = np.array([1.0, -1.1, -1.4, -1.0, 1.1, 1.4])  # the ends are 1 and -1, the violation 2
+    gram = Gram(Gaussian(0.3) + Linear() if generic else Gaussian(0.3), data(n=6))
+    field = gram.field(soft_margin(y, np.ones(6)), np.zeros(6), y - h, np.float64)
+    assert isinstance(field, TiledField) is not generic
+    assert field.shrink()
+    assert field.active.tolist() == [0, 1, 3, 4]
