@@ -21,7 +21,7 @@ from mercer.solvers.decomposition import FLOOR, decompose, rounding_noise
 from mercer.solvers.start import start
 
 # A return to the solver that lowers the true violation by less than this factor is not worth another in that precision.
-_PROGRESS = 1 / 3
+PROGRESS = 1 / 3
 
 # Goes on from where the last call ended: with kernel values of a precision, until a stop, dropping variables or not.
 Attempt = Callable[[Any, Stop, bool], tuple[Solution, Certificate]]
@@ -101,7 +101,7 @@ def refine(
                 tol *= min(0.5, 0.5 * stop.gap_tol * abs(certificate.dual) / certificate.gap)
                 last = np.inf
                 continue
-            progress = certificate.violation <= _PROGRESS * last
+            progress = certificate.violation <= PROGRESS * last
             last = certificate.violation
             if progress or not solution.whole:
                 # Variables dropped too early are back now. Where that does not help, none is dropped any more.

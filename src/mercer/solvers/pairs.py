@@ -22,13 +22,12 @@ from mercer.certificate import Certificate, Proves, proof
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
+from mercer.solvers.certified import PROGRESS
 
 # Beyond so many variables a step's passes over all of them cost more than a working set does.
 _LARGEST = 2500
 # Steps per variable after which a pair is left to the general solver, which has more than pair steps.
 _STEPS = 20
-# A return to the solver that lowers the true violation by less than this factor is not worth another.
-_PROGRESS = 1 / 3
 
 Blocks = tuple[Indices, Indices]
 
@@ -93,7 +92,7 @@ def solve_pairs(
             close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
             if certificate.violation <= stop.tol and close:
                 proofs[t] = certificate
-            elif reason == "converged" and stop.tol < certificate.violation <= _PROGRESS * last[t]:
+            elif reason == "converged" and stop.tol < certificate.violation <= PROGRESS * last[t]:
                 again.append(t)
             last[t] = certificate.violation
         which = np.array(again, dtype=np.intp)
