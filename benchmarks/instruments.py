@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 import mercer.solvers
-import mercer.solvers.certified
+import mercer.solvers.dual.certified
 from mercer.gram.gram import Gram
 from mercer.threads import effective_n_threads
 
@@ -55,7 +55,7 @@ def _watched(fit: Callable[[], Any]) -> tuple[dict[str, float], Gram, np.ndarray
 
         return call
 
-    certified = mercer.solvers.certified
+    certified = mercer.solvers.dual.certified
     with (
         mock.patch.object(certified, "certify", watch("certificate", certified.certify)),
         mock.patch.dict(mercer.solvers.SOLVERS, auto=watch("loop", certified.solve_certified)),

@@ -7,16 +7,16 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
 import mercer
-from mercer.certificate import certify
+from mercer.certificates.certificate import certify
 from mercer.gram.gram import Gram
+from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Linear
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop
-from mercer.solvers.by_rows import by_rows, linear_problem, nearer
-from mercer.solvers.certified import solve_certified
-from mercer.solvers.linear_rows import LinearRows
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.linear.dual_kernel import by_rows, linear_problem, nearer
 
 X, LABELS = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)

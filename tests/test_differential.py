@@ -15,14 +15,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as PeerSVC
 
 import mercer
-from mercer.certificate import certify
+from mercer.certificates.certificate import certify
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.solution import Stop
-from mercer.solvers.certified import solve_certified
-from mercer.solvers.decomposition import decompose
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.decomposition import decompose
 from reference.certificate import certificate, dual_value, rounding
 from reference.problems import (
     Case,

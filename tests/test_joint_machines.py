@@ -18,15 +18,15 @@ from sklearn.svm import LinearSVC
 
 import mercer
 from mercer import SVC
+from mercer.certificates.joint import certify_joint
 from mercer.errors import NonPSDKernelWarning
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import JointField
 from mercer.kernels import Gaussian, Laplacian, Linear, as_kernel
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
-from mercer.solvers import joint as solver
-from mercer.solvers.joint import solve_joint
-from mercer.solvers.joint_certificate import certify_joint
+from mercer.solvers.joint import ascent as solver
+from mercer.solvers.joint.ascent import solve_joint
 from reference.multiclass import dual_by_qp, primal_by_qp
 from reference.problems import c_svc, gram_matrix, without_bias
 from reference.qp import by_clarabel

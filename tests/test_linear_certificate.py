@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mercer.certificate import gap_terms, kkt_residuals
-from mercer.linear_certificate import certify_linear
+from mercer.certificates.certificate import gap_terms, kkt_residuals
+from mercer.certificates.linear import certify_linear
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
-from mercer.solvers.linear_rows import LinearRows
 
 
 @pytest.mark.parametrize("squared", [False, True])

@@ -11,11 +11,12 @@ from sklearn.linear_model import Ridge
 
 import mercer
 from mercer import NystromRLS, NystromRLSClassifier, _core, kernels
-from mercer.gram.cross import Chunk, Cross
+from mercer.data.chunks import Chunk
+from mercer.gram.cross import Cross
 from mercer.gram.landmarks import draw, leverage_scores
 from mercer.gram.lowered import Lowering
 from mercer.solution import Stop
-from mercer.solvers.nystrom import solve_nystrom
+from mercer.solvers.least_squares.nystrom import solve_nystrom
 from reference.least_squares import on_landmarks
 
 rng = np.random.default_rng(0)

@@ -6,12 +6,12 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC
-from mercer.certificate import certify
+from mercer.certificates.certificate import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
-from mercer.solvers.certified import solve_certified
+from mercer.solvers.dual.certified import solve_certified
 
 
 def problem(n, seed=0):

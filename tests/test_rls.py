@@ -18,8 +18,8 @@ from mercer.estimators import ridge_conventions as conventions
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.cholesky import System, solve_by_cholesky
-from mercer.solvers.covariance import Sums
+from mercer.solvers.least_squares.cholesky import System, solve_by_cholesky
+from mercer.solvers.least_squares.covariance import Sums
 from reference import least_squares as plain
 
 rng = np.random.default_rng(5)
@@ -77,7 +77,7 @@ def test_it_is_scikit_learns_kernel_ridge(many):
 
 
 def test_the_certificate_notices_a_wrong_answer(many):
-    from mercer.solvers.least_squares_certificate import certify_outputs
+    from mercer.certificates.least_squares import certify_outputs
 
     X, Y = many[0][:50], many[1][:50]
     least = LeastSquares(Y, np.ones(50), np.arange(50), 50, False)

@@ -11,11 +11,11 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 import mercer
 from mercer import SVC, kernels
-from mercer.estimators.memory import Kept, Known, Memory, keep
+from mercer.fitting.warm_start import Kept, Known, Memory, keep
 from mercer.gram.gram import Gram
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
-from mercer.solvers.certified import solve_certified
+from mercer.solvers.dual.certified import solve_certified
 from reference.problems import epsilon_svr, machine_problem, machines
 
 X, Y = load_breast_cancer(return_X_y=True)

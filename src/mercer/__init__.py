@@ -1,6 +1,6 @@
 """mercer: kernel machines that are exact, fast and certified."""
 
-from mercer.certificate import Certificate
+from mercer.certificates.certificate import Certificate
 from mercer.estimators import (
     SVC,
     SVDD,

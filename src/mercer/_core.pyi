@@ -257,7 +257,7 @@ class Active:
     def working_set(
         self, top: NDArray[np.float64], bottom: NDArray[np.float64], kept: NDArray[np.intp], size: int
     ) -> NDArray[np.intp]:
-        """The worst violators besides those kept, by the rule of mercer.gram.working_set, between these ends."""
+        """The worst violators besides those kept, by the rule of mercer.problems.working_set, between these ends."""
 
     def survivors(self, top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.intp]:
         """The active variables that are free or could still be chosen, between these ends."""

@@ -49,3 +49,10 @@ class SingularSystemWarning(UserWarning):
 
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+INDEFINITE = (
+    "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a "
+    "stationary point, not a "
+    "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.gram.working_set import violation
+from mercer.problems.working_set import violation
 
 
 def check_gram_contract(gram, K, atol):

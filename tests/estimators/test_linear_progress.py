@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from mercer import LinearSVC, LinearSVR, linear_path
-from mercer.estimators import linear_progress
+from mercer.fitting import linear_progress
 
 LINE = re.compile(r"\[mercer\] .*[0-9.]+ s +[0-9,]+ steps  violation \S+  gap \S+, \S+ of the dual value")
 

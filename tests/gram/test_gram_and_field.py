@@ -9,9 +9,9 @@ from mercer import _core
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
-from mercer.gram.working_set import violation, working_set
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.problems.classification import soft_margin
+from mercer.problems.working_set import violation, working_set
 from reference.problems import machine_problem, machines
 
 KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.5, 1.0), Sigmoid(0.2, 0.1), Laplacian(0.4), 2 * Gaussian(0.3)]

@@ -10,9 +10,9 @@ from mercer.errors import MissingExtraError
 from mercer.gram.gram import Gram
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
-from mercer.solvers import by_qp
-from mercer.solvers.by_qp import solve_by_qp
-from mercer.solvers.certified import solve_certified
+from mercer.solvers.dual import qp as by_qp
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.qp import solve_by_qp
 from reference.problems import c_svc, machine_problem, machines
 from reference.qp import by_piqp
 

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from mercer import SVC
-from mercer.certificate import certify
+from mercer.certificates.certificate import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian, as_kernel
 from mercer.solution import Stop
-from mercer.solvers import chunking
-from mercer.solvers.certified import solve_certified
-from mercer.solvers.chunking import solve_by_chunks
+from mercer.solvers.dual import chunking
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.chunking import solve_by_chunks
 from reference.problems import c_svc, machine_problem, machines
 
 STOP = Stop(tol=1e-6, max_iter=10**7)

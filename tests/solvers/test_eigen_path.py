@@ -8,7 +8,7 @@ from mercer import RLSRegressorCV
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.eigen import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
+from mercer.solvers.least_squares.eigen import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
 from reference import least_squares as plain
 
 LAMS = np.geomspace(1e-6, 1e3, 10)
@@ -125,7 +125,7 @@ def test_rows_that_share_a_sample_are_one_sample(bias):
 
 
 def test_the_path_does_not_depend_on_how_it_is_cut(monkeypatch):
-    import mercer.solvers.eigen as eigen
+    import mercer.solvers.least_squares.eigen as eigen
 
     X, least = problem("any", True)
     fit = fit_of(X, least, Gaussian(gamma=0.4))

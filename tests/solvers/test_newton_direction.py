@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from sklearn.svm import SVC as SklearnSVC
 
 from mercer import LinearSVC
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import hinge
-from mercer.solvers import newton_direction
-from mercer.solvers.linear_rows import LinearRows
-from mercer.solvers.linear_turns import _passes_left
-from mercer.solvers.newton_direction import ByColumns, BySamples
+from mercer.solvers.linear import direction as newton_direction
+from mercer.solvers.linear.direction import ByColumns, BySamples
+from mercer.solvers.linear.turns import _passes_left
 
 
 def dense_direction(problem, X, t, bend, g):

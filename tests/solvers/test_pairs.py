@@ -10,14 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
-from mercer.certificate import certify
-from mercer.estimators import machine
+from mercer.certificates.certificate import certify
+from mercer.fitting import machine
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.solution import Stop
-from mercer.solvers import pairs
-from mercer.solvers.pairs import fits, solve_pairs
+from mercer.solvers.dual import pairs
+from mercer.solvers.dual.pairs import fits, solve_pairs
 from reference.certificate import certificate as truth
 
 STOP = Stop(tol=1e-3, max_iter=10**7)

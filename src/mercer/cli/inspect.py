@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mercer.certificate import Certificate
+from mercer.certificates.certificate import Certificate
 from mercer.cli.examples import WithExamples, examples
 from mercer.cli.models import machine_of, names_of, read_model
 from mercer.cli.printable import printable

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 import mercer
-from mercer.certificate import Certificate
+from mercer.certificates.certificate import Certificate
 from mercer.cli.embedded import Embedded
 from mercer.estimators import SVC
 

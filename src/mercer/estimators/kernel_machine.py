@@ -15,20 +15,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, Indices, freeze, take
-from mercer.certificate import Certificate
-from mercer.errors import NonPSDKernelWarning
-from mercer.estimators import samples
-from mercer.estimators.finite import proven
-from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import INDEFINITE, Machine, Training, physical_memory
-from mercer.estimators.merging import Merged, merge
-from mercer.estimators.parameters import iterations, positive
+from mercer.certificates.certificate import Certificate
+from mercer.data import samples
+from mercer.data.merging import Merged, merge
+from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
+from mercer.fitting.iterations import Iterations
+from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.overflow import proven
 from mercer.gram.gram import Gram
 from mercer.losses import Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
+from mercer.parameters import iterations, positive
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
-from mercer.solvers.certified import solve_certified
+from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.representer import RepresenterProblem, RepresenterSolution, solve_representer
 from mercer.threads import effective_n_threads
 

@@ -16,20 +16,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
-from mercer.certificate import Certificate
-from mercer.estimators import samples
-from mercer.estimators.deciding import Deciding
-from mercer.estimators.finite import expect_finite, proven
-from mercer.estimators.linear_progress import LinearProgress
-from mercer.estimators.machine import fitted_names
-from mercer.estimators.merging import Merged, merge
-from mercer.estimators.parameters import iterations, not_negative, one_of, positive
+from mercer.certificates.certificate import Certificate
+from mercer.data import samples
+from mercer.data.merging import Merged, merge
+from mercer.fitting.linear_progress import LinearProgress
+from mercer.fitting.machine import fitted_names
+from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.overflow import expect_finite, proven
+from mercer.gram.linear_rows import LinearRows
+from mercer.parameters import iterations, not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
-from mercer.solvers.linear import LinearSolution, solve_linear
-from mercer.solvers.linear_joint import solve_joint_linear
-from mercer.solvers.linear_rows import LinearRows
+from mercer.solvers.linear.choose import LinearSolution, solve_linear
+from mercer.solvers.linear.joint import solve_joint_linear
 from mercer.threads import effective_n_threads
 
 # Columns whose mean is so many deviations away from zero are centred before training: w is the same, b is moved back.

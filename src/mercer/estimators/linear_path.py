@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, freeze
-from mercer.certificate import Certificate
-from mercer.estimators import samples
+from mercer.certificates.certificate import Certificate
+from mercer.data import samples
+from mercer.data.merging import merge
 from mercer.estimators.linear import SOLVERS, LinearSVC
-from mercer.estimators.linear_progress import LinearProgress
-from mercer.estimators.merging import merge
-from mercer.estimators.parameters import positive
-from mercer.solvers.linear import LinearSolution, solve_linear
-from mercer.solvers.linear_rows import LinearRows
+from mercer.fitting.linear_progress import LinearProgress
+from mercer.gram.linear_rows import LinearRows
+from mercer.parameters import positive
+from mercer.solvers.linear.choose import LinearSolution, solve_linear
 
 
 @dataclass(frozen=True, eq=False)

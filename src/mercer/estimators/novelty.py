@@ -9,11 +9,11 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
-from mercer.estimators.coefficients import Bounds, conclude_outputs, weight_vector
-from mercer.estimators.growing import Growing
-from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged, unit_weight
-from mercer.estimators.parameters import share
+from mercer.data.merging import Merged, unit_weight
+from mercer.fitting.coefficients import Bounds, conclude_outputs, weight_vector
+from mercer.fitting.machine import Solved, Task
+from mercer.fitting.partial_fit import Growing
+from mercer.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
 

@@ -14,22 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, take
-from mercer.certificate import Certificate
-from mercer.estimators import samples
-from mercer.estimators.chunks import Opening, Stream, empty_targets, is_stream
-from mercer.estimators.deciding import Deciding
-from mercer.estimators.finite import proven
-from mercer.estimators.iterations import Iterations
-from mercer.estimators.machine import Machine, Training, physical_memory
-from mercer.estimators.merging import merge
-from mercer.estimators.parameters import iterations, one_of, positive
-from mercer.estimators.targets import outputs
+from mercer.certificates.certificate import Certificate
+from mercer.data import samples
+from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
+from mercer.data.merging import merge
+from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.gram.cross import Chunk, Cross
+from mercer.fitting.iterations import Iterations
+from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.overflow import proven
+from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
+from mercer.parameters import iterations, one_of, positive
 from mercer.solution import Stop
-from mercer.solvers.nystrom import SAMPLE, NystromSolution, cheaper_method, solve_nystrom
+from mercer.solvers.least_squares.nystrom import SAMPLE, NystromSolution, cheaper_method, solve_nystrom
 from mercer.threads import effective_n_threads
 
 # Samples that estimate the leverage scores, per landmark that is then drawn by them.

@@ -12,19 +12,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze
-from mercer.certificate import Certificate
-from mercer.estimators import samples
-from mercer.estimators.deciding import Deciding
-from mercer.estimators.early_stopping import Judge
-from mercer.estimators.machine import Training
-from mercer.estimators.merging import merge
-from mercer.estimators.parameters import iterations
-from mercer.estimators.pegasos_machine import Part, deadline_of, seed_of
-from mercer.estimators.pegasos_stream import StreamLearner
-from mercer.estimators.progress import Progress
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.descent import Trail, certify_descent
+from mercer.data import samples
+from mercer.data.merging import merge
+from mercer.fitting.early_stopping import Judge
+from mercer.fitting.machine import Training
+from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.pegasos_machine import Part, deadline_of, seed_of
+from mercer.fitting.pegasos_stream import StreamLearner
+from mercer.fitting.progress import Progress
+from mercer.parameters import iterations
 from mercer.solvers import pegasos
 from mercer.solvers.pegasos import Call, Iterates
-from mercer.solvers.pegasos_dual import Trail, certify_descent
 from mercer.threads import effective_n_threads
 
 # Epochs of a fit whose max_iter is −1: at least the first number, and up to the second where samples are few, as long

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Floats, freeze
-from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
-from mercer.estimators.linear_kernel import linear_way
-from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged
-from mercer.estimators.parameters import one_of, share
-from mercer.estimators.regressor import KernelRegressor
+from mercer.data.merging import Merged
 from mercer.estimators.regularisation import check_price, price
+from mercer.fitting.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.machine import Solved, Task
+from mercer.fitting.regressor import KernelRegressor
+from mercer.parameters import one_of, share
 from mercer.problems.regression import quantile
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.estimators.parameters import positive
+from mercer.parameters import positive
 
 _DEFAULT_C = 1.0
 

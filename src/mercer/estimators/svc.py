@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.estimators.classifier import Classes, PairwiseClassifier
-from mercer.estimators.coefficients import Bounds, bias_of, own_table
-from mercer.estimators.deciding import PROBABILITIES
-from mercer.estimators.hard_margin import canonical, refuse_both_labels
-from mercer.estimators.joint import JOINT, joint_norms, joint_table, joint_task, outputs
-from mercer.estimators.linear_kernel import linear_way
-from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged
-from mercer.estimators.parameters import one_of
+from mercer.data.merging import Merged
 from mercer.estimators.regularisation import check_price, price
-from mercer.estimators.separating import REST
+from mercer.fitting.classifier import Classes, PairwiseClassifier
+from mercer.fitting.coefficients import Bounds, bias_of, own_table
+from mercer.fitting.hard_margin import canonical, refuse_both_labels
+from mercer.fitting.joint import JOINT, joint_norms, joint_table, joint_task, outputs
+from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.machine import Solved, Task
+from mercer.fitting.margin_report import REST
+from mercer.fitting.no_probabilities import PROBABILITIES
 from mercer.kernels import kernel_accepts
+from mercer.parameters import one_of
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.hulls import solve_hulls
+from mercer.solvers.dual.hulls import solve_hulls
 from mercer.threads import effective_n_threads
 
 

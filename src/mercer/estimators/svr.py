@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.estimators.coefficients import Bounds, bias_of, conclude_outputs
-from mercer.estimators.linear_kernel import linear_way
-from mercer.estimators.machine import Solved, Task
-from mercer.estimators.merging import Merged
-from mercer.estimators.parameters import not_negative, one_of, positive, share
-from mercer.estimators.regressor import KernelRegressor
+from mercer.data.merging import Merged
 from mercer.estimators.regularisation import check_price, price
+from mercer.fitting.coefficients import Bounds, bias_of, conclude_outputs
+from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.machine import Solved, Task
+from mercer.fitting.regressor import KernelRegressor
+from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")

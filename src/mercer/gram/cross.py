@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+from mercer.data.chunks import Chunk
 from mercer.gram.lowered import Lowering
 from mercer.kernels import Kernel
 
@@ -23,23 +24,6 @@ CHUNK = 8192
 # Up to this many outputs each is summed as its kernel values come; for more, a block of values serves them all.
 _FEW_OUTPUTS = 6
 _CACHE_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some of the samples: rows of X, their targets (one column per output) and weights.
-
-    `kept` belongs to samples that stay in memory, and holds what was prepared of them.
-    """
-
-    X: Any
-    Y: Floats
-    weight: Floats
-    kept: dict[Any, Any] | None = None
-
-    @property
-    def n(self) -> int:
-        return len(self.weight)
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, sums_by
 from mercer.gram.column_cache import ColumnCache
-from mercer.gram.working_set import violation, working_set
+from mercer.problems.working_set import violation, working_set
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram

@@ -23,7 +23,8 @@ from scipy.linalg import solve_triangular
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, take
-from mercer.gram.cross import CHUNK, Chunk
+from mercer.data.chunks import Chunk
+from mercer.gram.cross import CHUNK
 from mercer.kernels import Kernel
 
 Score = Callable[[Chunk], Floats]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats, Indices, sums_by
-from mercer.gram.working_set import violation
+from mercer.problems.working_set import violation
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from mercer.certificate import Certificate
+from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution
-from mercer.solvers.by_qp import solve_by_qp
-from mercer.solvers.certified import solve_certified
-from mercer.solvers.chunking import solve_by_chunks
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.chunking import solve_by_chunks
+from mercer.solvers.dual.qp import solve_by_qp
 
 # "auto" is block decomposition as long as nothing beats it.
 SOLVERS: dict[str, Callable[..., tuple[Solution, Certificate]]] = {

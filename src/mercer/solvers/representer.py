@@ -24,7 +24,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificate import Certificate
+from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.losses import Loss
 from mercer.solution import Stop, StopReason

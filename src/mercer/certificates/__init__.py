@@ -1,0 +1,1 @@
+"""Every proof; nothing else builds a Certificate."""

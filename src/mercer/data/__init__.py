@@ -1,0 +1,1 @@
+"""What users hand over, checked, and put into the one order and form that solvers see."""

@@ -1,0 +1,110 @@
+"""Samples that come in chunks: a callable that opens them again for every pass, or an iterator that is read once.
+
+Every chunk is a pair (X, y) or a triple (X, y, sample_weight), checked like the arguments of `fit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.data import samples
+
+Target = Callable[[Any], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some of the samples: rows of X, their targets (one column per output) and weights.
+
+    `kept` belongs to samples that stay in memory, and holds what was prepared of them.
+    """
+
+    X: Any
+    Y: Floats
+    weight: Floats
+    kept: dict[Any, Any] | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.weight)
+
+
+def is_stream(X: Any) -> bool:
+    """Whether X is no data set but something that hands out chunks of one."""
+    return not hasattr(X, "shape") and (callable(X) or hasattr(X, "__next__"))
+
+
+class Stream:
+    """The checked chunks of a stream; `target` turns labels into numbers, one column per output."""
+
+    def __init__(self, estimator: Any, source: Any, target: Target) -> None:
+        self._estimator, self._source, self._target = estimator, source, target
+        self.once = not callable(source)
+        self._first = True
+        self._seen: tuple[int, float] | None = None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, from the beginning where that can be had."""
+        opened = self._source if self.once else self._source()
+        if not hasattr(opened, "__iter__"):
+            raise TypeError(
+                f"X() returned {type(opened).__name__}, but must return a fresh iterator of (X, y) or "
+                "(X, y, sample_weight) chunks each time it is called"
+            )
+        n, weight = 0, 0.0
+        for number, item in enumerate(opened):
+            chunk = self._checked(item, number)
+            n, weight = n + chunk.n, weight + float(chunk.weight.sum())
+            yield chunk
+        if n == 0 or not weight > 0:
+            raise ValueError("the stream holds no sample of positive weight; give at least one chunk with samples")
+        if not self.once and self._seen not in (None, (n, weight)):
+            raise ValueError(
+                f"X() handed out {n} samples this time and {self._seen[0] if self._seen else 0} before: it must open "
+                "the same samples for every pass. For an iterator that can be read once, give the iterator itself"
+            )
+        self._seen = (n, weight)
+
+    def _checked(self, item: Any, number: int) -> Chunk:
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
+            raise ValueError(
+                f"chunk {number} of the stream is {type(item).__name__}, but must be a tuple (X, y) or "
+                "(X, y, sample_weight)"
+            )
+        try:
+            X = samples.vectors(self._estimator, item[0], reset=self._first)
+            self._first = False
+            Y = self._target(item[1])
+            if len(Y) != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} samples, but y has {len(Y)}")
+            weight = samples.weights(item[2] if len(item) == 3 else None, len(Y))
+        except ValueError as error:
+            raise ValueError(f"chunk {number} of the stream: {error}") from error
+        return Chunk(X, Y, weight)
+
+
+class Opening:
+    """The first samples of an iterator that is read once, put back in front of it."""
+
+    def __init__(self, stream: Stream, rows: int) -> None:
+        self._rest = stream.chunks()
+        self.chunks: list[Chunk] = []
+        while sum(chunk.n for chunk in self.chunks) < rows:
+            chunk = next(self._rest, None)
+            if chunk is None:
+                break
+            self.chunks.append(chunk)
+
+    def all(self) -> Iterator[Chunk]:
+        return chain(self.chunks, self._rest)
+
+
+def empty_targets(X: Any, weight: Floats, outputs: int) -> Chunk:
+    """Samples without targets, of which only kernel values are wanted."""
+    return Chunk(X, np.zeros((len(weight), outputs)), weight)

@@ -1,0 +1,299 @@
+"""Samples, labels and weights as users hand them over, checked once and never modified."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from mercer.arrays import Floats, Indices, is_sparse
+from mercer.data.sparse_samples import canonical_csr, check_sparse
+
+
+def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
+    refuse_masked(X, "X")
+    if is_sparse(X):
+        check_sparse(X)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if kind in "SUTmM":
+        raise ValueError(
+            f"X must hold numbers, but its dtype is {X.dtype}; convert it yourself, so that nothing is guessed: "
+            "X.astype(float) where it is text that spells numbers"
+        )
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError) as error:
+        column = _column_that_is_no_number(X)
+        if column is None:
+            raise
+        raise ValueError(
+            f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
+        ) from error
+    _check_finite(checked)
+    if kind not in "fb":
+        _warn_of_large_integers(X, checked)
+    if is_sparse(checked):
+        return canonical_csr(checked)
+    return checked if checked.flags.aligned else checked.copy()
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """numpy hands over what lies under a mask as if it were data."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries, which mercer cannot use; fill or drop them first"
+        )
+
+
+def sequences(X: Any) -> list[str]:
+    """A list of strings, for kernels on strings."""
+    if isinstance(X, str):
+        raise ValueError("X is one string; give a list of strings, one per sample")
+    samples = list(X)
+    for i, sample in enumerate(samples):
+        if not isinstance(sample, str):
+            raise ValueError(f"this kernel compares strings, but sample {i} is {type(sample).__name__}: {sample!r:.60}")
+    if not samples:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return samples
+
+
+def labels(y: Any) -> tuple[np.ndarray, Indices]:
+    """The classes in sorted order, and each sample's class as an index."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    y = _column(_plain(y), "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output")
+    small = _small_integers(y)
+    if small is not None:
+        return small
+    kinds = {type(label) for label in y.tolist()} if y.dtype == object else set()
+    if str in kinds and kinds - {str}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
+    if kinds and str not in kinds:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
+    if y.dtype.kind == "f":
+        _check_finite_targets(y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}"
+        )
+    return classes, codes
+
+
+def numbers(y: Any) -> Floats:
+    """One finite number per sample."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    refuse_masked(y, "y")
+    y = _column(y, several)
+    refuse_what_is_no_number(y, "y")
+    target: Floats = y.astype(np.float64)
+    _check_finite_targets(target)
+    return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
+def refuse_what_is_no_number(values: np.ndarray, name: str) -> None:
+    """Text that spells a number is none, nor is a date: numpy would cast either without a word."""
+    text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
+    if values.dtype.kind in "cmMSUTV" or text:
+        raise ValueError(
+            f"{name} must hold real numbers, but its dtype is {values.dtype}; a first value is "
+            f"{values.ravel()[:1].tolist()}. Convert it to numbers first"
+            + ("; for classes use a classifier, such as SVC" if name == "y" else "")
+        )
+
+
+def _check_finite_targets(y: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
+        raise ValueError(
+            f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "
+            "Impute or drop these samples first"
+        )
+
+
+def _plain(y: Any) -> Any:
+    """Labels of pandas' nullable types and numpy's strings as the arrays that scikit-learn takes, none of them cast."""
+    refuse_masked(y, "y")
+    dtype: Any = getattr(y, "dtype", None)
+    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
+        return y.to_numpy(dtype=dtype.numpy_dtype)
+    if getattr(dtype, "kind", "") == "T":
+        return y.astype(object)
+    return y
+
+
+def _column(y: Any, several: str) -> np.ndarray:
+    """y as one value per sample; where it has more, the error says what to do."""
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        if "1d array" not in str(error):
+            raise
+        raise ValueError(f"{error} {several}") from None
+
+
+def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
+    """Classes and codes by counting, where y holds a few small integers: sorting them takes as long as a linear fit."""
+    if y.dtype.kind not in "iu" or len(y) == 0:
+        return None
+    low, span = int(y.min()), int(y.max()) - int(y.min()) + 1
+    if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
+        return None
+    place = y.astype(np.int64) - low
+    found = np.flatnonzero(np.bincount(place, minlength=span))
+    if len(found) < 2:
+        return None
+    codes = np.zeros(span, dtype=np.intp)
+    codes[found] = np.arange(len(found))
+    return (found + low).astype(y.dtype), codes[place]
+
+
+def weights(sample_weight: Any, n: int) -> Floats:
+    """One finite, non-negative weight per sample."""
+    if sample_weight is None:
+        return np.ones(n)
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n, sample_weight)
+    refuse_masked(sample_weight, "sample_weight")
+    weight = sample_weight.to_numpy() if hasattr(sample_weight, "to_numpy") else np.asarray(sample_weight)
+    refuse_what_is_no_number(weight, "sample_weight")
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight does not hold numbers ({error})") from error
+    if weight.ndim != 1 or len(weight) != n:
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, but X has {n} samples: it must be 1-D with shape ({n},)"
+        )
+    bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}]={weight[bad[0]]} must be finite and not negative; "
+            "a weight of 0 leaves a sample out"
+        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError(
+                f"sample_weight adds up to more than a float64 holds; its largest is {weight.max():g}: divide all by it"
+            )
+    return weight
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
+    """One positive factor per class; "balanced" gives every class the same total weight."""
+    mass = np.bincount(codes, weights=weight, minlength=len(classes))
+    if class_weight is None:
+        factor = np.ones(len(classes))
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        with np.errstate(divide="ignore"):
+            factor = mass.sum() / (len(classes) * mass)
+    elif isinstance(class_weight, dict):
+        known = {label: k for k, label in enumerate(classes.tolist())}
+        unknown = [label for label in class_weight if label not in known]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
+        factor = np.ones(len(classes))
+        for label, value in class_weight.items():
+            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+                raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
+            factor[known[label]] = value
+    else:
+        raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
+    for k, label in enumerate(classes.tolist()):
+        if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
+            raise ValueError(
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier "
+                f"needs every "
+                "class; give it weight or leave its samples out"
+            )
+    return factor
+
+
+def gram_matrix(K: Any) -> Any:
+    """A precomputed training matrix: square, finite and symmetric to rounding."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel needs the square matrix between all training samples, but X has shape {K.shape}"
+        )
+    asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
+    size = float(np.abs(K).max())
+    if 2 * size * len(K) > np.finfo(np.float64).max:
+        raise FloatingPointError(
+            f"the precomputed kernel matrix holds values up to {size:.3g}, whose sums overflow float64; scale it"
+        )
+    if asymmetry > 1e-8 * size:
+        raise ValueError(
+            f"the precomputed kernel matrix is not symmetric: entries differ from their mirror by up to "
+            f"{asymmetry:.3g}. "
+            "If the difference is noise, give (K + K.T) / 2"
+        )
+    return K
+
+
+def _check_finite(X: Any) -> None:
+    """Refuse the first entry that is not a finite number, by its place."""
+    values = X.data if is_sparse(X) else X
+    # A sum is finite unless an entry is not, or the sum overflows: only then is it worth looking at each entry.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad) == 0:
+        return
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, bad[0, 0], side="right")) - 1
+        place, value = (row, int(X.indices[bad[0, 0]])), values[bad[0, 0]]
+    else:
+        place, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
+    name = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
+        "Impute, clip or drop them first"
+    )
+
+
+def _column_that_is_no_number(X: Any) -> Any:
+    """The name of the first column of a data frame that does not convert to float, if there is one."""
+    for name in getattr(X, "columns", ()):
+        try:
+            values = np.asarray(X[name])
+            if values.dtype.kind in "mM":  # NumPy would count nanoseconds
+                return name
+            np.asarray(values, dtype=np.float64)
+        except (ValueError, TypeError):
+            return name
+    return None
+
+
+def _warn_of_large_integers(X: Any, checked: Any) -> None:
+    """Tell of integers that no float64 holds; only data that came as something else than floats are looked at."""
+    values = checked.data if is_sparse(checked) else checked
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest >= 2**53 and np.result_type(X if is_sparse(X) else np.asarray(X)).kind in "iuO":
+        warnings.warn(
+            f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64",
+            UserWarning,
+            stacklevel=4,
+        )

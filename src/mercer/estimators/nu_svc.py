@@ -1,0 +1,234 @@
+"""ν-support vector classification: ν bounds the share of margin errors, in place of a price C."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.merging import Merged, unit_weight
+from mercer.fitting.classifier import Classes, PairwiseClassifier
+from mercer.fitting.coefficients import Bounds
+from mercer.fitting.machine import Solved, Task
+from mercer.fitting.progress import Progress
+from mercer.gram.gram import Gram
+from mercer.parameters import share
+from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
+from mercer.solution import Stop
+from mercer.solvers.dual.hulls import solve_reduced_hulls
+
+# "auto": this ν where it is feasible, else this share of the largest feasible one.
+_USUAL_NU = 0.5
+_SHARE_OF_LARGEST = 0.99
+# How closely the smallest useful ν is found when the one asked for is too small.
+_NU_RESOLUTION = 1e-3
+
+
+class NuSVC(PairwiseClassifier):
+    """ν-support vector classification, exact and certified.
+
+    Finds the nearest points of the two classes' reduced convex hulls, in which no sample counts for more than 2/(νW)
+    times its weight: minimises ½‖w‖² + Σ w_i max(0, ρ − y_i f(x_i)) − νWρ over w, b and ρ, through its dual, then
+    divides by ρ. Where ρ > 0, at most the share ν of the weight are margin errors, at least that share are support
+    vectors, and the solution is that of `SVC` with C = 1/ρ = `equivalent_C_`. A drop-in for scikit-learn's NuSVC.
+
+    There is no `class_weight`: ν demands the same mass νW/2 of each class, so a factor on a class has no meaning here
+    (scikit-learn accepts one and ignores it). Use `SVC` for that.
+
+    Parameters
+    ----------
+    nu : float or "auto", default="auto"
+        Above 0 and at most 2·min(n₊, n₋)/n (in weights) for every pair of classes; more is refused. So is a ν so
+        small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5, for pairs where that is
+        infeasible for 0.99 of the largest feasible value, with a warning; `nu_` records it.
+    kernel, degree, gamma, coef0
+        As in `SVC`.
+    shrinking : bool, default=True
+        Leave settled samples aside while training; the answer is the same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+    gap_tol : float, optional
+        Also go on until the duality gap is at most this share of the dual value.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    warm_start : bool, default=False
+        As in SVC.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+    break_ties : bool, default=False
+    random_state : ignored
+        Nothing here is random.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+
+    Attributes
+    ----------
+    nu_ : array
+        ν of each pair of classes.
+    equivalent_C_ : array
+        C of the `SVC` with the same solution, for each pair of classes.
+    certificate_ : Certificate
+        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    rkhs_norm_ : float or array
+        ‖w‖ of each output.
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
+    fit_status_, shape_fit_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NuSVC(nu=0.2).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.99
+    """
+
+    def __init__(
+        self,
+        nu: Any = "auto",
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.solver = solver
+        self.warm_start = warm_start
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> Classes:
+        target = super()._weigh(target, codes, weight)
+        # Before any kernel is evaluated: an infeasible ν is known from the labels.
+        self._check_feasible(target, codes, weight)
+        return target
+
+    def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
+        lowered = []
+        for pair in target.pairs:
+            rows, y = target.sides(pair, codes)
+            largest = largest_nu(y, weight[rows])
+            if self.nu != "auto" and float(self.nu) > largest * (1 + 1e-12):
+                raise ValueError(
+                    f"nu={self.nu!r} is infeasible: at most 2·min(n₊, n₋)/n = {largest:.6g} for the labels "
+                    f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
+                )
+            if self.nu == "auto" and largest < _USUAL_NU:
+                lowered.append(f"{_SHARE_OF_LARGEST * largest:.4g} for {target.name(pair)}")
+        if lowered:
+            warnings.warn(
+                f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
+                f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _nu_of(self, y: Floats, weight: Floats) -> float:
+        largest = largest_nu(y, weight)
+        if self.nu == "auto":
+            return _USUAL_NU if largest >= _USUAL_NU else _SHARE_OF_LARGEST * largest
+        return min(float(self.nu), largest)
+
+    def _tasks(self, merged: Merged, target: Classes) -> list[Task]:
+        tasks = []
+        for pair in target.pairs:
+            rows, y = target.sides(pair, merged.y)
+            weight = merged.weight[rows]
+            problem = reduced_hulls(y, weight, self._nu_of(y, weight))
+            tasks.append(Task(target.name(pair), rows, problem, solve_reduced_hulls, unit=unit_weight(weight)))
+        return tasks
+
+    def _solve(
+        self,
+        tasks: list[Task],
+        gram: Gram,
+        stop: Stop,
+        progress: Progress,
+        abreast: int,
+        starts: list[Floats | None],
+    ) -> list[Solved]:
+        solved = super()._solve(tasks, gram, stop, progress, abreast, starts)
+        for one in solved:
+            if one.solution.stop_reason == "no margin":
+                raise ValueError(self._too_small(one, gram, stop))
+        return solved
+
+    def _too_small(self, one: Solved, gram: Gram, stop: Stop) -> str:
+        """The message for reduced hulls that meet, with the smallest ν that keeps them apart, by bisection."""
+        weight = np.where(one.task.problem.upper > 0, one.task.problem.upper, -one.task.problem.lower)
+        y = np.where(one.task.problem.upper > 0, 1.0, -1.0)
+        part = gram if len(one.task.rows) == gram.n else gram.view(one.task.rows)
+
+        stop = replace(stop, tol=one.task.unit * stop.tol)
+
+        def apart(nu: float) -> bool:
+            return solve_reduced_hulls(reduced_hulls(y, weight, nu), part, stop)[0].stop_reason != "no margin"
+
+        given, largest = 2.0 * one.task.problem.totals[0] / weight.sum(), largest_nu(y, weight)
+        text = (
+            f"nu={given:.6g} is too small for {one.task.name}: the classes' reduced hulls meet in feature space, so "
+            "that ρ = 0 and no f is left. "
+        )
+        if not apart(largest):
+            return text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
+        low, high = given, largest
+        while high - low > _NU_RESOLUTION * high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if apart(middle) else (middle, high)
+        return text + f"The smallest useful nu is {high:.4g} (up to {largest:.4g} is feasible); raise nu, or use SVC"
+
+    def _conclude(self, merged: Merged, solved: list[Solved], target: Classes, X: Any) -> None:
+        rho, b = np.array([rho_and_b(s.certificate.b) for s in solved]).T
+        self.nu_ = freeze(np.array([2.0 * s.task.problem.totals[0] / merged.weight[s.task.rows].sum() for s in solved]))
+        self.equivalent_C_ = freeze(1.0 / rho)
+        self._conclude_pairs(merged, solved, target, X, Bounds(1.0, 1.0), b / rho, 1.0 / rho)
+
+    def _check_parameters(self) -> None:
+        if self.nu != "auto":
+            share("nu", self.nu, "it bounds the share of margin errors; 'auto' chooses", whole=True)
+        super()._check_parameters()

@@ -1,0 +1,353 @@
+"""Regularized least squares that chooses λ by exact leave-one-out: one decomposition answers for every λ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.model_selection import ParameterGrid
+
+from mercer.arrays import Floats, freeze, is_sparse
+from mercer.data.targets import outputs
+from mercer.estimators.ridge_path import RidgePath
+from mercer.estimators.rls import OneVersusAll, RegularizedLeastSquares
+from mercer.fitting.machine import Training
+from mercer.gram.linear_gram import LinearGram
+from mercer.parameters import one_of
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.least_squares.choose import (
+    Answer,
+    Prepared,
+    check_weights,
+    checked_lam,
+    linear_answer,
+    memory_error,
+    spectral_answer,
+)
+from mercer.solvers.least_squares.eigen import (
+    Judge,
+    PathValues,
+    SpectralFit,
+    lams_from,
+    linear_spectrum_of,
+    spectrum_bytes,
+    spectrum_of,
+)
+
+_COUNT = 50
+_GRID = ("kernel", "degree", "gamma", "coef0")
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The best λ of one kernel, with all that is needed of its decomposition."""
+
+    ready: Prepared
+    answer: Answer
+    path: RidgePath
+    loo: Floats  # rows × outputs, at the best λ
+
+    @property
+    def score(self) -> float:
+        return float(self.path.scores.min())
+
+
+class ChoosesLam(RegularizedLeastSquares):
+    """The fit that goes through all λ and, where there is a grid, all kernels."""
+
+    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
+        best: _Chosen | None = None
+        paths = []
+        for params in self._kernels():
+            one = clone(self).set_params(**params)
+            ready = one._prepare(X, y, sample_weight)
+            found = one._choose(ready, params)
+            paths.append(found.path)
+            if best is None or found.score < best.score:
+                best = found
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(one, name):
+                    setattr(self, name, getattr(one, name))
+        assert best is not None
+        self.path_, self.paths_ = best.path, tuple(paths)
+        self.lam_, self.best_params_ = best.path.lam, best.path.params
+        rows = best.ready.merged.rows
+        loo = np.zeros(
+            (best.ready.X.shape[0] if hasattr(best.ready.X, "shape") else len(best.ready.X), best.loo.shape[1])
+        )
+        loo[rows] = best.loo
+        self.loo_residuals_ = freeze(loo)
+        self._adopt(best.ready, best.answer)
+
+    def _kernels(self) -> list[dict[str, Any]]:
+        if self.grid is None:
+            return [{}]
+        found = list(ParameterGrid(self.grid))
+        wrong = sorted({name for params in found for name in params if name.partition("__")[0] not in _GRID})
+        if wrong or not found:
+            raise ValueError(
+                f"grid may hold kernel, degree, gamma, coef0 and kernel__ parameters, each with values to try; "
+                f"it holds {wrong or 'nothing'}"
+            )
+        return found
+
+    def _choose(self, ready: Prepared, params: dict[str, Any]) -> _Chosen:
+        problem, X = ready.problem, ready.merged.X
+        if len(problem.weight) == 1 and problem.mass <= 1:
+            raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
+        linear = ready.scale is not None and X.shape[1] < problem.n
+        needed = spectrum_bytes(problem.n) if not linear else _linear_bytes(*X.shape)
+        if needed > ready.budget:
+            raise memory_error(f"decomposing the matrix of {problem.n:,} samples", needed, ready.budget)
+        if linear:
+            fit = SpectralFit(problem, linear_spectrum_of(X, ready.scale or 1.0, problem))
+        else:
+            gram = ready.gram(6)
+            fit = SpectralFit(problem, spectrum_of(gram, problem))
+        lams = self._lams(fit)
+        values = fit.path(lams, self._judge(problem))
+        scores = self._scores(problem, values)
+        path = RidgePath(lams, values.loo_errors, values.gcv, values.norms, values.dof, scores, self.criterion, params)
+        lam = path.lam
+        check_weights(problem, lam)
+        if linear:
+            W = fit.weights(lam)
+            F = LinearGram(X).times(W)
+            b = problem.total @ (problem.mean - F) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+            answer = linear_answer(ready, W, b, lam, "covariance" if is_sparse(X) else "svd", len(fit.spectrum.values))
+        else:
+            answer = spectral_answer(ready, gram, fit, lam, 6)
+        return _Chosen(ready, answer, path, fit.loo_residuals(lam))
+
+    def _lams(self, fit: SpectralFit) -> Floats:
+        given = self._given_lams()
+        return lams_from(fit.spectrum, given) if isinstance(given, int) else given
+
+    def _given_lams(self) -> int | Floats:
+        """How many λ are wanted, or which."""
+        if self.lams is None:
+            return _COUNT
+        if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
+            if self.lams < 1:
+                raise ValueError(f"lams={self.lams!r} must be a positive number of values, or the values themselves")
+            return int(self.lams)
+        lams = np.atleast_1d(np.asarray(self.lams))
+        if lams.ndim != 1 or len(lams) == 0:
+            raise ValueError(f"lams has shape {lams.shape}; it must be a list of numbers, their count, or None")
+        checked = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
+        return np.sort(np.array(checked))
+
+    def _judge(self, problem: LeastSquares) -> Judge | None:
+        """What else to make of the leave-one-out residuals."""
+        return None
+
+    def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
+        """What is minimised over λ."""
+        return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
+
+    def _lam(self) -> float:
+        return 1.0  # there is none yet
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias={self.bias!r} must be True or False")
+        one_of("criterion", self.criterion, ("loo", "gcv", *self._more_criteria))
+        self._given_lams()
+
+    _more_criteria: tuple[str, ...] = ()
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        header, arrays = super()._state()
+        fitted = header["fitted"]
+        fitted["path_"] = self.path_.to_dict()
+        fitted["paths_"] = [path.to_dict() for path in self.paths_]
+        return header, arrays
+
+    @classmethod
+    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        model = super()._from_state(header, arrays)
+        fitted: Any = vars(model)
+        model.path_ = RidgePath.from_dict(fitted["path_"])
+        model.paths_ = tuple(RidgePath.from_dict(path) for path in fitted["paths_"])
+        return model
+
+
+def _linear_bytes(n: int, d: int) -> int:
+    return 8 * (2 * n * d + 4 * d * d)
+
+
+class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ignore[misc]  # untyped
+    """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
+
+    One eigendecomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
+    coefficients, the leave-one-out residuals and GCV of every λ and output. A sample of weight w counts as w samples of
+    weight 1, each of which is left out in turn.
+
+    Parameters
+    ----------
+    lams : array, int or None, default=None
+        The values of λ to try, or how many; None means 50. A number of values is spread over the range of K's
+        eigenvalues.
+    kernel, degree, gamma, coef0, bias, cache_size, verbose, n_jobs
+        As in RLSRegressor.
+    grid : dict or list of dicts, optional
+        Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
+        costs one decomposition.
+    criterion : {"loo", "gcv"}, default="loo"
+        What to minimise, summed over the outputs.
+
+    Attributes
+    ----------
+    lam_ : float
+        The chosen λ; of equally good ones the largest.
+    best_params_ : dict
+        The chosen point of the grid.
+    path_ : RidgePath
+        Errors, norms and degrees of freedom for every λ, with `plot()`; `paths_` has one for each point of the grid.
+    loo_residuals_ : array of shape (n_samples,) or (n_samples, n_outputs)
+        y minus the prediction of the fit without one unit of the sample's weight, at the chosen λ; 0 for weight 0.
+    certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
+    stop_reason_, n_iter_, paths_, n_features_in_, feature_names_in_
+        As in RLSRegressor, at the chosen λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RLSRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = RLSRegressorCV().fit(X, y)
+    >>> bool(0.08 < np.sqrt(model.path_.loo_errors.min()) < 0.13)
+    True
+    """
+
+    def __init__(
+        self,
+        lams: Any = None,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        bias: bool = True,
+        grid: Any = None,
+        criterion: str = "loo",
+        cache_size: float = 1000,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.lams = lams
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.grid = grid
+        self.criterion = criterion
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
+        return outputs(y)
+
+    def _remember(self, target: Any) -> None:
+        self._one_output_ = bool(target)
+        if target:
+            self.dual_coef_ = freeze(self.dual_coef_[:, 0])
+            self.loo_residuals_ = freeze(self.loo_residuals_[:, 0])
+
+    def _one_row(self) -> bool:
+        return bool(self._one_output_)
+
+    def predict(self, X: Any) -> Floats:
+        """f(x) for each sample, one column per output if there were several."""
+        values = self._decision(X)
+        return values[:, 0] if self._one_output_ else values
+
+
+class RLSClassifierCV(OneVersusAll, ChoosesLam):
+    """Regularized least squares classification with λ chosen by exact leave-one-out.
+
+    Parameters
+    ----------
+    lams, kernel, degree, gamma, coef0, bias, grid, cache_size, verbose, n_jobs
+        As in RLSRegressorCV.
+    criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
+        "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
+        leave-one-out error.
+    class_weight : dict or "balanced", optional
+
+    Attributes
+    ----------
+    classes_, class_weight_ : array
+    lam_, best_params_, path_, paths_, loo_residuals_
+        As in RLSRegressorCV, with targets ±1.
+    certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
+    stop_reason_, n_iter_, n_features_in_, feature_names_in_
+        As in RLSClassifier, at the chosen λ.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import RLSClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RLSClassifierCV().fit(X, y)
+    >>> bool(model.path_.scores.min() < 0.06)
+    True
+    """
+
+    _more_criteria = ("mistakes",)
+
+    def __init__(
+        self,
+        lams: Any = None,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        bias: bool = True,
+        class_weight: Any = None,
+        grid: Any = None,
+        criterion: str = "mistakes",
+        cache_size: float = 1000,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.lams = lams
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.class_weight = class_weight
+        self.grid = grid
+        self.criterion = criterion
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def _judge(self, problem: LeastSquares) -> Judge:
+        def mistakes(residual: Floats) -> Floats:
+            left_out = problem.Y[:, None, :] - residual
+            if problem.n_outputs == 1:
+                wrong = (left_out[:, :, 0] >= 0) != (problem.Y > 0)
+            else:
+                wrong = np.argmax(left_out, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
+            return np.asarray(problem.weight @ wrong / problem.mass)
+
+        return mistakes
+
+    def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
+        if self.criterion != "mistakes":
+            return super()._scores(problem, values)
+        # Between equally many mistakes the squared error decides, scaled to less than half of the smallest mistake.
+        squared = values.loo_errors.sum(axis=1)
+        share = 0.49 * problem.weight.min() / problem.mass
+        return np.asarray(values.judged + share * squared / max(squared.max(), 1e-300))

@@ -1,0 +1,1 @@
+"""The one way from samples to a fitted machine."""

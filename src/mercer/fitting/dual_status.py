@@ -1,0 +1,59 @@
+"""Which training samples are free and which are bounded in each of a machine's problems, and what that leaves to b."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Flags, Floats, freeze
+from mercer.data.merging import Merged
+from mercer.problems.working_set import violation
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Solved
+
+FREE: Final = 1
+BOUNDED: Final = 2
+
+
+def standing(merged: Merged, solved: list[Solved], n: int) -> Any:
+    """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows."""
+    beta = np.concatenate([s.solution.beta for s in solved])
+    used = np.flatnonzero(beta)
+    samples = [s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows for s in solved]
+    sample = np.concatenate(samples)[used]
+    column = np.repeat(np.arange(len(solved)), [len(s.solution.beta) for s in solved])[used]
+    marks = np.where(_free(solved, beta)[used], FREE, BOUNDED)
+    entries: Any = (marks, (sample, column))
+    by_sample: Any = sp.csr_array(entries, shape=(len(merged.y), len(solved)))
+    by_sample.data = np.minimum(by_sample.data, BOUNDED).astype(np.float32)  # twins in use count once
+    if len(merged.rows) == n:  # model files hold CSR matrices of floating-point numbers
+        return freeze(by_sample[merged.member])
+    place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
+    place[merged.rows] = merged.member
+    by_sample.resize((len(merged.y) + 1, len(solved)))
+    return freeze(by_sample[place])
+
+
+def admissible(solved: list[Solved]) -> Floats:
+    """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
+    ends = np.full((len(solved), 2), np.nan)
+    free = _free(solved, np.concatenate([s.solution.beta for s in solved]))
+    lengths = [len(s.solution.beta) for s in solved]
+    counts = np.add.reduceat(free, np.cumsum([0, *lengths[:-1]]), dtype=np.intp)
+    for k in np.flatnonzero(counts == 0):
+        problem, solution = solved[k].task.problem, solved[k].solution
+        if len(problem.totals) == 1:
+            h = problem.gradient(solution.beta, solution.u)
+            up, low = problem.movable(solution.beta)
+            _, tops, bottoms = violation(h, up, low, problem.group, 1)
+            ends[k] = tops[0], bottoms[0]
+    return np.asarray(freeze(ends))
+
+
+def _free(solved: list[Solved], beta: Floats) -> Flags:
+    """Which variables of all problems, one after another, are strictly between their bounds."""
+    lower, upper = (np.concatenate([getattr(s.task.problem, name) for s in solved]) for name in ("lower", "upper"))
+    return np.asarray((beta > lower) & (beta < upper))

@@ -1,0 +1,186 @@
+"""Stochastic subgradient descent on a stream: one pass over each chunk, which is then forgotten."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+from mercer.arrays import Indices, freeze, is_sparse
+from mercer.data import samples
+from mercer.data.merging import merge
+from mercer.fitting.machine import fitted_names
+from mercer.fitting.pegasos_machine import PegasosMachine, deadline_of, seed_of
+from mercer.solvers import pegasos
+from mercer.solvers.pegasos import Call, Iterates
+from mercer.threads import effective_n_threads
+
+
+class StreamLearner(PegasosMachine):
+    """A machine that goes on learning."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on training with one pass over a chunk: every row is visited as often as its weight says.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Classes may be missing from a chunk.
+        classes : array, optional
+            All classes there are; required at the first call unless the machine was fitted before.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        learner = copy.copy(self)
+        learner._learn(X, y, classes, sample_weight, deadline_of(self.max_time))
+        self._take_over(learner)
+        return self
+
+    def fit_stream(self, chunks: Iterable[Any], classes: Any) -> Self:
+        """Train from the start in one pass over an iterable of chunks (X, y) or (X, y, sample_weight).
+
+        No chunk is kept, except for the vectors that a kernel machine needs. If a chunk fails, or the iterable does,
+        the machine is left as it was.
+
+        Parameters
+        ----------
+        chunks : iterable of tuples
+        classes : array
+            All classes that may occur.
+
+        Returns
+        -------
+        self
+        """
+        learner = copy.copy(self)
+        for name in fitted_names(learner):
+            delattr(learner, name)
+        deadline, chunk = deadline_of(self.max_time), None
+        for number, chunk in enumerate(chunks):
+            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
+                raise ValueError(
+                    f"chunk {number} of the stream is {type(chunk).__name__}; give tuples (X, y) or "
+                    "(X, y, sample_weight)"
+                )
+            learner._learn(chunk[0], chunk[1], classes, chunk[2] if len(chunk) == 3 else None, deadline)
+            if not learner.converged_:
+                break
+        if chunk is None:
+            raise ValueError("the stream holds no chunk: there is nothing to train on")
+        self._take_over(learner)
+        return self
+
+    def _take_over(self, learner: Self) -> None:
+        for name in fitted_names(self):
+            delattr(self, name)
+        self.__dict__.update(vars(learner))
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
+        """One pass over a chunk."""
+        self._check_parameters()
+        for name, value in (("early_stopping", self.early_stopping), ("certificate", self.certificate)):
+            if value:
+                raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all labels at once; give a dict from label to weight"
+            )
+        first = not hasattr(self, "_theta_")
+        kernel = self._kernel() if first else self.kernel_
+        if kernel.accepts == "gram":
+            raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
+        X = self._samples(X, kernel, reset=first)
+        labels = _known_classes(classes, None if first else self.classes_)
+        codes = _codes(y, labels)
+        check_consistent_length(X, codes)
+        weight = samples.weights(sample_weight, len(codes))
+        if first:
+            # Factors are checked against all classes, which the chunk need not show.
+            every = np.arange(len(labels))
+            factor = samples.class_weights(self.class_weight, labels, every, np.ones(len(labels)))
+            self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
+            self._seed_, self.n_iter_ = seed_of(self.random_state), 0
+        for name in ("objective_", "certificate_", "validation_loss_"):
+            self.__dict__.pop(name, None)
+        self.stop_reason_, self.converged_ = "all steps", True
+        number = self.n_iter_
+        self.n_iter_ = number + 1
+        if not weight.any():
+            weight = weight[:0]
+        merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
+        self.kernel_, gram = self._bound(kernel, merged)
+        older = 0 if first or gram is None else len(self._theta_[0])
+        part = self._part(merged, gram, np.arange(len(merged.y)), older)
+        if first:
+            iterates = Iterates.zero(len(part.signs), part.space.size)
+        else:
+            arrays = (self._theta_, self._total_, self._marks_, self._norm2_)
+            iterates = Iterates(*arrays, self.t_).extended(part.space.size - len(self._theta_[0]))
+        if len(merged.y):
+            draws = pegasos.one_pass(self._seed_, number, part.weight)
+            call = Call(iterates, float(self.lam), bool(self.project), None)
+            made = pegasos.advance(part.space, part.signs, draws, call, deadline)
+            if made < len(draws):
+                self.stop_reason_, self.converged_ = "max_time", False
+                warnings.warn(
+                    f"PegasosSVC visited {made:,} of the {len(draws):,} rows of chunk {number + 1} (max_time); "
+                    "raise max_time",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+        vectors = None
+        if gram is not None:
+            new = merged.X
+            vectors = new if first else _stack(self._expansion_.vectors, new)
+        self._adopt(iterates, self._output(iterates), vectors)
+
+
+def _known_classes(classes: Any, known: Any) -> np.ndarray:
+    """All classes of a stream, in sorted order."""
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
+            )
+        return np.asarray(known)
+    given = np.unique(column_or_1d(np.asarray(classes)))
+    if len(given) < 2:
+        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(f"`classes={given.tolist()}` is not the same as on last call to partial_fit: {known.tolist()}")
+    return given
+
+
+def _codes(y: Any, classes: np.ndarray) -> Indices:
+    """Each label's position among the classes."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+        raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
+    codes = np.searchsorted(classes, y)
+    unknown = np.flatnonzero(classes[np.minimum(codes, len(classes) - 1)] != y)
+    if len(unknown):
+        i = int(unknown[0])
+        raise ValueError(f"y[{i}]={y[i]!r} is not one of the classes {classes.tolist()} of this stream")
+    return np.asarray(codes)
+
+
+def _stack(old: Any, new: Any) -> Any:
+    """Vectors of an expansion and those of a chunk, sparse where either is."""
+    if not hasattr(new, "shape"):
+        return [*old, *new]
+    if is_sparse(old) or is_sparse(new):
+        return sp.csr_array(sp.vstack([old, new]))
+    return np.vstack([old, new])

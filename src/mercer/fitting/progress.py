@@ -1,0 +1,120 @@
+"""What a running fit tells: a line a second for people, scikit-learn's callbacks for programs."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer.certificates.certificate import gap_terms
+from mercer.gram.field import Field
+from mercer.gram.joint_field import JointField
+from mercer.solution import Report
+
+try:  # scikit-learn has callbacks from 1.9 on
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:
+
+    class CallbackSupport:  # type: ignore[no-redef]  # stands in for the mixin of newer versions
+        """No callbacks in this scikit-learn."""
+
+    def with_callbacks(method: Any) -> Any:
+        return method
+
+
+__all__ = ["CallbackSupport", "Progress", "with_callbacks"]
+
+
+class Cancelled(Exception):
+    """Another sub-problem of the same fit has failed."""
+
+
+class Progress:
+    """The reports of one fit, which has `n_tasks` sub-problems."""
+
+    def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Any, y: Any) -> None:
+        self._estimator = estimator
+        self._verbose = verbose
+        self._n_tasks = n_tasks
+        self._begun = time.monotonic()
+        self._next_line = self._begun
+        self._cancelled = False
+        self._root: Any = None
+        self._task: Any = None
+        self._step: Any = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._root = estimator._init_callback_context(max_subtasks=n_tasks)
+            self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+
+    @property
+    def watched(self) -> bool:
+        """Whether callbacks follow the fit; they expect one sub-problem after the other."""
+        return self._root is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is told anything."""
+        return self._root is None and not self._verbose
+
+    def begin(self, name: str) -> Report:
+        """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
+        if self._root is not None:
+            self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
+            self._task.call_on_fit_task_begin(estimator=self._estimator)
+        return partial(self._report, f"{name}: " if self._n_tasks > 1 else "")
+
+    def end(self) -> None:
+        """The sub-problem is solved."""
+        if self._task is not None:
+            self._end_step()
+            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._task = None
+
+    def cancel(self) -> None:
+        """Make every sub-problem stop at its next outer step."""
+        self._cancelled = True
+
+    def close(self, X: Any, y: Any) -> None:
+        """The fit is over."""
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
+
+    def _report(self, name: str, field: Field | JointField, steps: int, violation: float) -> None:
+        if self._cancelled:
+            raise Cancelled
+        if self._task is not None:
+            self._end_step()
+            self._step = self._task.subcontext(task_name="step")
+            self._step.call_on_fit_task_begin(estimator=self._estimator)
+        now = time.monotonic()
+        if self._verbose and now >= self._next_line:
+            self._next_line = now + 1.0
+            print(_line(name, field, steps, violation, now - self._begun), flush=True)
+
+    def _end_step(self) -> None:
+        if self._step is not None:
+            self._step.call_on_fit_task_end(estimator=self._estimator)
+            self._step = None
+
+
+def _line(name: str, field: Field | JointField, steps: int, violation: float, seconds: float) -> str:
+    gap = f"{'~' if field.shrunk else ' '}{_running_gap(field):.3e}"  # dropped rows lag behind meanwhile
+    support = np.count_nonzero(field.beta if field.beta.ndim == 1 else field.beta.any(axis=1))
+    return (
+        f"[mercer] {name}{seconds:7.1f} s  {steps:>10,} steps  {support:>7,} support vectors  "
+        f"violation {violation:.3e}  gap {gap}"
+    )
+
+
+def _running_gap(field: Field | JointField) -> float:
+    if isinstance(field, JointField):
+        _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
+        return float(terms.sum())
+    problem, beta = field.problem, field.beta
+    h = problem.gradient(beta, field.u)
+    _, b = problem.violation_and_offsets(beta, h)
+    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
+    return float(terms.sum())

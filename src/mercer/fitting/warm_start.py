@@ -1,0 +1,167 @@
+"""What a machine keeps for its next training: the solution, by sample, and the training samples themselves.
+
+A sample is recognised by a 64-bit hash of its values together with its target, as in merging. A start for the solver
+is only a start: were two samples confused, the solution would be the same and merely take a few steps longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.data.merging import Merged, hash_samples
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution
+
+Keys = NDArray[np.uint64]
+
+# Odd multipliers that spread small numbers over 64 bits (Knuth's golden ratio, and splitmix64's first).
+_OF_TARGET, _OF_COPY = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The samples trained on, in the order in which they came; never the caller's own memory."""
+
+    X: Any
+    y: Any
+    weight: Floats
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Floats) -> Known:
+        return cls(_own(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
+
+    def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
+        """These samples and then those."""
+        targets = None if self.y is None else _joined(self.y, np.asarray(y))
+        if not hasattr(X, "shape"):
+            return [*self.X, *X], targets, np.concatenate([self.weight, weight])
+        if is_sparse(self.X) or is_sparse(X):
+            samples: Any = sp.csr_array(sp.vstack([sp.csr_array(self.X), sp.csr_array(X)]))
+        else:
+            samples = np.concatenate([self.X, X])
+        return freeze(samples), targets, np.concatenate([self.weight, weight])
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The solution of one task: for each variable its merged sample, which of that sample's variables it is, and β."""
+
+    sample: Indices
+    copy: Indices
+    beta: Floats
+    bound: Floats  # on β's side of zero
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What one training leaves for the next."""
+
+    keys: Keys
+    targets: Any
+    tasks: dict[str, Kept]
+    known: Known
+
+    def start(self, name: str, rows: Indices, problem: DualProblem, keys: Keys, targets: Any) -> Floats | None:
+        """A feasible β for a task on the merged samples `rows`, from the last solution of the same task, if any.
+
+        Where all bounds changed by one factor, as with another C, so does β: what was bounded is, and the sums hold.
+        Otherwise bounded variables go to their new bounds, the others stay, and the sums are repaired.
+        """
+        kept = self.tasks.get(name)
+        if kept is None:
+            return None
+        old = self._counterparts(kept, rows[problem.row], _copies(problem.row), keys, targets)
+        found = old >= 0
+        beta = np.zeros(problem.n_variables)
+        beta[found] = kept.beta[old[found]]
+        moved = np.flatnonzero(beta)
+        if len(moved) == 0:
+            return None
+        then = kept.bound[old[moved]]
+        now = np.where(beta[moved] > 0, problem.upper[moved], problem.lower[moved])
+        finite = np.isfinite(then) & np.isfinite(now)
+        factor = now[finite] / then[finite]
+        if len(factor) and np.ptp(factor) <= 1e-9 * factor[0]:
+            beta *= factor[0]
+        else:
+            beta[moved] = np.where(finite & (beta[moved] == then), now, beta[moved])
+        return problem.nearest_feasible(beta)
+
+    def _counterparts(self, kept: Kept, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
+        """For each variable of a new task the old variable of the same sample, or −1."""
+        _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
+        before = _mixed(self.keys, codes[: len(self.keys)])
+        after = _mixed(keys, codes[len(self.keys) :])
+        old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _OF_COPY
+        new_variables = after[sample] + copy.astype(np.uint64) * _OF_COPY
+        _, left, right = np.intersect1d(old_variables, new_variables, return_indices=True)
+        counterpart = np.full(len(new_variables), -1, dtype=np.intp)
+        counterpart[right] = left
+        return counterpart
+
+
+def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
+    """One number per merged sample by which it is known again; a precomputed kernel knows its rows by their place."""
+    if accepts == "gram":
+        return merged.rows.astype(np.uint64)
+    if accepts == "sequences":
+        digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in merged.X]
+        return np.frombuffer(b"".join(digests), dtype=np.uint64)
+    return hash_samples(merged.X, n_threads)
+
+
+def targets_of(merged: Merged, y: Any) -> Any:
+    """The target of each merged sample as the caller gave it."""
+    if y is None:
+        return np.zeros(len(merged.y))
+    _, first = np.unique(merged.member, return_index=True)
+    return np.asarray(y).ravel()[merged.rows[first]]
+
+
+def keep(rows: Indices, problem: DualProblem, solution: Solution) -> Kept:
+    """What to keep of one solved task."""
+    beta = solution.beta
+    bound = np.where(beta > 0, problem.upper, problem.lower)
+    return Kept(rows[problem.row], _copies(problem.row), beta, bound)
+
+
+def _copies(row: Any) -> Indices:
+    """For each variable how many earlier ones share its row: 0 and 1 for twins."""
+    order = np.argsort(row, kind="stable")
+    begins = np.r_[True, np.diff(row[order]) != 0]
+    start = np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))
+    copies = np.empty(len(row), dtype=np.intp)
+    copies[order] = np.arange(len(row)) - start
+    return copies
+
+
+def _mixed(keys: Keys, codes: Any) -> Keys:
+    """Sample and target in one number, and the place among equals where there are several."""
+    mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _OF_TARGET) * _OF_COPY
+    _, same = np.unique(mixed, return_inverse=True)
+    return np.asarray(mixed + _copies(same).astype(np.uint64) * _OF_TARGET)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two arrays of targets in one, which keeps every label's own type."""
+    text = {array.dtype.kind in "US" for array in (first, second)}
+    if len(text) == 2:
+        return np.concatenate([first.astype(object), second.astype(object)])
+    return np.concatenate([first, second])
+
+
+def _own(X: Any) -> Any:
+    """X itself where nobody else can change it, else a copy."""
+    if not hasattr(X, "shape"):
+        return list(X)
+    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    if all(part.flags.owndata and not part.flags.writeable for part in parts):
+        return X
+    return freeze(X.copy())

@@ -1,0 +1,1 @@
+"""Solvers of the dual problem with one or two variables per sample."""

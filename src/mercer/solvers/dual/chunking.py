@@ -1,0 +1,134 @@
+"""Chunking: the same answer from as many samples at a time as the memory budget holds (Vapnik; Igel, sec. 4.3).
+
+    repeat: take the support vectors and the worst violators of the rest, as many as fit;
+            maximise the dual over them with all others held fixed; bring u = Kβ up to date, a pass over the data
+
+The chunk's problem is a DualProblem again: what the others contribute to the gradient moves into p, what they
+contribute to the sums into the totals. Where the support vectors outgrow a chunk this becomes decomposition with very
+large blocks, and still ends at the optimum. Samples are prepared for the core a chunk at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, inner, sums_by
+from mercer.certificates.certificate import Certificate
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.problems.working_set import working_set
+from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.dual.certified import solve_certified
+
+# A chunk is solved this far below the current violation: a pass over the rest costs more than its last steps.
+_SHARE = 0.1
+# Chunks in a row without a measurable gain of the dual value before the loop gives up.
+_PATIENCE = 3
+# A chunk's samples are copied, prepared in both precisions and laid out as columns: half of the budget goes there.
+_COPIES = 10
+
+
+def solve_by_chunks(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    beta: Floats | None = None,
+    report: Report | None = None,
+    shrinking: bool = True,
+    size: int | None = None,
+) -> tuple[Solution, Certificate]:
+    """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
+    size = int(gram.budget / (_COPIES * gram.bytes_per_row)) if size is None else size
+    size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
+    if size >= gram.n:
+        return solve_certified(problem, gram, stop, beta, report, shrinking)
+    gram = gram.streamed()
+    by_chunks = partial(_chunk_by_chunk, problem, gram, size, report, shrinking)
+    return solve_certified(problem, gram, stop, beta, report, shrinking, by_chunks)
+
+
+def _chunk_by_chunk(
+    problem: DualProblem,
+    gram: Gram,
+    size: int,
+    report: Report | None,
+    shrinking: bool,
+    beta: Floats | None,
+    u: Floats | None,
+    dtype: Any,
+    stop: Stop,
+) -> Solution:
+    """Chunks until the running violation is at most `stop.tol`, or a limit is met."""
+    beta = problem.feasible_start() if beta is None else beta.copy()
+    u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
+    steps, idle, total = 0, 0, 0.0
+    while True:
+        h = problem.gradient(beta, u)
+        violation = problem.violation(beta, h)
+        reason = _verdict(stop, violation, steps, idle)
+        if reason is not None:
+            return Solution(beta, steps, reason)
+        rows = _choose(problem, beta, h, size)
+        asked = dataclasses.replace(
+            stop, tol=max(_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf, max_iter=stop.max_iter - steps
+        )
+        chunk = np.flatnonzero(np.isin(problem.row, rows))
+        part = gram.copied(rows, gram.budget // 2)
+        old = problem.row_coefficients(beta.copy(), gram.n)
+        fixed = u[rows] - part.product(old[rows])
+        restricted = _restricted(problem, chunk, rows, beta, fixed)
+        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking)
+        change = solution.beta - beta[chunk]
+        beta[chunk] = solution.beta
+        assert solution.u is not None
+        u[rows] = fixed + solution.u
+        outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
+        u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
+        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        gain = inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk])
+        idle = 0 if gain > np.finfo(float).eps * total else idle + 1
+        total += max(gain, 0.0)
+        steps += max(1, solution.steps)
+
+
+def _verdict(stop: Stop, violation: float, steps: int, idle: int) -> StopReason | None:
+    if violation <= stop.tol:
+        return "converged"
+    if steps >= stop.max_iter:
+        return "max_iter"
+    if time.monotonic() >= stop.deadline:
+        return "max_time"
+    return "stalled" if idle >= _PATIENCE else None
+
+
+def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:
+    """The rows of the next chunk: support vectors, free ones first, and worst violators, at least a quarter of it."""
+    up, low = problem.movable(beta)
+    worst = working_set(h, up, low, problem.group, len(problem.totals), size)
+    support = np.flatnonzero(beta)
+    support = support[np.argsort(~(up & low)[support], kind="stable")]
+    room = max(2 * len(problem.totals), 1, size // 4, size - len(support))
+    wanted = problem.row[np.concatenate([worst[:room], support, worst[room:]])]
+    _, first = np.unique(wanted, return_index=True)
+    return np.sort(wanted[np.sort(first)][:size])
+
+
+def _restricted(problem: DualProblem, chunk: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
+    """The problem of some variables, all others held; `fixed` is what those add to u on the chunk's rows."""
+    row = np.searchsorted(rows, problem.row[chunk])
+    group = problem.group[chunk]
+    totals = sums_by(group[group >= 0], beta[chunk][group >= 0], len(problem.totals))
+    return DualProblem(
+        p=problem.p[chunk] - fixed[row],
+        lower=problem.lower[chunk],
+        upper=problem.upper[chunk],
+        d=problem.d[chunk],
+        row=row,
+        group=group,
+        totals=totals,
+    )

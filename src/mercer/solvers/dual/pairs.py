@@ -1,0 +1,176 @@
+"""The pairs of a one-against-one machine, all of them in one call: many small problems on blocks of samples they share.
+
+Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
+equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
+Here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that
+steps ask for (src/core/pairs.hpp). The certificates rest on float64 values computed for them alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Indices
+from mercer.certificates.certificate import Certificate, Proves, proof
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution, Stop
+from mercer.solvers.dual.certified import PROGRESS
+
+# Beyond so many variables a step's passes over all of them cost more than a working set does.
+_LARGEST = 2500
+# Steps per variable after which a pair is left to the general solver, which has more than pair steps.
+_STEPS = 20
+
+Blocks = tuple[Indices, Indices]
+
+
+def fits(problem: DualProblem) -> bool:
+    """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
+    simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+    return simple and problem.n_variables <= _LARGEST
+
+
+def solve_pairs(
+    problems: Sequence[DualProblem], blocks: Sequence[Blocks], gram: Gram, stop: Stop, n_threads: int
+) -> list[tuple[Solution, Certificate | None]] | None:
+    """A solution of each problem, with a certificate if that says that `stop` is met; else it is a start for others.
+
+    Blocks that are the same array are one block; all problems have an equality, or none has. None is returned where the
+    core does not do this for the kernel and the data.
+    """
+    layout = _Layout.of(blocks)
+    if not layout.affordable(gram, n_threads):
+        return None
+    samples, exact = (
+        gram.prepared(np.arange(gram.n), dtype, whole=True)[0] for dtype in (gram.precisions[0], np.float64)
+    )
+    if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
+        return None
+    p, lower, upper, d = (
+        np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d")
+    )
+    if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
+        return None
+    beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
+    steps, last = np.zeros(len(problems), dtype=np.int64), np.full(len(problems), np.inf)
+    proofs: list[Certificate | None] = [None] * len(problems)
+    which = np.arange(len(problems))
+    while len(which):
+        # Iterative refinement: a return starts from the gradient that the certificate found.
+        part, v = layout.of_pairs(which), layout.variables(which)
+        fixed, now = (lower[v], upper[v], d[v]), beta[v]
+        seconds = max(0.0, stop.deadline - time.monotonic())
+        most = min(_STEPS * part.largest, stop.max_iter - int(steps.max()))
+        taken, reasons, values = samples.solve_pairs(
+            *part.arrays,
+            gram.diagonal,
+            p[v] - u[v] - d[v] * now,
+            now,
+            *fixed,
+            paired,
+            0.5 * stop.tol,
+            most,
+            seconds,
+            n_threads,
+        )
+        fresh = np.zeros(len(now))
+        exact.add_pairs(*part.arrays, now, fresh, n_threads)
+        found = _core.pair_findings(part.offsets, p[v], *fixed, fresh, now, paired, n_threads)
+        gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+        beta[v], u[v], steps[which] = now, fresh, steps[which] + taken
+        again = []
+        for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
+            certificate = _certificate(findings, paired, proof(gram.positive_definite))
+            close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
+            if certificate.violation <= stop.tol and close:
+                proofs[t] = certificate
+            elif reason == "converged" and stop.tol < certificate.violation <= PROGRESS * last[t]:
+                again.append(t)
+            last[t] = certificate.violation
+        which = np.array(again, dtype=np.intp)
+    cuts = [slice(begin, end) for begin, end in pairwise(layout.offsets.tolist())]
+    return [
+        (Solution(beta[cut], taken, "stalled" if one is None else "converged", u=u[cut]), one)
+        for cut, taken, one in zip(cuts, steps.tolist(), proofs, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """The blocks one after another, which two of them each pair is about, and where its variables begin."""
+
+    members: Indices
+    starts: Indices
+    pairs: Indices
+    offsets: Indices
+
+    @classmethod
+    def of(cls, blocks: Sequence[Blocks]) -> _Layout:
+        known: dict[int, tuple[int, Indices]] = {}
+        for both in blocks:
+            for block in both:
+                known.setdefault(id(block), (len(known), block))
+        distinct = [block for _, block in known.values()]
+        pairs = np.array([[known[id(block)][0] for block in both] for both in blocks])
+        starts = np.cumsum([0, *map(len, distinct)])
+        return cls(np.concatenate(distinct), starts, pairs.ravel(), _offsets(starts, pairs))
+
+    def of_pairs(self, which: Indices) -> _Layout:
+        """The same for some of the pairs."""
+        pairs = self.pairs.reshape(-1, 2)[which]
+        return _Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
+
+    def variables(self, which: Indices) -> Any:
+        """Where the variables of these pairs are among those of all."""
+        if len(which) == len(self.offsets) - 1:
+            return slice(None)
+        return np.concatenate([np.arange(self.offsets[t], self.offsets[t + 1]) for t in which])
+
+    @property
+    def arrays(self) -> tuple[Indices, ...]:
+        return self.members, self.starts, self.pairs, self.offsets
+
+    @property
+    def largest(self) -> int:
+        return int(np.diff(self.offsets).max())
+
+    def affordable(self, gram: Gram, n_threads: int) -> bool:
+        """Whether the samples, in both precisions and laid out, and what the core keeps of K are within the budget.
+
+        Kept are the blocks with themselves, and rows of the pairs at work.
+        """
+        edge = 64.0  # of whole tiles
+        kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
+        matrix = kept * np.dtype(gram.precisions[0]).itemsize
+        return bool(8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget)
+
+
+def _offsets(starts: Indices, pairs: Indices) -> Indices:
+    return np.cumsum([0, *np.diff(starts)[pairs].sum(axis=1)])
+
+
+def _certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
+    return Certificate(
+        primal=0.5 * energy + losses,
+        dual=gain - 0.5 * energy - 0.5 * curved,
+        gap=shares,
+        violation=max(0.0, top - bottom) if paired else max(0.0, top, -bottom),
+        kkt={
+            "dual feasibility: box": box,
+            "dual feasibility: equality": abs(total) if paired else 0.0,
+            "primal feasibility": outward,
+            "complementary slackness": inward,
+        },
+        proves=proves,
+        worst=worst,
+        b=(b,) if paired else (),
+    )

@@ -1,0 +1,144 @@
+"""The same dual through an outside interior-point solver (clarabel), for small problems and for anyone who doubts us.
+
+With x = β/unit and P = K[row, row] + diag d, both objectives divided by unit·size:
+
+    minimise  ½ x'(unit/size · P)x − (p/size)'x    subject to  lower ≤ unit·x ≤ upper,  Σ_g unit·x = totals_g
+
+An interior point lies inside: every variable is a little off its bound. Where a bound's multiplier exceeds its slack
+the variable is put onto the bound, the group sums are repaired, and the certificate judges the result as any other.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Floats
+from mercer.certificates.certificate import Certificate, certify
+from mercer.gram.gram import Gram
+from mercer.optional import require
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Report, Solution, Stop, StopReason
+
+# P itself, the solver's upper triangle, its factor and copies: bytes per entry of P (measured: 66 with 1,000 variables,
+# 64 with 2,000).
+_BYTES_PER_ENTRY = 70
+_ACCURACY = 1e-12
+_MAX_ITERATIONS = 200
+
+
+def solve_by_qp(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    beta: Floats | None = None,
+    report: Report | None = None,
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """The solution that clarabel finds, and our certificate of it; a start, reports and shrinking mean nothing here."""
+    clarabel = require("clarabel", "solver='qp'")
+    _refuse_what_it_cannot(problem, gram)
+    problem.feasible_start()  # raises where nothing is feasible
+    unit, size = _scales(problem, gram)
+    q, limits = -problem.p / size, (problem.lower / unit, problem.upper / unit)
+    matrices = _constraints(problem, *limits)
+    cones = [clarabel.ZeroConeT(len(problem.totals))] if len(problem.totals) else []
+    if matrices.n_bounds:
+        cones.append(clarabel.NonnegativeConeT(matrices.n_bounds))
+    right = np.concatenate([problem.totals / unit, limits[1][matrices.above], -limits[0][matrices.below]])
+    settings = _settings(clarabel, stop)
+    solver = clarabel.DefaultSolver(_upper_triangle(problem, gram, unit / size), q, matrices.A, right, cones, settings)
+    found = solver.solve()
+    beta = _onto_bounds(problem, found, matrices, unit)
+    certificate, u = certify(problem, gram, beta, stop.tol)
+    return Solution(beta, int(found.iterations), _reason(stop, certificate, str(found.status)), u=u), certificate
+
+
+class _Constraints:
+    """A x + slack = right side: equalities first, then finite upper bounds, then finite lower ones."""
+
+    def __init__(self, A: Any, above: Any, below: Any) -> None:
+        self.A, self.above, self.below = A, above, below
+
+    @property
+    def n_bounds(self) -> int:
+        return len(self.above) + len(self.below)
+
+
+def _constraints(problem: DualProblem, lower: Floats, upper: Floats) -> _Constraints:
+    m, inside = problem.n_variables, np.flatnonzero(problem.group >= 0)
+    above, below = np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
+    groups = sp.csc_array(
+        (np.ones(len(inside)), (problem.group[inside], inside)), shape=(len(problem.totals), m), dtype=np.float64
+    )
+    eye = sp.eye_array(m, format="csr")
+    return _Constraints(sp.csc_matrix(sp.vstack([groups, eye[above], -eye[below]])), above, below)
+
+
+def _refuse_what_it_cannot(problem: DualProblem, gram: Gram) -> None:
+    m, most = problem.n_variables, math.isqrt(gram.budget // _BYTES_PER_ENTRY)
+    if m > most:
+        raise ValueError(
+            f"solver='qp' works on the whole matrix, and {m} variables need about "
+            f"{_BYTES_PER_ENTRY * m**2 / 1e6:.0f} MB: at most {most} fit into cache_size={gram.budget / 1e6:.0f} MB. "
+            "Use solver='decomposition', or raise cache_size"
+        )
+    if gram.positive_definite == "no":
+        raise ValueError(
+            f"solver='qp' needs a positive semi-definite matrix, and {gram.kernel!r} has a negative eigenvalue on "
+            "these samples; use solver='decomposition', which finds a stationary point, or another kernel"
+        )
+
+
+def _scales(problem: DualProblem, gram: Gram) -> tuple[float, float]:
+    """A typical width of the box and a typical gradient: the solver's tolerances then mean the same everywhere."""
+    width = problem.upper - problem.lower
+    width = width[np.isfinite(width) & (width > 0)]
+    curvature = float((np.abs(gram.diagonal[problem.row]) + problem.d).mean()) or 1.0
+    largest = float(np.abs(problem.p).max())
+    unit = float(np.median(width)) if len(width) else (largest or 1.0) / curvature
+    return unit, largest or unit * curvature
+
+
+def _upper_triangle(problem: DualProblem, gram: Gram, factor: float) -> Any:
+    rows = np.unique(problem.row)
+    where = np.searchsorted(rows, problem.row)
+    P = gram.block(rows, rows)[np.ix_(where, where)] if problem.twins else gram.block(rows, rows)
+    P[np.diag_indices_from(P)] += problem.d
+    P *= factor
+    return sp.csc_matrix(np.triu(P))
+
+
+def _settings(clarabel: Any, stop: Stop) -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.max_iter = min(_MAX_ITERATIONS, stop.max_iter)
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    if math.isfinite(stop.deadline):
+        settings.time_limit = max(1e-3, stop.deadline - time.monotonic())
+    return settings
+
+
+def _onto_bounds(problem: DualProblem, found: Any, constraints: _Constraints, unit: float) -> Floats:
+    """The solver's point with every variable whose bound is active put onto it, and its group sums made right."""
+    beta = unit * np.array(found.x)
+    slack, price = (np.array(values)[len(problem.totals) :] for values in (found.s, found.z))
+    active = price > slack
+    n_above = len(constraints.above)
+    top, bottom = constraints.above[active[:n_above]], constraints.below[active[n_above:]]
+    beta[top] = problem.upper[top]
+    beta[bottom] = problem.lower[bottom]
+    return problem.nearest_feasible(beta)
+
+
+def _reason(stop: Stop, certificate: Certificate, status: str) -> StopReason:
+    met = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
+    if certificate.violation <= stop.tol and met:
+        return "converged"
+    # A dict of literals is a dict of str to the checker.
+    return {"MaxIterations": "max_iter", "MaxTime": "max_time"}.get(status, "stalled")  # type: ignore[return-value]

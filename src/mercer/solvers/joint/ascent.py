@@ -1,0 +1,160 @@
+"""Block ascent for the joint multi-class machines.
+
+    repeat: take the samples that violate most with half of the last set, solve the problem restricted to them by exact
+    steps on one sample after the other, bring u = Kβ up to date; until the violation is at most tol
+
+A step changes all multipliers of one sample at once (Crammer and Singer 2001; Keerthi et al. 2008); the block's kernel
+matrix is stored, so that a step costs one row of it for each class that changed. As for the other machines it is the
+certificate, not the running numbers, that says when the end is reached.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.joint import certify_joint
+from mercer.gram.gram import Gram
+from mercer.gram.joint_field import JointField
+from mercer.problems.multiclass import JointProblem
+from mercer.solution import Report, Solution, Stop
+from mercer.solvers.dual.certified import refine
+from mercer.solvers.dual.decomposition import FLOOR, StallWatch, limit_met
+from mercer.solvers.joint.newton import climb_joint_face
+from mercer.solvers.joint.rebalance import rebalanced
+
+# Below this many samples the whole problem is one block.
+_ONE_BLOCK = 3000
+_BLOCK = 1024
+_KEEP = 0.5
+# How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
+_INNER_SHARE = 0.3
+_INNER_STEPS = 20
+# Rounds of the method of multipliers; one that leaves more than this share of what was missing raises the price.
+_ROUNDS = 60
+_FALL = 0.25
+
+
+def solve_joint(
+    problem: JointProblem,
+    gram: Gram,
+    stop: Stop,
+    beta: Floats | None = None,
+    report: Report | None = None,
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
+    shape = problem.n, problem.n_classes
+    point = np.zeros(shape) if beta is None else beta
+    u = np.zeros(shape) if not point.any() else certify_joint(problem, gram, point)[1]
+
+    def attempt(precision: Any, asked: Stop, shrinking: bool) -> tuple[Solution, Certificate]:
+        nonlocal point, u, problem
+        field = JointField(gram, problem, point, u, precision)
+        solution = (balance if problem.balanced else ascend)(field, asked, report, shrinking)
+        point, problem = solution.beta, field.problem
+        certificate, u = certify_joint(problem, gram, point, asked.tol)
+        return dataclasses.replace(solution, u=u), certificate
+
+    return refine(attempt, gram.precisions, stop, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+
+
+def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
+    """The same with free biases, by the method of multipliers: the field's problem gets its b on the way.
+
+    Σ_i β_ik = 0 is asked for by a price b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each ascent
+    b_k grows by μΣ_i β_ik (Bertsekas, Constrained Optimization and Lagrange Multiplier Methods, ch. 2). The excess at
+    the end of an ascent is already that of the new b, so that only what is left of the sums must be taken away.
+    """
+    problem = field.problem
+    scale = price = float(np.abs(field.gram.diagonal).mean()) or 1.0
+    steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
+    for rounds in range(1, _ROUNDS + 1):
+        field.problem = dataclasses.replace(problem, shift=price, b=b, balanced=False)
+        field.b = field.problem.offsets(field.beta)
+        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
+        solution = ascend(field, asked, report, shrinking)
+        steps += solution.steps
+        missing = scale * float(np.abs(solution.beta.sum(axis=0)).max())
+        b = field.problem.offsets(solution.beta)
+        settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
+        if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
+            break
+        if missing > _FALL * before:
+            price *= 1 / _FALL
+        before = missing
+        # The sums are only as good as the ascent: in the end it is the more precise of the two.
+        tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
+    field.problem = dataclasses.replace(problem, b=b - b.mean())
+    return Solution(rebalanced(problem, solution.beta), steps, solution.stop_reason)
+
+
+def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
+    """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
+    problem, gram = field.problem, field.gram
+    largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
+    q = min(problem.n if problem.n <= _ONE_BLOCK else _BLOCK, largest)
+    steps, watch = 0, StallWatch(whole=False)
+    while True:
+        violations = field.violations()
+        violation = float(violations.max(initial=0.0))
+        if report is not None:
+            report(field, steps, violation)
+        if violation <= stop.tol:
+            if not field.shrunk:
+                return Solution(field.beta, steps, "converged")
+            field.unshrink()
+            continue
+        limit = limit_met(stop, steps, watch.stalled(violation, _noise(gram, problem, field.beta)))
+        if limit == "stalled" and field.shrunk:
+            field.unshrink()
+            shrinking, watch = False, StallWatch(whole=False)
+            continue
+        if limit is not None:
+            field.unshrink()
+            return Solution(field.beta, steps, limit)
+
+        J = field.violators(violations, q, _KEEP)
+        before, e = field.beta[J], field.excess(J)
+        after = before.copy()
+        taken, _, reason = _core.joint(
+            field.block(J),
+            e,
+            after,
+            problem.y[J],
+            problem.C[J],
+            problem.shared,
+            problem.shift,
+            max(_INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
+            min(_INNER_STEPS * len(J), stop.max_iter - steps),
+            max(0.0, stop.deadline - time.monotonic()),
+        )
+        if reason == "nonfinite":
+            raise FloatingPointError(
+                f"the gradient became non-finite: kernel values up to {gram.diagonal.max():.3g} overflow together with "
+                f"bounds up to {problem.C.max():.3g}. Scale the features or lower C"
+            )
+        steps += taken
+        if reason in ("max_steps", "stalled"):
+            change = after - before
+            now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
+            after = climb_joint_face(problem, J, field.block(J), now, after, gram.n_threads)
+        field.move(J, after)
+        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        watch.gained(-0.5 * float(np.sum((after - before) * (e + field.excess(J)))))
+        if shrinking and len(J) < problem.n:
+            field.shrink(violation)
+
+
+def _noise(gram: Gram, problem: JointProblem, beta: Floats) -> float:
+    """What float64 leaves uncertain in an excess: the terms of u_ik add up to at most √K_ii Σ_j √K_jj |β_jk|."""
+    length = np.sqrt(np.abs(gram.diagonal) + problem.shift)
+    size = float(length.max()) * float((length @ np.abs(beta)).max()) + 1.0
+    return float(np.finfo(float).eps) * size

@@ -1,0 +1,113 @@
+"""Newton's method on the free multipliers of a joint machine's block, for where steps on single samples crawl.
+
+With unit vectors 1_k, a free multiplier α_ik moves its sample's β along D = 1_{y_i} − 1_k, or, where a Crammer–Singer
+sample has spent its bound, against its largest multiplier m, D = 1_m − 1_k. With t the lengths of the moves and e the
+excess, the face's optimum solves
+
+    [(K_ij + shift) ⟨D_v, D_w⟩] t = −⟨D_v, e_i⟩      for moves v of sample i and w of sample j
+
+and is approached as in `climb_face`: a step that would leave the face stops at the first bound, and stays on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Flags, Floats, Indices
+from mercer.problems.multiclass import JointProblem
+from mercer.solvers.dual.newton import MAX_FREE, MAX_WORK, RIDGE
+
+
+def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta: Floats, n_threads: int = 1) -> Floats:
+    """β on the block J moved to the optimum of its face, or as near as the bounds allow; K and e are the block's."""
+    y, C = problem.y[J], problem.C[J]
+    beta, e = beta.copy(), e.copy()
+    work = 0.0
+    while work < MAX_WORK:
+        sample, moves = _moves(problem.shared, y, C, beta)
+        if not 0 < len(sample) <= MAX_FREE:
+            break
+        work += len(sample) ** 3 / 3 + len(J) * len(sample) * 2
+        values = np.asarray(K[np.ix_(sample, sample)], dtype=np.float64) + problem.shift
+        slopes = -(moves * e[sample]).sum(axis=1)
+        lengths = _solve(values * (moves @ moves.T), slopes, RIDGE[K.dtype], n_threads)
+        if lengths is None:
+            break
+        delta = np.zeros_like(beta)
+        np.add.at(delta, sample, lengths[:, None] * moves)
+        touched = np.unique(sample)
+        change = np.asarray(K[:, touched], dtype=np.float64) @ delta[touched] + problem.shift * delta.sum(axis=0)
+        slope, curvature = float(slopes @ lengths), float((delta * change).sum())
+        room = _room(problem.shared, y[touched], C[touched], beta[touched], delta[touched])
+        limit = float(room.min())
+        step = slope / curvature if curvature > 0 else np.inf
+        if not slope > 0 or not np.isfinite(min(step, limit)):
+            break
+        moved = beta[touched] + min(step, limit) * delta[touched]
+        hit = room <= limit * (1 + 1e-14) if limit <= step else np.zeros(room.shape, dtype=bool)
+        beta[touched] = _onto_bounds(problem.shared, y[touched], C[touched], moved, hit)
+        e += min(step, limit) * change
+        if step < limit:
+            break
+    return beta
+
+
+def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, Floats]:
+    """The sample of each move and its direction among the classes."""
+    inside = beta < 0
+    own = np.arange(len(y)), y
+    inside[own] = False
+    if not shared:
+        inside &= beta > -C[:, None]
+    against = y.copy()
+    if shared:
+        spent = beta[own] >= C
+        against[spent] = np.argmin(beta[spent], axis=1)
+        inside[np.flatnonzero(spent), against[spent]] = False
+    sample, k = np.nonzero(inside)
+    moves = np.zeros((len(sample), beta.shape[1]))
+    moves[np.arange(len(sample)), against[sample]] = 1.0
+    moves[np.arange(len(sample)), k] -= 1.0
+    return sample, moves
+
+
+def _room(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> Floats:
+    """How many times delta fits before each β meets its bound."""
+    own = np.arange(len(y)), y
+    upper = np.zeros_like(beta)
+    upper[own] = C if shared else np.inf
+    lower = np.full_like(beta, -np.inf) if shared else np.repeat(-C[:, None], beta.shape[1], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(delta > 0, upper - beta, beta - lower) / np.abs(delta)
+    room[delta == 0] = np.inf
+    return np.maximum(room, 0.0)
+
+
+def _onto_bounds(shared: bool, y: Indices, C: Floats, beta: Floats, hit: Flags) -> Floats:
+    """β with those that met a bound exactly on it, and each sample's own the sum of the others again."""
+    own = np.arange(len(y)), y
+    bound = np.where(beta > -0.5 * C[:, None], 0.0, beta if shared else -C[:, None])
+    spent = (hit[own] | (beta[own] >= C)) if shared else np.zeros(len(y), dtype=bool)
+    beta = np.where(hit, bound, beta)
+    beta = np.minimum(beta, 0.0) if shared else np.clip(beta, -C[:, None], 0.0)
+    beta[own] = 0.0
+    beta[own] = np.where(spent, C, np.minimum(-beta.sum(axis=1), C if shared else np.inf))
+    return beta
+
+
+def _solve(matrix: Floats, right: Floats, ridge: float, n_threads: int) -> Floats | None:
+    """matrix⁻¹ right, with the smallest ridge that makes the matrix definite; None where none does."""
+    size = float(np.diagonal(matrix).max())
+    while ridge < 1e-3:
+        factor = matrix.copy()
+        np.fill_diagonal(factor, factor.diagonal() + ridge * size)
+        if _core.cholesky(factor, n_threads) >= 0:
+            ridge *= 100
+            continue
+        solved = right[:, None].copy()
+        _core.cholesky_solve(factor, solved, n_threads)
+        return solved[:, 0] if np.isfinite(solved).all() else None
+    return None

@@ -1,0 +1,1 @@
+"""Solvers of regularized least squares."""
