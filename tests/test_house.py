@@ -35,7 +35,7 @@ RANK = {
     "expansion": 4,
     "margins": 4,
     "certificates": 6,
-    "solution": 5,
+    "solution": 6,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,

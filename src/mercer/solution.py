@@ -1,17 +1,25 @@
-"""What a solver is asked for, whom it tells on the way, and what it returns."""
+"""The contract of every solver: what it is asked for, whom it tells on the way, and what it returns."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from mercer.arrays import Floats
-from mercer.gram.field import Field
-from mercer.gram.joint_field import JointField
+from mercer.certificates.certificate import Certificate
 
-StopReason = Literal["converged", "rounding floor", "max_iter", "max_time", "stalled", "no margin"]
+StopReason = Literal[
+    "converged", "rounding floor", "max_iter", "max_time", "stalled", "no margin", "all steps", "early stopping"
+]
+
+# Called before every outer step with a function that says in words how far the solver is. It may raise to abandon the
+# fit. The words are only made where somebody reads them.
+Report = Callable[[Callable[[], str]], None]
 
 
 @dataclass(frozen=True)
@@ -23,9 +31,54 @@ class Stop:
     gap_tol: float = math.inf
     deadline: float = math.inf  # on time.monotonic's clock
 
+    def missed(self, certificate: Certificate) -> float:
+        """How many times too large the violation or the gap is; at most 1 where both will do."""
+        missed = certificate.violation / self.tol
+        wanted = self.gap_tol * abs(certificate.dual)
+        if self.gap_tol < math.inf and certificate.gap > wanted:
+            missed = max(missed, certificate.gap / max(wanted, float(np.finfo(float).tiny)))
+        return missed
 
-# Told before every outer step: the field, the steps so far, the violation. It may raise to abandon the fit.
-Report = Callable[[Field | JointField, int, float], None]
+    def met(self, certificate: Certificate) -> bool:
+        """Whether the certificate proves what was asked for."""
+        return self.missed(certificate) <= 1
+
+    def limit(self, steps: int) -> StopReason | None:
+        """The limit that ends a solve after so many steps, if there is one."""
+        if steps >= self.max_iter:
+            return "max_iter"
+        return "max_time" if time.monotonic() >= self.deadline else None
+
+    def after(self, steps: int) -> Stop:
+        """What is left of the limits after so many steps."""
+        return replace(self, max_iter=self.max_iter - steps)
+
+    @property
+    def seconds(self) -> float:
+        """The time that is left."""
+        return max(0.0, self.deadline - time.monotonic())
+
+
+class Outcome(Protocol):
+    """What every solver returns beside its certificate; each family adds its coefficients."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def stop_reason(self) -> StopReason: ...
+
+
+class Solve(Protocol):
+    """A solver: from a problem and the place where its data live to an outcome with its proof.
+
+    `start` is an earlier outcome's point to begin from. What else a solver can be told (shrinking, a seed) are keywords
+    that whoever makes the task binds with functools.partial.
+    """
+
+    def __call__(
+        self, problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None
+    ) -> tuple[Any, Certificate]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,9 @@ from mercer.data import samples
 from mercer.data.merging import Merged, merge
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.iterations import Iterations
 from mercer.fitting.machine import Machine, Training, physical_memory
 from mercer.fitting.overflow import proven
+from mercer.fitting.telling import Progress
 from mercer.gram.gram import Gram
 from mercer.losses import Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import iterations, positive
@@ -75,7 +75,7 @@ class _KernelMachine(Machine):
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if loss is not None and not _is_own(loss):
             check_derivatives(loss, Y.ravel())
-        progress = Iterations(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
+        progress = Progress(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
         solutions = []
         for k in range(Y.shape[1]):
             name = f"output {k}" if Y.shape[1] > 1 else ""
@@ -114,12 +114,12 @@ class _KernelMachine(Machine):
         lam: float,
         gram: Gram,
         stop: Stop,
-        progress: Iterations,
+        progress: Progress,
         name: str,
     ) -> RepresenterSolution:
         if loss is not None:
             problem = RepresenterProblem(y, weight, loss, lam, bool(self.bias))
-            return solve_representer(problem, gram, stop, progress.follow(name))
+            return solve_representer(problem, gram, stop, progress.begin(name))
         # The hinge has no second derivative: λ‖f‖² + Σ w·hinge is 2λ times ½‖f‖² + Σ (w/2λ)·hinge, and that has a dual.
         dual = soft_margin(y, weight / (2 * lam))
         if not self.bias:

@@ -19,10 +19,10 @@ from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
 from mercer.data.merging import Merged, merge
-from mercer.fitting.linear_progress import LinearProgress
 from mercer.fitting.machine import fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import expect_finite, proven
+from mercer.fitting.telling import Progress
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import iterations, not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
@@ -99,7 +99,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         data, centre = _centred(merged.X) if problems[0].exact_bias else (merged.X, None)
         abreast = min(n_threads, len(problems))
         rows = _rows(merged, data, n_threads if abreast == 1 else 1)
-        report = LinearProgress(len(problems)) if self.verbose else None
+        report = Progress(None, True, len(problems), None, None) if self.verbose else None
         solved = _solve(problems, rows, abreast, stop, SOLVERS[self.solver], seed, bool(self.shrinking), report)
         solutions = [solution for solution, _ in solved]
         w = np.array([solution.w for solution in solutions])
@@ -227,12 +227,12 @@ def _solve(
     solver: str,
     seed: int,
     shrinking: bool,
-    progress: LinearProgress | None,
+    progress: Progress | None,
 ) -> list[tuple[LinearSolution, Certificate]]:
     """Every problem on the same rows; several at a time where there are several."""
 
     def solve(number: int) -> tuple[LinearSolution, Certificate]:
-        report = None if progress is None else progress.of(number)
+        report = None if progress is None else progress.begin(f"machine {number + 1} of {len(problems)}")
         return solve_linear(problems[number], rows, stop, solver=solver, seed=seed, shrinking=shrinking, report=report)
 
     if abreast == 1:
@@ -376,7 +376,7 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
             _rows(merged, merged.X, n_threads),
             stop,
             seed,
-            LinearProgress(1).of(0) if self.verbose else None,
+            Progress(None, True, 1, None, None).begin("") if self.verbose else None,
         )
         self.solver_ = "dual coordinate descent: the joint machine has no other"
         return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)

@@ -13,7 +13,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.data import samples
 from mercer.data.merging import merge
 from mercer.estimators.linear import SOLVERS, LinearSVC
-from mercer.fitting.linear_progress import LinearProgress
+from mercer.fitting.telling import Progress
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import positive
 from mercer.solvers.linear.choose import LinearSolution, solve_linear
@@ -95,7 +95,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
     merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
     rows = LinearRows(merged.X, n_threads)
     found: list[tuple[LinearSolution, Certificate]] = []
-    progress = LinearProgress(len(values)) if machine.verbose else None
+    progress = Progress(None, True, len(values), None, None) if machine.verbose else None
     for C in values:
         problem = machine.set_params(C=float(C))._problems(merged, target)[0]
         start = None
@@ -112,7 +112,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
                 start=start,
                 seed=seed,
                 shrinking=bool(machine.shrinking),
-                report=None if progress is None else progress.of(len(found)),
+                report=None if progress is None else progress.begin(f"machine {len(found) + 1} of {len(values)}"),
             )
         )
     return LinearPath(

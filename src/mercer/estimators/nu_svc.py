@@ -13,7 +13,7 @@ from mercer.data.merging import Merged, unit_weight
 from mercer.fitting.classifier import Classes, PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.machine import Solved, Task
-from mercer.fitting.progress import Progress
+from mercer.fitting.telling import Progress
 from mercer.gram.gram import Gram
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b

@@ -20,10 +20,10 @@ from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.fitting.iterations import Iterations
 from mercer.fitting.machine import Machine, Training, physical_memory
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
+from mercer.fitting.telling import Progress
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
@@ -114,7 +114,7 @@ class _Nystrom(Machine):
         lam = positive("lam", self.lam, "lam=0 is least squares without a ridge, which landmarks make singular")
         m = self._count()
         rng = np.random.default_rng(self._generator().randint(2**31))
-        progress = Iterations(training.watched_by, bool(self.verbose), 1, X, y)
+        progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
         if is_stream(X):
             if y is not None or sample_weight is not None:
                 raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")
@@ -150,7 +150,7 @@ class _Nystrom(Machine):
         budget: int,
         n_threads: int,
         rng: np.random.Generator,
-        progress: Iterations,
+        progress: Progress,
     ) -> NystromSolution:
         X = self._samples(X, kernel, reset=True)
         check_consistent_length(X, y)
@@ -184,7 +184,7 @@ class _Nystrom(Machine):
         sample = None
         if cheaper_method(cross, len(weight)) == "conjugate gradients":
             sample = empty_targets(pool.X, pool.stands_for, Y.shape[1])
-        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, False, progress.follow(""))
+        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, False, progress.begin(""))
         self._remember(kernel, landmarks, solution, n_columns)
         if not given or isinstance(self.landmarks, str):
             self.landmark_indices_ = freeze(rows[chosen.index] if len(chosen.index) else chosen.index)
@@ -200,7 +200,7 @@ class _Nystrom(Machine):
         budget: int,
         n_threads: int,
         rng: np.random.Generator,
-        progress: Iterations,
+        progress: Progress,
     ) -> NystromSolution:
         stream = Stream(self, source, self._survey)
         if stream.once:
@@ -232,7 +232,7 @@ class _Nystrom(Machine):
         sample = None
         if not stream.once and cheaper_method(cross, n) == "conjugate gradients":
             sample = empty_targets(pool.X, pool.stands_for, self._n_outputs())
-        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, stream.once, progress.follow(""))
+        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, stream.once, progress.begin(""))
         self._remember(kernel, chosen.X, solution, 0)
         return solution
 

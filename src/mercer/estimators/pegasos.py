@@ -21,7 +21,7 @@ from mercer.fitting.machine import Training
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.pegasos_machine import Part, deadline_of, seed_of
 from mercer.fitting.pegasos_stream import StreamLearner
-from mercer.fitting.progress import Progress
+from mercer.fitting.telling import Progress
 from mercer.parameters import iterations
 from mercer.solvers import pegasos
 from mercer.solvers.pegasos import Call, Iterates

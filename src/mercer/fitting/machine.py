@@ -31,7 +31,7 @@ from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
 from mercer.fitting.dual_status import admissible, standing
 from mercer.fitting.overflow import expect_finite, proven
-from mercer.fitting.progress import CallbackSupport, Progress, with_callbacks
+from mercer.fitting.telling import CallbackSupport, Progress, with_callbacks
 from mercer.fitting.warm_start import Known, Memory, keep, keys_of, targets_of
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel, as_kernel, kernel_accepts

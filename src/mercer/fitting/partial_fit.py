@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.data import samples
 from mercer.fitting.machine import Machine, Training
-from mercer.fitting.progress import with_callbacks
+from mercer.fitting.telling import with_callbacks
 from mercer.fitting.warm_start import Memory
 
 

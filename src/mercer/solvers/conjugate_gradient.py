@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from scipy.linalg import solve_triangular
 from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.gram.gram import Gram
-from mercer.solution import Stop, StopReason
+from mercer.solution import Report, Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
 
-# Told before every iteration: how many there were, and the largest share of its target that a residual still has.
-Iterated = Callable[[int, float], None]
+
+def iteration_words(steps: int, share: float) -> str:
+    """A line about a running solve whose residual is so many times its target."""
+    return f"{steps:>6,} iterations  residual {share:.2e} × target"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,7 @@ def conjugate_gradient(
     precondition: Apply,
     target: Floats,
     stop: Stop,
-    report: Iterated | None = None,
+    report: Report | None = None,
     steps: int = 0,
 ) -> Iterates:
     """Solve A X = B from X = 0 for a positive definite A, until each column's ‖residual‖₂ is at most its target.
@@ -60,7 +63,8 @@ def conjugate_gradient(
         norms = np.sqrt(np.sum(R * R, axis=0))
         open_ = norms > target
         if report is not None:
-            report(steps, float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0)))
+            share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
+            report(partial(iteration_words, steps, share))
         if not open_.any():
             break
         if steps >= stop.max_iter or time.monotonic() >= stop.deadline:
@@ -146,7 +150,7 @@ def solve_ridge(
     lam: float,
     stop: Stop,
     weight: Floats | None = None,
-    report: Iterated | None = None,
+    report: Report | None = None,
     landmarks: int | None = None,
     seed: int = 0,
 ) -> RidgeSolution:

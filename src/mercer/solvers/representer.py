@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.losses import Loss
-from mercer.solution import Stop, StopReason
-from mercer.solvers.conjugate_gradient import Iterated, LowRank, conjugate_gradient, products, tall_factor
+from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, products, tall_factor
 
 # A step is halved until the objective falls by this share of what its slope promises.
 _ARMIJO = 1e-4
@@ -73,7 +74,7 @@ class RepresenterProblem:
 
 
 def solve_representer(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, report: Iterated | None = None
+    problem: RepresenterProblem, gram: Gram, stop: Stop, report: Report | None = None
 ) -> RepresenterSolution:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
     lam, n = problem.lam, gram.n
@@ -90,7 +91,7 @@ def solve_representer(
         gap, primal = inner(rho, K_rho) / (4 * lam), problem.value(f) + lam * inner(c, u)
         goal = max(stop.tol * abs(primal), floor)
         if report is not None:
-            report(steps, gap / goal)
+            report(partial(iteration_words, steps, gap / goal))
         reason = _reason(gap <= goal, steps, stop)
         step = None if reason else system.newton(problem, f, rho, K_rho, stop)
         if step is not None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
+from mercer.certificates.certificate import gap_terms
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -55,7 +57,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     while True:
         violation = field.violation()[0]
         if report is not None:
-            report(field, steps, violation)
+            report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         limit = limit_met(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
@@ -103,6 +105,23 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_SHARE
             if shrinking:
                 field.shrink()
+
+
+def _words(field: Field, steps: int, violation: float) -> str:
+    """How far the loop is, for people."""
+    problem, beta = field.problem, field.beta
+    h = problem.gradient(beta, field.u)
+    _, b = problem.violation_and_offsets(beta, h)
+    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
+    return running_words(steps, int(np.count_nonzero(beta)), violation, float(terms.sum()), field.shrunk)
+
+
+def running_words(steps: int, support: int, violation: float, gap: float, shrunk: bool) -> str:
+    """A line about a running solve; while variables are dropped the gap is about right, because their rows lag."""
+    return (
+        f"{steps:>10,} steps  {support:>7,} support vectors  violation {violation:.3e}  "
+        f"gap {'~' if shrunk else ' '}{gap:.3e}"
+    )
 
 
 def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from mercer.gram.joint_field import JointField
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import refine
-from mercer.solvers.dual.decomposition import FLOOR, StallWatch, limit_met
+from mercer.solvers.dual.decomposition import FLOOR, StallWatch, limit_met, running_words
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 
@@ -106,7 +107,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
         violations = field.violations()
         violation = float(violations.max(initial=0.0))
         if report is not None:
-            report(field, steps, violation)
+            report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
             if not field.shrunk:
                 return Solution(field.beta, steps, "converged")
@@ -151,6 +152,13 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
         watch.gained(-0.5 * float(np.sum((after - before) * (e + field.excess(J)))))
         if shrinking and len(J) < problem.n:
             field.shrink(violation)
+
+
+def _words(field: JointField, steps: int, violation: float) -> str:
+    """How far the loop is, for people."""
+    _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
+    support = int(np.count_nonzero(field.beta.any(axis=1)))
+    return running_words(steps, support, violation, float(terms.sum()), field.shrunk)
 
 
 def _noise(gram: Gram, problem: JointProblem, beta: Floats) -> float:

@@ -26,8 +26,8 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
-from mercer.solution import Stop, StopReason
-from mercer.solvers.conjugate_gradient import Iterated, conjugate_gradient, jittered_factor
+from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.conjugate_gradient import conjugate_gradient, jittered_factor
 
 Method = Literal["conjugate gradients", "normal equations"]
 
@@ -68,7 +68,7 @@ def solve_nystrom(
     stop: Stop,
     sample: Chunk | None = None,
     once: bool = False,
-    report: Iterated | None = None,
+    report: Report | None = None,
 ) -> NystromSolution:
     """The minimiser to a relative duality gap of `stop.tol` in every output.
 

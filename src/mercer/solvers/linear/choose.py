@@ -7,8 +7,8 @@ data: where it crawls, Newton's method on the free samples takes over (`linear_t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Stop, StopReason
+from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.linear.descent import descend
 from mercer.solvers.linear.direction import COLUMNS, few_columns
 from mercer.solvers.linear.newton import Point, newton
 from mercer.solvers.linear.turns import take_turns
-
-# Told of every certificate on the way, after so many steps or passes.
-LinearReport = Callable[[int, Certificate], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,7 @@ def solve_linear(
     start: LinearSolution | None = None,
     seed: int = 0,
     shrinking: bool = True,
-    report: LinearReport | None = None,
+    report: Report | None = None,
 ) -> tuple[LinearSolution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not."""
     method, why = choose(rows) if solver == "auto" else (solver, "asked for")
@@ -65,8 +62,8 @@ def solve_linear(
     def look(w: Floats, b: float, beta: Floats, steps: int) -> float:
         certificate = certify_linear(problem, rows, w, b, beta)
         if report is not None:
-            report(steps, certificate)
-        missed = _missed(certificate, stop)
+            report(partial(certificate_words, steps, certificate))
+        missed = stop.missed(certificate)
         if missed <= 1 or not found or certificate.gap <= found[0][1].gap:
             found[:] = [(Point(w, b, beta, steps), certificate)]
         return missed
@@ -114,10 +111,18 @@ def solve_linear(
     if not found:
         miss(last)
     point, certificate = found[0]
-    reason: StopReason = "converged" if _missed(certificate, stop) <= 1 else last.reason
-    if reason == "converged" and _missed(certificate, stop) > 1:
+    reason: StopReason = "converged" if stop.missed(certificate) <= 1 else last.reason
+    if reason == "converged" and stop.missed(certificate) > 1:
         reason = "stalled"
     return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
+
+
+def certificate_words(steps: int, certificate: Certificate) -> str:
+    """A line about a running solve that certifies on the way."""
+    return (
+        f"{steps:>8,} steps  violation {certificate.violation:.3e}  gap {certificate.gap:.3e}, "
+        f"{certificate.relative_gap:.1e} of the dual value"
+    )
 
 
 def balanced(problem: LinearProblem, beta: Floats) -> Floats:
@@ -138,11 +143,3 @@ def balanced(problem: LinearProblem, beta: Floats) -> Floats:
             beta -= np.sign(excess) * room * min(1.0, abs(excess) / total)
             beta = np.clip(beta, problem.lower, problem.upper)
     return np.asarray(beta)
-
-
-def _missed(certificate: Certificate, stop: Stop) -> float:
-    """How many times too large the violation or the gap is; at most 1 where `stop` is met."""
-    missed = certificate.violation / stop.tol
-    if stop.gap_tol < np.inf and certificate.gap > stop.gap_tol * abs(certificate.dual):
-        missed = max(missed, certificate.gap / max(stop.gap_tol * abs(certificate.dual), np.finfo(float).tiny))
-    return missed

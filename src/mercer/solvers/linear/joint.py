@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
 import numpy as np
 
@@ -17,15 +18,15 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import joint_certificate
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop, StopReason
-from mercer.solvers.linear.choose import LinearReport
+from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.linear.choose import certificate_words
 
 # A certificate that does not confirm what a pass has seen lowers the goal by so much.
 _LOWER = 0.5
 
 
 def solve_joint_linear(
-    problem: JointProblem, rows: LinearRows, stop: Stop, seed: int, report: LinearReport | None = None
+    problem: JointProblem, rows: LinearRows, stop: Stop, seed: int, report: Report | None = None
 ) -> tuple[Floats, Floats, Certificate, int, StopReason]:
     """W with one row per class, the biases, the certificate, the passes made and why they ended."""
     B, K = math.sqrt(problem.shift), problem.n_classes
@@ -52,7 +53,7 @@ def solve_joint_linear(
         u = np.column_stack([rows.product(row) for row in W])
         certificate = joint_certificate(problem, coefficients, u, "optimality", "float64")
         if report is not None:
-            report(passes, certificate)
+            report(partial(certificate_words, passes, certificate))
         b = problem.offsets(coefficients)
         if certificate.violation <= stop.tol and (
             stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)

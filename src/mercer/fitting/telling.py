@@ -1,16 +1,19 @@
-"""What a running fit tells: a line a second for people, scikit-learn's callbacks for programs."""
+"""What a fit tells: a line a second for people, scikit-learn's callbacks for programs, warnings at the user's line."""
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+import joblib
+import sklearn
 
-from mercer.certificates.certificate import gap_terms
-from mercer.gram.field import Field
-from mercer.gram.joint_field import JointField
+import mercer
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
@@ -25,7 +28,23 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupport", "Progress", "with_callbacks"]
+__all__ = ["CallbackSupport", "Cancelled", "Progress", "warn_user", "with_callbacks"]
+
+_LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (mercer, sklearn, joblib))
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of whoever called mercer, through scikit-learn's searches and pipelines or straight."""
+    frame, level, nearest = sys._getframe(1), 2, None
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_LIBRARIES):
+            break
+        if nearest is None and not frame.f_code.co_filename.startswith(_LIBRARIES[0]):
+            nearest = level
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]  # None ends the loop
+    else:  # a thread or a process of joblib's own has no such line
+        level = nearest or 2
+    warnings.warn(message, category, stacklevel=level)
 
 
 class Cancelled(Exception):
@@ -64,7 +83,7 @@ class Progress:
         if self._root is not None:
             self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-        return partial(self._report, f"{name}: " if self._n_tasks > 1 else "")
+        return partial(self._report, f"{name}: " if name and self._n_tasks > 1 else "")
 
     def end(self) -> None:
         """The sub-problem is solved."""
@@ -82,7 +101,7 @@ class Progress:
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
-    def _report(self, name: str, field: Field | JointField, steps: int, violation: float) -> None:
+    def _report(self, name: str, words: Callable[[], str]) -> None:
         if self._cancelled:
             raise Cancelled
         if self._task is not None:
@@ -92,29 +111,9 @@ class Progress:
         now = time.monotonic()
         if self._verbose and now >= self._next_line:
             self._next_line = now + 1.0
-            print(_line(name, field, steps, violation, now - self._begun), flush=True)
+            print(f"[mercer] {name}{now - self._begun:7.1f} s  {words()}", flush=True)
 
     def _end_step(self) -> None:
         if self._step is not None:
             self._step.call_on_fit_task_end(estimator=self._estimator)
             self._step = None
-
-
-def _line(name: str, field: Field | JointField, steps: int, violation: float, seconds: float) -> str:
-    gap = f"{'~' if field.shrunk else ' '}{_running_gap(field):.3e}"  # dropped rows lag behind meanwhile
-    support = np.count_nonzero(field.beta if field.beta.ndim == 1 else field.beta.any(axis=1))
-    return (
-        f"[mercer] {name}{seconds:7.1f} s  {steps:>10,} steps  {support:>7,} support vectors  "
-        f"violation {violation:.3e}  gap {gap}"
-    )
-
-
-def _running_gap(field: Field | JointField) -> float:
-    if isinstance(field, JointField):
-        _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
-        return float(terms.sum())
-    problem, beta = field.problem, field.beta
-    h = problem.gradient(beta, field.u)
-    _, b = problem.violation_and_offsets(beta, h)
-    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
-    return float(terms.sum())
