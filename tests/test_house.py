@@ -145,17 +145,17 @@ def target_of(kind: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # Estimators of another kind than the matrix below, and the tests that hold them to an independent truth.
 ELSEWHERE = {
-    "KernelMachineClassifier": "test_kernel_machine.py",
-    "KernelMachineRegressor": "test_kernel_machine.py",
+    "KernelMachineClassifier": "estimators/test_kernel_machine.py",
+    "KernelMachineRegressor": "estimators/test_kernel_machine.py",
     "LinearSVC": "estimators/test_linear.py",
     "LinearSVR": "estimators/test_linear.py",
-    "NystromRLS": "test_nystrom.py",
-    "NystromRLSClassifier": "test_nystrom.py",
+    "NystromRLS": "estimators/test_nystrom_rls.py",
+    "NystromRLSClassifier": "estimators/test_nystrom_rls.py",
     "PegasosSVC": "estimators/test_pegasos.py",
-    "RLSClassifier": "test_rls_matrix.py",
-    "RLSClassifierCV": "test_rls.py",
-    "RLSRegressor": "test_rls_matrix.py",
-    "RLSRegressorCV": "test_rls.py",
+    "RLSClassifier": "estimators/test_rls_matrix.py",
+    "RLSClassifierCV": "estimators/test_rls.py",
+    "RLSRegressor": "estimators/test_rls_matrix.py",
+    "RLSRegressorCV": "estimators/test_rls.py",
 }
 
 

@@ -23,7 +23,7 @@ from mercer.arrays import Floats, Indices, inner, norm
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
-# What a float32 pass errs by, per unit of ‖β‖₂ (tests/test_precision.py holds it to that), and how many
+# What a float32 pass errs by, per unit of ‖β‖₂ (tests/certificates/test_precision.py holds it to that), and how many
 # rows of it are checked in float64, those that decide the violation among them; a few thousand rows are all float64.
 FLOAT32_ERROR = 1e-7
 SPOT_CHECKS = 512
