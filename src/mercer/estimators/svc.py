@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+from mercer.data.labels import REST, Classes
 from mercer.data.merging import Merged
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.classifier import Classes, PairwiseClassifier
+from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, bias_of, own_table
 from mercer.fitting.hard_margin import canonical, refuse_both_labels
 from mercer.fitting.joint import JOINT, joint_norms, joint_table, joint_task, outputs
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.machine import Solved, Task
-from mercer.fitting.margin_report import REST
 from mercer.fitting.no_probabilities import PROBABILITIES
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
-from mercer.data import samples
+from mercer.data.targets import numbers
 from mercer.fitting.coefficients import weight_vector
 from mercer.fitting.partial_fit import Growing
 
@@ -20,7 +20,7 @@ class KernelRegressor(RegressorMixin, Growing):  # type: ignore[misc]  # scikit-
     def _target(self, y: Any) -> tuple[Indices, Floats]:
         """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
         self._check_parameters()
-        values, codes = np.unique(samples.numbers(y), return_inverse=True)
+        values, codes = np.unique(numbers(y), return_inverse=True)
         return codes, values
 
     def _check_parameters(self) -> None:
