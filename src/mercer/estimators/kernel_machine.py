@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_consistent_length
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import Merged, merge
+from mercer.data.targets import numbers
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
 from mercer.fitting.limits import physical_memory
@@ -291,7 +293,7 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
         return np.asarray(self._decision(X)[:, 0])
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        y = samples.numbers(y)
+        y = numbers(y)
         return np.unique(y, return_inverse=True)[1], y[:, None]
 
 
@@ -386,7 +388,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        labels, codes = samples.labels(y)
+        labels, codes = read_labels(y)
         self.classes_ = freeze(labels)
         k = len(labels)
         if k == 2:
@@ -394,7 +396,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
         return codes, np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
 
     def _weigh_classes(self, codes: Indices, weight: Floats) -> None:
-        samples.class_weights(None, self.classes_, codes, weight)
+        class_weights(None, self.classes_, codes, weight)
 
 
 def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
+<<<<<<< HEAD
 from mercer.data import samples
+=======
+from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
+from mercer.data.merging import Merged
+>>>>>>> h-files
 from mercer.fitting.coefficients import (
     Bounds,
     conclude_support,
@@ -21,14 +25,20 @@ from mercer.fitting.coefficients import (
     table_expansion,
     weight_vector,
 )
+<<<<<<< HEAD
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.margin_report import REST, Separating
+=======
+from mercer.fitting.machine import Solved
+from mercer.fitting.margin_report import Separating
+>>>>>>> h-files
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.tasks import Solved
 from mercer.parameters import one_of
 
 
+<<<<<<< HEAD
 @dataclass(frozen=True, eq=False)
 class Classes:
     """The classes, the pairs of them that are trained (first against second), and each class's factor on C."""
@@ -70,6 +80,20 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  #
     def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
         factor = samples.class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
         return weight, replace(target, factor=factor)
+=======
+class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
+    """A classifier of several two-class machines; one adds its parameters and its problems."""
+
+    def _target(self, y: Any) -> tuple[Indices, Classes]:
+        self._check_parameters()
+        labels, codes = read_labels(y)
+        pairs = planes(len(labels), self._function_per_class)
+        return codes, Classes(labels, pairs, np.ones(len(labels)))
+
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> Classes:
+        factor = class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
+        return replace(target, factor=factor)
+>>>>>>> h-files
 
     @property
     def _function_per_class(self) -> bool:
@@ -110,7 +134,7 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  #
         order = order[np.diff(own.indptr)[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(_dual_coef(own[order], codes[order], target))
+        self.dual_coef_ = freeze(to_dual_coef(own[order], codes[order], target.pairs, len(target.labels)))
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
@@ -121,54 +145,21 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  #
             return np.asarray(values[:, 0])
         if self._function_per_class or self.decision_function_shape == "ovo":
             return values
-        votes, confidence = self._votes(values)
-        # The confidence only orders classes of equal votes: it is squeezed into less than half a vote.
-        return np.asarray(votes + confidence / (3 * (np.abs(confidence) + 1)))
+        return scores(values, len(self.classes_))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f."""
         check_is_fitted(self)
         self._check_ties()
-        if len(self.classes_) == 2:
-            winner = (self._decision(X)[:, 0] >= 0).astype(np.intp)
-        elif self.break_ties or self._function_per_class:
-            winner = np.argmax(self.decision_function(X), axis=1)
-        else:
-            winner = np.argmax(self._votes(self._decision(X))[0], axis=1)
-        return np.asarray(self.classes_[winner])
-
-    def _votes(self, values: Floats) -> tuple[Floats, Floats]:
-        """How many pairs each class wins, and the sum of its decision values."""
-        columns = np.ascontiguousarray(values.T)  # hundreds of pairs: each is read in one go
-        votes = np.zeros((len(self.classes_), len(values)))
-        confidence = np.zeros_like(votes)
-        for value, (first, second) in zip(columns, combinations(range(len(self.classes_)), 2), strict=True):
-            wins = value > 0
-            votes[first] += wins
-            votes[second] += ~wins
-            confidence[first] += value
-            confidence[second] -= value
-        return votes.T, confidence.T
+        values = self._decision(X)
+        if len(self.classes_) > 2 and not self._function_per_class:
+            k = len(self.classes_)
+            values = scores(values, k) if self.break_ties else votes(values, k)[0]
+        return np.asarray(self.classes_[winner(values)])
 
     @property
     def coef_(self) -> Any:
         """w, one row per pair of classes; only for a linear kernel."""
         check_is_fitted(self)
         return weight_vector(self)
-
-
-def _dual_coef(own: sp.csr_array, codes: Indices, target: Classes) -> Floats:
-    """LIBSVM's layout: a vector of class c holds its coefficients against the other classes in their order.
-
-    One against the rest has a row per class.
-    """
-    entries = own.tocoo()
-    if len(target.pairs) == 1 or target.pairs[0][1] == REST:
-        return np.asarray(own.toarray().T, order="C")
-    out = np.zeros((len(target.labels) - 1, own.shape[0]))
-    first, second = np.array(target.pairs).T
-    vector, pair = entries.row, entries.col
-    against = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
-    out[against, vector] = entries.data
-    return out
