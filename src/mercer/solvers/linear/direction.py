@@ -21,8 +21,9 @@ from mercer.arrays import Floats, Indices, inner
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
 
-# Up to this many columns a step's matrix is formed and factored, whatever F is; the number is a guess.
-COLUMNS = 1000
+# Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
+# number is a guess.
+FEW_COLUMNS = 1000
 # Up to so many unknowns, free samples or columns, a matrix is factored.
 _FACTORED = 1500
 # What a factor of m unknowns costs, m³ times this, in entries of X that coordinate descent visits in the same time:
@@ -32,9 +33,9 @@ _FACTOR_COST = 1 / 30
 _RESIDUAL, _MOST_STEPS = 1e-3, 300
 
 
-def few_columns(rows: LinearRows) -> bool:
-    """Whether steps are best found in the space of the columns, from the first to the last."""
-    return rows.d <= COLUMNS and rows.d <= rows.n
+def few_columns(n_rows: int, n_columns: int) -> bool:
+    """What Newton's method needs to be the method of choice; steps are then found in the space of the columns."""
+    return n_columns <= min(FEW_COLUMNS, n_rows)
 
 
 class ByColumns:
@@ -47,7 +48,7 @@ class ByColumns:
         self._sum: Floats | None = None
         self.work = 0.0
 
-    def direction(self, t: Floats, bend: float, gradient: Floats) -> Floats:
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """The step for the samples that are free at t."""
         free = free_samples(self._problem, t)
         size = int(np.count_nonzero(free))
@@ -61,7 +62,7 @@ class ByColumns:
                     self._sum += sign * self._rows.outer(which, self._weight[which])
         self._free = free
         self.work += _FACTOR_COST * self._rows.d**3
-        return self._solve(self._sum / bend if bend else self._sum.copy(), size, gradient)
+        return self._solve(self._sum / smoothing if smoothing else self._sum.copy(), size, gradient)
 
     def _solve(self, H: Floats, size: int, gradient: Floats) -> Floats:
         """−H⁻¹ gradient; H comes without the part of ½‖w‖², and is used up."""
@@ -102,7 +103,7 @@ class BySamples:
     def work(self) -> float:
         return self._own_work + self._by_columns.work
 
-    def direction(self, t: Floats, bend: float, gradient: Floats) -> Floats:
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """The step for the samples that are free at t."""
         problem, g, g_b = self._problem, gradient[:-1], float(gradient[-1])
         which = np.flatnonzero(free_samples(problem, t))
@@ -111,9 +112,9 @@ class BySamples:
             own = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
             return np.append(-g, -g_b / own)
         if len(which) > _FACTORED and self._rows.d <= _FACTORED:
-            return self._by_columns.direction(t, bend, gradient)
+            return self._by_columns.direction(t, smoothing, gradient)
         few = self._rows.some(which)
-        ridge = self._ridge[which] * (bend or 1.0)
+        ridge = self._ridge[which] * (smoothing or 1.0)
         right = -few.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
         if len(which) <= _FACTORED:
