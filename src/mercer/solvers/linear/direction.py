@@ -17,9 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, norm
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import Stop
+from mercer.solvers.conjugate_gradient import conjugate_gradient
 
 # Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
 # number is a guess.
@@ -183,19 +185,18 @@ def _factored(H: Floats, n_threads: int) -> tuple[Floats | None, Floats]:
 
 
 def _conjugate_gradients(rows: LinearRows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
-    """(diag ridge + XX' + shift·11')⁻¹ side, roughly, by steps scaled with the diagonal, and how many of them."""
-    scale = 1.0 / (rows.lengths + ridge + shift)
-    solved, residual = np.zeros(rows.n), side.copy()
-    ahead = scale * residual
-    direction, size = ahead, inner(residual, ahead)
-    first, steps = size, 0
-    while steps < _MOST_STEPS and size > _RESIDUAL**2 * first:
-        steps += 1
-        image = ridge * direction + rows.product(rows.transposed(direction)) + shift * float(direction.sum())
-        step = size / inner(direction, image)
-        solved += step * direction
-        residual -= step * image
-        ahead = scale * residual
-        before, size = size, inner(residual, ahead)
-        direction = ahead + size / before * direction
-    return solved, steps
+    """A⁻¹ side, roughly, for A = diag ridge + XX' + shift·11', and how many steps that took.
+
+    The unknowns are scaled so that A has a unit diagonal: the same steps as with its diagonal as preconditioner.
+    """
+    scale = 1.0 / np.sqrt(rows.lengths + ridge + shift)
+
+    def apply(P: Floats) -> Floats:
+        v = scale * P[:, 0]
+        image = ridge * v + rows.product(rows.transposed(v)) + shift * float(v.sum())
+        return np.asarray((scale * image)[:, None])
+
+    B = (scale * side)[:, None]
+    target = np.array([_RESIDUAL * norm(B)])
+    found = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_STEPS))
+    return scale * found.X[:, 0], found.steps
