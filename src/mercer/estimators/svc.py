@@ -8,27 +8,15 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-<<<<<<< HEAD
+from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
 from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
-=======
-from mercer.data.labels import REST, Classes
-from mercer.data.merging import Merged
-from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.classifier import PairwiseClassifier
-from mercer.fitting.coefficients import Bounds, bias_of, own_table
->>>>>>> h-files
 from mercer.fitting.hard_margin import canonical, refuse_both_labels
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
-<<<<<<< HEAD
-from mercer.fitting.margin_report import REST
-=======
-from mercer.fitting.machine import Solved, Task
->>>>>>> h-files
 from mercer.fitting.no_probabilities import PROBABILITIES
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import one_of

@@ -11,12 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-<<<<<<< HEAD
-from mercer.data import samples
-=======
 from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
-from mercer.data.merging import Merged
->>>>>>> h-files
 from mercer.fitting.coefficients import (
     Bounds,
     conclude_support,
@@ -25,75 +20,25 @@ from mercer.fitting.coefficients import (
     table_expansion,
     weight_vector,
 )
-<<<<<<< HEAD
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.margin_report import REST, Separating
-=======
-from mercer.fitting.machine import Solved
 from mercer.fitting.margin_report import Separating
->>>>>>> h-files
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.tasks import Solved
 from mercer.parameters import one_of
-
-
-<<<<<<< HEAD
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """The classes, the pairs of them that are trained (first against second), and each class's factor on C."""
-
-    labels: np.ndarray
-    pairs: list[tuple[int, int]]
-    factor: Floats
-
-    def sides(self, pair: tuple[int, int], codes: Indices) -> tuple[Indices, Floats]:
-        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
-        first, second = pair
-        rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
-        return rows, np.where(codes[rows] == first, 1.0, -1.0)
-
-    def members(self, codes: Indices) -> list[Indices]:
-        """The samples of each class."""
-        return [np.flatnonzero(codes == k) for k in range(len(self.labels))]
-
-    def name(self, pair: tuple[int, int]) -> str:
-        first, second = pair
-        return f"{self.labels[first]} against {'the rest' if second == REST else self.labels[second]}"
 
 
 class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
     def _read(self, y: Any) -> tuple[Indices, Classes]:
-        labels, codes = samples.labels(y)
-        # One pair is oriented so that f > 0 means the second class, several so that it means the first (as
-        # scikit-learn).
-        if len(labels) == 2:
-            pairs = [(1, 0)]
-        elif self._function_per_class:
-            pairs = [(k, REST) for k in range(len(labels))]
-        else:
-            pairs = list(combinations(range(len(labels)), 2))
-        return codes, Classes(labels, pairs, np.ones(len(labels)))
-
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
-        factor = samples.class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
-        return weight, replace(target, factor=factor)
-=======
-class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
-    """A classifier of several two-class machines; one adds its parameters and its problems."""
-
-    def _target(self, y: Any) -> tuple[Indices, Classes]:
-        self._check_parameters()
         labels, codes = read_labels(y)
         pairs = planes(len(labels), self._function_per_class)
         return codes, Classes(labels, pairs, np.ones(len(labels)))
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> Classes:
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
         factor = class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
-        return replace(target, factor=factor)
->>>>>>> h-files
+        return weight, replace(target, factor=factor)
 
     @property
     def _function_per_class(self) -> bool:

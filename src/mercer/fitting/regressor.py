@@ -20,12 +20,7 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
         """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
-<<<<<<< HEAD
-        values, codes = np.unique(samples.numbers(y), return_inverse=True)
-=======
-        self._check_parameters()
         values, codes = np.unique(numbers(y), return_inverse=True)
->>>>>>> h-files
         return codes, values
 
     def predict(self, X: Any) -> Floats:
