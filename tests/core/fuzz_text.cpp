@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "text_parser.hpp"
+#include "text/parser.hpp"
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <random>
 #include <vector>
 
-#include "blocks.hpp"
+#include "gram/blocks.hpp"
 #include "check.hpp"
-#include "dispatch.hpp"
-#include "table.hpp"
-#include "tables.hpp"
+#include "simd/dispatch.hpp"
+#include "gram/kept_values.hpp"
+#include "simd/level_entries.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "cholesky.hpp"
-#include "dispatch.hpp"
+#include "algebra/cholesky.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // One sample's problem against what defines its solution, and whole blocks against slow ascent; on every level.
-#include "joint.hpp"
+#include "solve/joint.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
-#include "linear.hpp"
-#include "packed_csr.hpp"
+#include "linear/linear.hpp"
+#include "linear/packed_csr.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

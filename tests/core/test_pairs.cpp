@@ -1,5 +1,5 @@
 // Problems on pairs of blocks: solved, summed and certified against loops over the whole matrix; on every level.
-#include "pairs.hpp"
+#include "solve/pairs.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Pegasos in its four kinds of storage against the algorithm as printed, and draws against a linear search.
-#include "pegasos.hpp"
+#include "solve/pegasos.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "counter_random.hpp"
+#include "solve/counter_random.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "working_set.hpp"
+#include "solve/working_set.hpp"
 
 namespace {
 
