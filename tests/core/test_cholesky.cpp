@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "check.hpp"
 #include "algebra/cholesky.hpp"
+#include "check.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
-#include "simd/level_entries.hpp"
 
 namespace mercer {
 namespace {
@@ -36,7 +36,12 @@ template <class T>
 class Factorisation {
 public:
     Factorisation(T* a, std::int64_t stride, std::int64_t n, const Threads& threads)
-        : a_(a), stride_(stride), n_(n), block_(block_size(n)), threads_(threads), tiles_(cholesky_of<T>(threads.level)) {
+        : a_(a),
+          stride_(stride),
+          n_(n),
+          block_(block_size(n)),
+          threads_(threads),
+          tiles_(cholesky_of<T>(threads.level)) {
         const std::int64_t first = std::min(block_, up_to(n, tiles_.rows));
         const std::int64_t below = up_to(std::max<std::int64_t>(n - block_, 0), kChunk);
         lt_stride_ = first + 2 * tiles_.columns;
@@ -114,7 +119,8 @@ private:
             const T* group = groups_.data() + r * block_;
             const std::int64_t end = std::min(j + columns, r + filled);
             // Whole tiles are those whose last column is not beyond row r.
-            const std::int64_t whole = filled < height ? 0 : std::max<std::int64_t>(0, (std::min(end, r + 1) - j) / width);
+            const std::int64_t whole =
+                filled < height ? 0 : std::max<std::int64_t>(0, (std::min(end, r + 1) - j) / width);
             tiles_.rank_update(group, panels_.data() + j * block_, block_, whole, at(first + r, first + j), stride_);
             for (std::int64_t c = j + whole * width; c < end; c += width) {
                 T edge[kMaxTileRows * kMaxPanel] = {};
@@ -134,7 +140,8 @@ private:
 
     std::int64_t update_and_factor_next(std::int64_t k) {
         const std::int64_t rows = n_ - k - block_, next = std::min(block_, rows);
-        const std::int64_t wide = std::max(kChunk, kPanelBytes / (static_cast<std::int64_t>(sizeof(T)) * block_) / kChunk * kChunk);
+        const std::int64_t wide =
+            std::max(kChunk, kPanelBytes / (static_cast<std::int64_t>(sizeof(T)) * block_) / kChunk * kChunk);
         pieces_.clear();
         for (std::int64_t i = next; i < rows; i += kChunk) pieces_.push_back({i, 0, next});
         for (std::int64_t j = next; j < rows; j += wide) {
@@ -206,7 +213,8 @@ public:
                     for (std::int64_t i = c * rows; i < std::min(padded_, (c + 1) * rows); ++i) {
                         for (std::int64_t p = 0; p < panels_; ++p) {
                             const std::int64_t j = p * tiles_.columns;
-                            move(i, b + i * m + first + j, std::min<std::int64_t>(tiles_.columns, columns - j), tile(p, i));
+                            move(i, b + i * m + first + j, std::min<std::int64_t>(tiles_.columns, columns - j),
+                                 tile(p, i));
                         }
                     }
                 },
@@ -217,7 +225,9 @@ public:
             if (i < n_) std::copy_n(from, filled, x);
         });
         for (std::int64_t i = 0; i < n_; i += kChunk) forward(i, std::min(i + kChunk, padded_));
-        for (std::int64_t i = (n_ - 1) / kChunk * kChunk; i >= 0; i -= kChunk) backward(i, std::min(i + kChunk, padded_));
+        for (std::int64_t i = (n_ - 1) / kChunk * kChunk; i >= 0; i -= kChunk) {
+            backward(i, std::min(i + kChunk, padded_));
+        }
         copy([&](std::int64_t i, T* to, std::int64_t filled, const T* x) {
             if (i < n_) std::copy_n(x, filled, to);
         });
@@ -252,7 +262,8 @@ private:
 
     // The tile of columns from k on, minus L's rows [from, to) times the solution there.
     void subtract_below(std::int64_t panel, std::int64_t k, std::int64_t from, std::int64_t to) {
-        tiles_.subtract_products(l_ + from * stride_ + k, 1, stride_, tile(panel, from), std::min(to, n_) - from, tile(panel, k));
+        tiles_.subtract_products(l_ + from * stride_ + k, 1, stride_, tile(panel, from), std::min(to, n_) - from,
+                                 tile(panel, k));
     }
 
     void forward(std::int64_t begin, std::int64_t end) {

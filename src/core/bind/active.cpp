@@ -26,8 +26,8 @@ public:
         for (const std::int32_t g : group_) {
             if (groups > 0 && (g < 0 || g >= groups)) refuse("group", "holds an unknown group");
         }
-        view_ = {p_.data(), lower_.data(), upper_.data(), d_.data(), beta_.data(), row_.data(), group_.data(), u_.data(),
-                 nullptr,   0,             groups};
+        view_ = {p_.data(),     lower_.data(), upper_.data(), d_.data(), beta_.data(), row_.data(),
+                 group_.data(), u_.data(),     nullptr,       0,         groups};
     }
 
     void choose(nb::handle active) {
@@ -81,10 +81,11 @@ void bind_active(nb::module_& m) {
     nb::class_<Active>(m, "Active", "A problem at a point that moves, seen through its active variables.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, std::int32_t, nb::handle,
                       nb::handle>(),
-             "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(), "group"_a.none(), "groups"_a,
-             "beta"_a.none(), "u"_a.none())
+             "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(), "group"_a.none(),
+             "groups"_a, "beta"_a.none(), "u"_a.none())
         .def("choose", &Active::choose, "active"_a.none(), "Which variables are active from now on.")
-        .def("ends", &Active::ends, "The violation, and per group the largest h that may grow and the smallest that may shrink.")
+        .def("ends", &Active::ends,
+             "The violation, and per group the largest h that may grow and the smallest that may shrink.")
         .def("working_set", &Active::working_set, "top"_a.none(), "bottom"_a.none(), "kept"_a.none(), "size"_a,
              "The worst violators besides those kept.")
         .def("survivors", &Active::survivors, "top"_a.none(), "bottom"_a.none(),

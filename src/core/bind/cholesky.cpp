@@ -1,6 +1,6 @@
 // Python's view of cholesky.hpp.
-#include "bind/arguments.hpp"
 #include "algebra/cholesky.hpp"
+#include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // The joint multi-class solver as Python sees it.
+#include "solve/joint.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
-#include "solve/joint.hpp"
 
 namespace {
 
@@ -61,7 +61,7 @@ nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle lab
 }  // namespace
 
 void bind_joint(nb::module_& m) {
-    m.def("joint", &joint, "K"_a.none(), "excess"_a.none(), "beta"_a.none(), "label"_a.none(), "bound"_a.none(), "shared"_a,
-          "shift"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
+    m.def("joint", &joint, "K"_a.none(), "excess"_a.none(), "beta"_a.none(), "label"_a.none(), "bound"_a.none(),
+          "shared"_a, "shift"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
           "Ascend the dual of a joint multi-class machine on one block of samples; changes beta in place.");
 }

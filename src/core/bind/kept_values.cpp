@@ -2,8 +2,8 @@
 #include <nanobind/stl/pair.h>
 
 #include "bind/arguments.hpp"
-#include "simd/dispatch.hpp"
 #include "gram/kept_values.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -39,7 +39,9 @@ public:
         const auto range = nb::cast<std::pair<std::int64_t, std::int64_t>>(which);
         const auto outputs_ = vector<const std::int64_t>(outputs, "outputs");
         Rows<const double> coefficients_;
-        if (!nb::try_cast(coefficients, coefficients_, false)) refuse("coefficients", "must be a C-contiguous float64 matrix");
+        if (!nb::try_cast(coefficients, coefficients_, false)) {
+            refuse("coefficients", "must be a C-contiguous float64 matrix");
+        }
         check_alignment(coefficients_, "coefficients");
         const auto [first, end] = range;
         if (first < 0 || end < first || coefficients_.shape(0) != static_cast<std::size_t>(end - first) ||
@@ -47,16 +49,20 @@ public:
             refuse("coefficients", "must have a row for each vector and a column for each output");
         }
         check_range(outputs_.data(), outputs_.shape(0), INT32_MAX, "outputs");
-        combinations_.append(first, end - first, outputs_.data(), static_cast<std::int64_t>(outputs_.shape(0)), coefficients_.data());
+        combinations_.append(first, end - first, outputs_.data(), static_cast<std::int64_t>(outputs_.shape(0)),
+                             coefficients_.data());
     }
 
     void add(nb::handle total, nb::handle table, int n_threads) const {
         with_matrix<float, double>(table, "table", [&](const auto& values) {
             const auto table_ = table_of(values);
             Rows<double> total_;
-            if (!nb::try_cast(total, total_, false)) refuse("total", "must be a C-contiguous float64 matrix that can be written to");
+            if (!nb::try_cast(total, total_, false)) {
+                refuse("total", "must be a C-contiguous float64 matrix that can be written to");
+            }
             check_alignment(total_, "total");
-            if (total_.shape(0) != values.shape(1) || static_cast<std::int64_t>(total_.shape(1)) < combinations_.outputs()) {
+            if (total_.shape(0) != values.shape(1) ||
+                static_cast<std::int64_t>(total_.shape(1)) < combinations_.outputs()) {
                 refuse("total", "must have a row for each column of the table and a column for each output");
             }
             if (table_.rows < combinations_.vectors()) refuse("table", "must have a row for each vector");
@@ -92,7 +98,8 @@ void keep_rows(nb::handle table, nb::handle which) {
     }
 }
 
-void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns, int n_threads) {
+void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns,
+                  int n_threads) {
     with_matrix<float, double>(table, "table", [&](const auto& values) {
         using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
         const auto table_ = table_of(values);
@@ -122,13 +129,15 @@ void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::han
 void bind_table(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
           "total += table @ coefficients, in float64.");
-    nb::class_<Combinations>(m, "Combinations", "Runs of vectors that serve the same few outputs, with their coefficients.")
+    nb::class_<Combinations>(m, "Combinations",
+                             "Runs of vectors that serve the same few outputs, with their coefficients.")
         .def(nb::init<>())
         .def("append", &Combinations::append, "which"_a.none(), "outputs"_a.none(), "coefficients"_a.none(),
              "The vectors from the first to before the second of `which` serve these outputs.")
         .def("add", &Combinations::add, "total"_a.none(), "table"_a.none(), "n_threads"_a,
              "total += table' coefficients, in float64; the table has a row for each vector.");
-    m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(), "Move the rows `which`, which rise, to the front.");
-    m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(), "columns"_a.none(),
-          "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
+    m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(),
+          "Move the rows `which`, which rise, to the front.");
+    m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(),
+          "columns"_a.none(), "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
 }

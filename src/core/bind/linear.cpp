@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "bind/arguments.hpp"
-#include "simd/dispatch.hpp"
 #include "linear/linear.hpp"
 #include "linear/packed_csr.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -28,9 +28,9 @@ public:
                               double value, bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
                               double max_seconds, bool shrinking) = 0;
 
-    virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
-                                    nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
-                                    double max_seconds) = 0;
+    virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta,
+                                    nb::handle w, nb::handle w_bias, nb::handle seed, double tol, double gap,
+                                    std::int64_t max_epochs, double max_seconds) = 0;
 
     const std::int64_t n, d;
 
@@ -82,8 +82,9 @@ public:
     }
 
     nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
-                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value, bool hold,
-                      nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds, bool shrinking) override {
+                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value,
+                      bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
+                      bool shrinking) override {
         const auto p_ = vector<const double>(p, "p", height());
         const auto lower_ = vector<const double>(lower, "lower", height());
         const auto upper_ = vector<const double>(upper, "upper", height());
@@ -95,8 +96,9 @@ public:
         const auto b_ = vector<double>(b, "b", 1);
         nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
         if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
-        const mercer::DcdProblem problem{p_.data(),       lower_.data(), upper_.data(), ridge_.data(), epsilon_.data(),
-                                         lengths_.data(), bias,          beta_.data(),  w_.data(),     b_.data(), value, hold};
+        const mercer::DcdProblem problem{p_.data(),       lower_.data(),   upper_.data(), ridge_.data(),
+                                         epsilon_.data(), lengths_.data(), bias,          beta_.data(),
+                                         w_.data(),       b_.data(),       value,         hold};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
         run([&](const mercer::LinearThreads& threads) {
@@ -119,8 +121,9 @@ public:
         const auto w_ = vector<double>(w, "w", columns() * classes);
         nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
         if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
-        const mercer::JointDcdProblem problem{y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
-                                              beta_.data(), w_.data(), w_bias_.data()};
+        const mercer::JointDcdProblem problem{
+            y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
+            beta_.data(), w_.data(), w_bias_.data()};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, false};
         mercer::DcdResult result{};
         run([&](const mercer::LinearThreads& threads) {
@@ -171,8 +174,8 @@ bool columns_fit(const Index* indices, std::int64_t stored, std::int64_t d) {
     return stored == 0 || static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d);
 }
 
-std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends, std::int64_t d,
-                                     int n_threads) {
+std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends,
+                                     std::int64_t d, int n_threads) {
     std::unique_ptr<LinearRows> out;
     if (d < 0) refuse("d", "must not be negative");
     with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
@@ -185,7 +188,8 @@ std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::ha
             const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
             std::int64_t stored = 0;
             for (std::int64_t i = 0; i < n; ++i) {
-                const auto from = static_cast<std::int64_t>(starts_.data()[i]), to = static_cast<std::int64_t>(ends_.data()[i]);
+                const auto from = static_cast<std::int64_t>(starts_.data()[i]),
+                           to = static_cast<std::int64_t>(ends_.data()[i]);
                 if (from < 0 || to < from || to > all) {
                     refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
                 }
@@ -223,7 +227,8 @@ public:
         {
             Signals signals;
             const nb::gil_scoped_release unlocked;
-            sums = mercer::linear_response(view(), p_.data(), d_.data(), f_.data(), t_.data(), n_threads_, signals.poll());
+            sums =
+                mercer::linear_response(view(), p_.data(), d_.data(), f_.data(), t_.data(), n_threads_, signals.poll());
         }
         return nb::make_tuple(sums.total, sums.losses, sums.shares);
     }
@@ -238,7 +243,12 @@ public:
 private:
     std::size_t size() const { return q_.shape(0); }
     mercer::Respondents view() const {
-        return {static_cast<std::int64_t>(size()), q_.data(), inverse_.data(), lower_.data(), upper_.data(), epsilon_.data()};
+        return {static_cast<std::int64_t>(size()),
+                q_.data(),
+                inverse_.data(),
+                lower_.data(),
+                upper_.data(),
+                epsilon_.data()};
     }
     Vector<const double> q_, inverse_, lower_, upper_, epsilon_;
     int n_threads_;
@@ -257,19 +267,21 @@ void bind_linear(nb::module_& m) {
              "The lower triangle of out = sum of c z z' over the rows named, z = (x, 1).")
         .def("lengths", &LinearRows::lengths, "out"_a.none(), "Squared lengths of the rows.")
         .def("descend", &LinearRows::descend, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "b"_a.none(),
-             "value"_a, "hold"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
+             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "b"_a.none(), "value"_a,
+             "hold"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
              "Dual coordinate descent; changes beta, w, b and seed in place.")
         .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
              "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
-             "max_seconds"_a, "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
+             "max_seconds"_a,
+             "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
     nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs, for Newton's method.")
-        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(), "inverse"_a.none(),
-             "lower"_a.none(), "upper"_a.none(), "epsilon"_a.none(), "n_threads"_a)
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(),
+             "inverse"_a.none(), "lower"_a.none(), "upper"_a.none(), "epsilon"_a.none(), "n_threads"_a)
         .def("respond", &Respondents::respond, "p"_a.none(), "d"_a.none(), "f"_a.none(), "t"_a.none(),
              "Fills t; the sums of t, of the losses and of the shares of the gap.")
-        .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a, "The sum of t * move at f + step * move.");
+        .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a,
+             "The sum of t * move at f + step * move.");
     m.def("dense_rows", &dense_rows, "X"_a.none(), "n_threads"_a, "Rows that share the memory of X.");
-    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "starts"_a.none(), "ends"_a.none(), "d"_a, "n_threads"_a,
-          "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
+    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "starts"_a.none(), "ends"_a.none(), "d"_a,
+          "n_threads"_a, "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
 }

@@ -73,7 +73,8 @@ nb::object equal_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr
 
 void bind_merging(nb::module_& m);
 void bind_merging(nb::module_& m) {
-    m.def("order_by", &order_by, "keys"_a.none(), "second"_a.none(), "Positions sorted by hash, then by a second number.");
+    m.def("order_by", &order_by, "keys"_a.none(), "second"_a.none(),
+          "Positions sorted by hash, then by a second number.");
     m.def("equal_rows_csr", &equal_rows_csr, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "left"_a.none(),
           "right"_a.none(), "Whether pairs of rows store the same entries.");
 }

@@ -19,7 +19,9 @@ public:
         check_steps(starts_, "starts", static_cast<std::int64_t>(members_.shape(0)));
         check_range(blocks_.data(), blocks_.shape(0), rows().count, "blocks");
         check_steps(offsets_, "offsets", offsets_.shape(0) == 0 ? 0 : offsets_.data()[offsets_.shape(0) - 1]);
-        if (blocks_.shape(0) != 2 * static_cast<std::size_t>(pairs().count)) refuse("blocks", "must name two blocks per pair");
+        if (blocks_.shape(0) != 2 * static_cast<std::size_t>(pairs().count)) {
+            refuse("blocks", "must name two blocks per pair");
+        }
         for (std::int64_t t = 0; t < pairs().count; ++t) {
             const std::int64_t* both = blocks_.data() + 2 * t;
             if (rows().size(both[0]) + rows().size(both[1]) != offsets_.data()[t + 1] - offsets_.data()[t]) {
@@ -48,9 +50,10 @@ private:
 };
 
 template <class T>
-nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers, const PairLayout& layout,
-                      nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d,
-                      bool paired, double tol, std::int64_t max_steps, double max_seconds, int n_threads) {
+nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers,
+                      const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
+                      nb::handle upper, nb::handle d, bool paired, double tol, std::int64_t max_steps,
+                      double max_seconds, int n_threads) {
     const std::size_t n = layout.variables();
     const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
     const auto h_ = vector<const double>(h, "h", n), lower_ = vector<const double>(lower, "lower", n);
@@ -64,7 +67,8 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
         const nb::gil_scoped_release unlocked;
         values = mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
                                         {h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
-                                        {tol, max_steps, max_seconds}, results.data(), {n_threads, mercer::level(), signals.poll()});
+                                        {tol, max_steps, max_seconds}, results.data(),
+                                        {n_threads, mercer::level(), signals.poll()});
     }
     nb::list steps, reasons;
     for (const mercer::SmoResult& result : results) {
@@ -75,13 +79,13 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
 }
 
 template <class T>
-void add_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers, const PairLayout& layout, nb::handle beta,
-               nb::handle total, int n_threads) {
+void add_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers, const PairLayout& layout,
+               nb::handle beta, nb::handle total, int n_threads) {
     const auto beta_ = vector<const double>(beta, "beta", layout.variables());
     const auto total_ = vector<double>(total, "total", layout.variables());
     check_threads(n_threads);
     Signals signals;
     const nb::gil_scoped_release unlocked;
-    mercer::add_pairs<T>({samples, nullptr, ending, numbers}, layout.rows(), layout.pairs(), beta_.data(), total_.data(),
-                         {n_threads, mercer::level(), signals.poll()});
+    mercer::add_pairs<T>({samples, nullptr, ending, numbers}, layout.rows(), layout.pairs(), beta_.data(),
+                         total_.data(), {n_threads, mercer::level(), signals.poll()});
 }

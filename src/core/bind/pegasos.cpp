@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "bind/arguments.hpp"
+#include "gram/row_hash.hpp"
 #include "solve/counter_random.hpp"
 #include "solve/pegasos.hpp"
-#include "gram/row_hash.hpp"
 
 namespace {
 
@@ -23,7 +23,8 @@ public:
             counts_ = vector<std::int64_t>(counts, "counts", n);
             violations = counts_.data();
         }
-        steps = {draws_.data(), static_cast<std::int64_t>(draws_.shape(0)), y_.data(), lam, t, project, norm2, violations};
+        steps = {draws_.data(), static_cast<std::int64_t>(draws_.shape(0)), y_.data(), lam, t, project, norm2,
+                 violations};
     }
     mercer::PegasosSteps steps{};
 
@@ -87,7 +88,8 @@ nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, st
                 if (indices_.shape(0) != stored) refuse("indices", "must have as many elements as data");
                 if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
                 const std::size_t n = indptr_.shape(0) - 1;
-                if (!mercer::check_indptr(indptr_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
+                if (!mercer::check_indptr(indptr_.data(), static_cast<std::int64_t>(n),
+                                          static_cast<std::int64_t>(stored))) {
                     refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
                 }
                 const Steps steps(draws, y, n, lam, t, project, norm2, counts);
@@ -127,8 +129,9 @@ nb::tuple pegasos_kernel(nb::handle rows, nb::handle slot, double shift, nb::han
     const auto u_ = vector<double>(u, "u", n);
     const State state(theta, total, n, n);
     const Steps steps(draws, y, n, lam, t, project, norm2, counts);
-    return as_tuple(go(
-        mercer::PegasosKernel{rows_.data(), slot_.data(), static_cast<std::int64_t>(n), shift, u_.data()}, state, steps));
+    return as_tuple(
+        go(mercer::PegasosKernel{rows_.data(), slot_.data(), static_cast<std::int64_t>(n), shift, u_.data()}, state,
+           steps));
 }
 
 template <class T>
@@ -146,7 +149,9 @@ nb::object random_bits(std::uint64_t seed, std::uint64_t stream, std::int64_t fi
     check_span(first, count);
     const mercer::CounterRandom random(seed, stream);
     auto out = std::make_unique<std::uint64_t[]>(static_cast<std::size_t>(count));
-    for (std::int64_t k = 0; k < count; ++k) out[static_cast<std::size_t>(k)] = random.bits(static_cast<std::uint64_t>(first + k));
+    for (std::int64_t k = 0; k < count; ++k) {
+        out[static_cast<std::size_t>(k)] = random.bits(static_cast<std::uint64_t>(first + k));
+    }
     return hand_over(std::move(out), static_cast<std::size_t>(count));
 }
 
@@ -158,8 +163,8 @@ nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t firs
     auto out = std::make_unique<std::int64_t[]>(static_cast<std::size_t>(count));
     {
         const nb::gil_scoped_release unlocked;
-        mercer::draw_rows(seed, stream, first, count, cumulative_.data(), static_cast<std::int64_t>(cumulative_.shape(0)),
-                          out.get());
+        mercer::draw_rows(seed, stream, first, count, cumulative_.data(),
+                          static_cast<std::int64_t>(cumulative_.shape(0)), out.get());
     }
     return hand_over(std::move(out), static_cast<std::size_t>(count));
 }

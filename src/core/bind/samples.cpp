@@ -12,10 +12,10 @@
 #include "bind/arguments.hpp"
 #include "bind/pairs.hpp"
 #include "gram/blocks.hpp"
-#include "simd/dispatch.hpp"
-#include "simd/padded.hpp"
 #include "gram/row_hash.hpp"
+#include "simd/dispatch.hpp"
 #include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
 
 namespace {
 
@@ -49,8 +49,8 @@ public:
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
     virtual nb::object table(nb::handle rows, nb::handle which) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
-    virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                                  nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
+    virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                  nb::handle, nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
         refuse("samples", "must be dense for solve_pairs");
     }
     virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
@@ -133,8 +133,8 @@ public:
         const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(panels.n));
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(), ending_,
-                          numbers_, total_.data(), threads(signals));
+        mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                          coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
     }
 
     void add_normal(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients,
@@ -147,8 +147,9 @@ public:
             const auto total_ = vector<double>(total, "total", index.shape(0));
             Signals signals;
             const nb::gil_scoped_release unlocked;
-            mercer::add_normal(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(),
-                               weights_.data(), ending_, numbers_, total_.data(), threads(signals));
+            mercer::add_normal(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                               coefficients_.data(), weights_.data(), ending_, numbers_, total_.data(),
+                               threads(signals));
         } else {
             Samples::add_normal(total, columns, which, coefficients, weights);
         }
@@ -163,7 +164,8 @@ public:
         {
             Signals signals;
             const nb::gil_scoped_release unlocked;
-            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride, threads(signals));
+            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
         }
         return hand_over(std::move(out), m, panels.n, stride);
     }
@@ -177,19 +179,21 @@ public:
         const auto room = room_for<T>(out, up_to(panels.n, tiles_.rows), up_to(panels.n, tiles_.columns));
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0), threads(signals));
+        mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0),
+                             threads(signals));
     }
 
-    nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle diagonal,
-                          nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d, bool paired, double tol,
-                          std::int64_t max_steps, double max_seconds, int n_threads) override {
+    nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
+                          int n_threads) override {
         const PairLayout layout(members, starts, blocks, offsets, samples_.n);
-        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol, max_steps,
-                             max_seconds, n_threads);
+        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol,
+                             max_steps, max_seconds, n_threads);
     }
 
-    void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta, nb::handle total,
-                   int n_threads) override {
+    void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta,
+                   nb::handle total, int n_threads) override {
         const PairLayout layout(members, starts, blocks, offsets, samples_.n);
         ::add_pairs(samples_, ending_, numbers_, layout, beta, total, n_threads);
     }
@@ -219,12 +223,16 @@ private:
 template <class T>
 class Sparse final : public Samples {
 public:
-    Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms, std::int64_t d,
-           int ending, nb::handle numbers, int n_threads)
+    Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms,
+           std::int64_t d, int ending, nb::handle numbers, int n_threads)
         : Samples(ending, numbers, n_threads),
           own_(std::make_shared<Own>(Own{std::move(values), std::move(indices), std::move(starts), std::move(norms)})) {
-        samples_ = {own_->values.data(), own_->indices.data(), own_->starts.data(),
-                    static_cast<std::int64_t>(own_->starts.shape(0)) - 1, d, own_->norms.data()};
+        samples_ = {own_->values.data(),
+                    own_->indices.data(),
+                    own_->starts.data(),
+                    static_cast<std::int64_t>(own_->starts.shape(0)) - 1,
+                    d,
+                    own_->norms.data()};
     }
 
     std::unique_ptr<Columns> columns(nb::handle which) override {
@@ -244,8 +252,8 @@ public:
         const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(picked.n));
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::sum_block(picked.view(), samples_, index.data(), static_cast<std::int64_t>(index.shape(0)), coefficients_.data(),
-                          ending_, numbers_, total_.data(), threads(signals));
+        mercer::sum_block(picked.view(), samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                          coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
     }
 
     // The core stores a row per column sample, so the block is the transpose of what it filled.
@@ -272,8 +280,8 @@ public:
         const auto room = room_for<T>(out, n, up_to(n, mercer::strips_of<T>(level_).width));
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_, room.data(),
-                             room.stride(0), threads(signals));
+        mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_,
+                             room.data(), room.stride(0), threads(signals));
     }
 
     bool dear() const override { return samples_.starts[samples_.n] >= kDearEntries * samples_.n; }
@@ -295,7 +303,9 @@ private:
 
     const Picked& picked_of(const Columns& columns) const {
         const auto* picked = dynamic_cast<const Picked*>(&columns);
-        if (picked == nullptr || picked->samples.d != samples_.d) refuse("columns", "were made of another kind of samples");
+        if (picked == nullptr || picked->samples.d != samples_.d) {
+            refuse("columns", "were made of another kind of samples");
+        }
         return *picked;
     }
 
@@ -326,8 +336,8 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
             Signals signals;
             const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
             const nb::gil_scoped_release unlocked;
-            mercer::prepare_dense(data, static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(), scale,
-                                  out.data(), norms_.data(), threads);
+            mercer::prepare_dense(data, static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(),
+                                  scale, out.data(), norms_.data(), threads);
             return true;
         };
         if (!fill(static_cast<float*>(nullptr)) && !fill(static_cast<double*>(nullptr))) {
@@ -338,7 +348,8 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
 }
 
 template <class T, class S>
-nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1, int n_threads) {
+nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1,
+                    int n_threads) {
     std::vector<std::int64_t> starts(n + 1, 0);
     std::vector<T> values, norms(n);
     std::vector<std::int32_t> indices;
@@ -351,8 +362,8 @@ nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* cent
         std::partial_sum(starts.begin(), starts.end(), starts.begin());
         values.resize(static_cast<std::size_t>(starts.back()));
         indices.resize(values.size());
-        mercer::prepare_sparse(x, rows, columns, centre, scale, l1, starts.data(), values.data(), indices.data(), norms.data(),
-                               threads);
+        mercer::prepare_sparse(x, rows, columns, centre, scale, l1, starts.data(), values.data(), indices.data(),
+                               norms.data(), threads);
     }
     return nb::make_tuple(as_array(std::move(values)), as_array(std::move(indices)), as_array(std::move(starts)),
                           as_array(std::move(norms)));
@@ -372,13 +383,15 @@ nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1,
     return out;
 }
 
-std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers, int n_threads) {
+std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers,
+                                       int n_threads) {
     std::unique_ptr<Samples> out;
     with_matrix<float, double>(rows, "rows", [&](const auto& x) {
         using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
         typename Dense<T>::Rows contiguous;
         if (!nb::try_cast(rows, contiguous, false)) refuse("rows", "must be C-contiguous");
-        out = std::make_unique<Dense<T>>(contiguous, vector<const T>(norms, "norms", x.shape(0)), ending, numbers, n_threads);
+        out = std::make_unique<Dense<T>>(contiguous, vector<const T>(norms, "norms", x.shape(0)), ending, numbers,
+                                         n_threads);
         return 0;
     });
     return out;
@@ -399,7 +412,9 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
             refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
         }
         for (std::size_t e = 0; e < stored; ++e) {
-            if (indices_.data()[e] < 0 || indices_.data()[e] >= d) refuse("indices", "holds a feature outside of the range");
+            if (indices_.data()[e] < 0 || indices_.data()[e] >= d) {
+                refuse("indices", "holds a feature outside of the range");
+            }
         }
         out = std::make_unique<Sparse<T>>(values_, indices_, starts_, norms_, d, ending, numbers, n_threads);
     });
@@ -409,31 +424,35 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
 }  // namespace
 
 void bind_samples(nb::module_& m) {
-    m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(), "n_threads"_a,
-          "rows = (X - centre) * scale and norms = half their squared lengths.");
-    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a, "n_threads"_a,
-          "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the samples' norms.");
+    m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(),
+          "n_threads"_a, "rows = (X - centre) * scale and norms = half their squared lengths.");
+    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a,
+          "n_threads"_a,
+          "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the "
+          "samples' norms.");
     nb::class_<Columns>(m, "Columns", "Samples laid out to be met as columns.").def_ro("n", &Columns::n);
     nb::class_<Samples>(m, "Samples", "Samples prepared for a recipe.")
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
-        .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
-             "weights"_a.none(), "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
+        .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(),
+             "coefficients"_a.none(), "weights"_a.none(),
+             "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
         .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
         .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &Samples::dtype)
         .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
         .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
-        .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(), "offsets"_a.none(),
-             "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "paired"_a,
-             "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+        .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
+             "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
              "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
-        .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(), "offsets"_a.none(),
-             "beta"_a.none(), "total"_a.none(), "n_threads"_a, "total += K beta on each pair of blocks.")
+        .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
+             "total += K beta on each pair of blocks.")
         .def("square", &Samples::square, "which"_a.none(), "out"_a.none(), "out = K[which, which], exactly symmetric.");
-    m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(), "n_threads"_a,
-          "Samples that share the memory of `rows` and `norms`.");
-    m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(), "d"_a,
-          "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
+    m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(),
+          "n_threads"_a, "Samples that share the memory of `rows` and `norms`.");
+    m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(),
+          "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
 }

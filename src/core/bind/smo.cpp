@@ -1,7 +1,7 @@
 // Python's view of smo.hpp.
+#include "solve/smo.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
-#include "solve/smo.hpp"
 
 namespace {
 

@@ -29,7 +29,8 @@ public:
         }
         mercer::TextResult result;
         {
-            const mercer::TextArrays arrays{labels.data(), starts.data(), queries.data(), indices.data(), values.data()};
+            const mercer::TextArrays arrays{labels.data(), starts.data(), queries.data(), indices.data(),
+                                            values.data()};
             Signals signals;
             const nb::gil_scoped_release unlocked;
             result = mercer::parse_text(data(), size(), layout_, arrays, n_threads, signals.poll());

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "threads/interrupt.hpp"
 #include "simd/level.hpp"
+#include "threads/interrupt.hpp"
 
 namespace mercer {
 
@@ -56,7 +56,8 @@ void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* cen
 // Dense samples that are mostly zero, as sparse ones: how many entries of each differ from the centre, and then those entries,
 // shifted and scaled, at `starts`. A norm is half the squared length, or the sum of absolute values where `l1`.
 template <class S>
-void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts, const Threads& threads);
+void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts,
+                   const Threads& threads);
 template <class T, class S>
 void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
                     const std::int64_t* starts, T* values, std::int32_t* indices, T* norms, const Threads& threads);
@@ -72,9 +73,9 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
 
 // total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]: one kernel value for both sums.
-void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows, std::int64_t m,
-                const double* coefficients, const double* weights, int ending, const double* numbers, double* total,
-                const Threads& threads);
+void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
+                std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
+                double* total, const Threads& threads);
 
 // out[i][j] = k(rows[i], j); out has `stride` elements per row and room for whole tiles.
 template <class T>
@@ -86,15 +87,17 @@ template <class T>
 void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, int ending,
                   const double* numbers, T* out, std::int64_t stride, const Threads& threads);
 template <class T>
-void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers, T* out,
-                  std::int64_t stride, const Threads& threads);
+void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers,
+                  T* out, std::int64_t stride, const Threads& threads);
 
 // The same for sparse samples; here out[j][i] = k(rows[i], j).
 template <class T>
-void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
+void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
+               const Threads& threads);
 template <class T>
-void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride,
+                 const Threads& threads);
 
 }  // namespace mercer

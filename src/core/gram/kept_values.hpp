@@ -24,14 +24,16 @@ void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t co
 
 // out[i][columns[j]] = table[rows[i]][sources[j]]; rows of `out` are `stride` apart.
 template <class T>
-void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count, const std::int64_t* sources,
-                  const std::int64_t* columns, std::int64_t column_count, T* out, std::int64_t stride, const Threads& threads);
+void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count,
+                  const std::int64_t* sources, const std::int64_t* columns, std::int64_t column_count, T* out,
+                  std::int64_t stride, const Threads& threads);
 
 // Runs of vectors that serve the same few outputs, with their coefficients laid out for the passes.
 class Combinations {
 public:
     // Vectors `first` and following, `count` of them, with coefficients[vector][output] for some of the outputs.
-    void append(std::int64_t first, std::int64_t count, const std::int64_t* outputs, std::int64_t size, const double* coefficients);
+    void append(std::int64_t first, std::int64_t count, const std::int64_t* outputs, std::int64_t size,
+                const double* coefficients);
 
     // total[i][o] += sum over the vectors j of coefficient[j][o] table[j][i], in float64; rows of `total` are `stride` apart.
     template <class T>

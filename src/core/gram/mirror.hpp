@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "gram/blocks.hpp"
-#include "threads/pool.hpp"
 #include "simd/level_entries.hpp"
+#include "threads/pool.hpp"
 
 namespace mercer {
 

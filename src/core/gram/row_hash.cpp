@@ -81,11 +81,11 @@ bool check_indptr(const Pointer* indptr, std::int64_t rows, std::int64_t stored)
 
 #define MERCER_FOR_INDICES(T, Index, Pointer) \
     template void hash_rows(const T*, const Index*, const Pointer*, std::int64_t, int, Poll&, std::uint64_t*);
-#define MERCER_FOR_VALUES(T)                                                        \
-    template void hash_rows(const DenseRows<T>&, int, Poll&, std::uint64_t*);       \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                               \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int64_t)                               \
-    MERCER_FOR_INDICES(T, std::int64_t, std::int32_t)                               \
+#define MERCER_FOR_VALUES(T)                                                  \
+    template void hash_rows(const DenseRows<T>&, int, Poll&, std::uint64_t*); \
+    MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                         \
+    MERCER_FOR_INDICES(T, std::int32_t, std::int64_t)                         \
+    MERCER_FOR_INDICES(T, std::int64_t, std::int32_t)                         \
     MERCER_FOR_INDICES(T, std::int64_t, std::int64_t)
 MERCER_FOR_VALUES(float)
 MERCER_FOR_VALUES(double)

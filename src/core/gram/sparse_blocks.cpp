@@ -7,9 +7,9 @@
 
 #include "gram/blocks.hpp"
 #include "gram/mirror.hpp"
+#include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
-#include "simd/level_entries.hpp"
 
 namespace mercer {
 namespace {
@@ -81,8 +81,9 @@ constexpr std::int64_t kColumnsPerChunk = 1024;
 // Chunks run in parallel, and so do strips unless `in_order`, when a chunk meets its strips one after another; where only
 // the lower triangle of a square is wanted, columns that lie before the strip are left out.
 template <class T, class Visit>
-void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-                const double* numbers, const Threads& threads, bool in_order, bool lower_only, Visit visit) {
+void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                std::int64_t m, const double* numbers, const Threads& threads, bool in_order, bool lower_only,
+                Visit visit) {
     const int width = strips_of<T>(threads.level).width;
     const std::int64_t strips = (m + width - 1) / width;
     const bool few = in_order || strips < 4 * threads.count;
@@ -91,7 +92,8 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
     SpareStrips<T> spare(samples, width);
     const auto meet = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
         const std::int64_t i = s * width, count = std::min<std::int64_t>(width, m - i);
-        const std::int64_t first = lower_only ? std::max(c * chunk, i) : c * chunk, end = std::min(columns.n, (c + 1) * chunk);
+        const std::int64_t first = lower_only ? std::max(c * chunk, i) : c * chunk,
+                           end = std::min(columns.n, (c + 1) * chunk);
         if (first >= end) return;
         strip.fill(rows + i, count);
         StripRun<T> run{};
@@ -125,12 +127,11 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
 template <class Visit>
 void for_samples(std::int64_t n, std::int64_t d, const Threads& threads, Visit visit) {
     const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
-    parallel_for(
-        (n + chunk - 1) / chunk, threads.count,
-        [&](std::int64_t c) {
-            for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
-        },
-        threads.poll);
+    parallel_for((n + chunk - 1) / chunk, threads.count,
+                 [&](std::int64_t c) {
+                     for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
+                 },
+                 threads.poll);
 }
 
 }  // namespace
@@ -165,34 +166,39 @@ void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* ce
 }
 
 template <class T>
-void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
+               const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
     Padded<T> weights(m + strips.width, T{0});
     std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
-    for_strips(columns, samples, rows, m, numbers, threads, true, false, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
-        strips.sum[ending](run, weights.data() + i, total + j);
-    });
+    for_strips(columns, samples, rows, m, numbers, threads, true, false,
+               [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+                   strips.sum[ending](run, weights.data() + i, total + j);
+               });
 }
 
 template <class T>
-void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
+void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride,
+                 const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
-    for_strips(columns, samples, rows, m, numbers, threads, false, false, [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
-        strips.store[ending](run, out + j * stride + i, stride);
-    });
+    for_strips(columns, samples, rows, m, numbers, threads, false, false,
+               [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+                   strips.store[ending](run, out + j * stride + i, stride);
+               });
 }
 
 template <class T>
-void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers, T* out,
-                  std::int64_t stride, const Threads& threads) {
+void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers,
+                  T* out, std::int64_t stride, const Threads& threads) {
     const Strips<T>& strips = strips_of<T>(threads.level);
     const auto store = [&](const StripRun<T>& run, std::int64_t i, std::int64_t j) {
         strips.store[ending](run, out + j * stride + i, stride);
     };
     // A stored entry costs about what three dense features do.
-    const bool halve = mirror_pays(3 * (samples.starts[samples.n] - samples.starts[0]) / std::max<std::int64_t>(samples.n, 1));
+    const bool halve =
+        mirror_pays(3 * (samples.starts[samples.n] - samples.starts[0]) / std::max<std::int64_t>(samples.n, 1));
     for_strips(columns, samples, columns.which, columns.n, numbers, threads, false, halve, store);
     if (halve) mirror(out, columns.n, stride, threads);
 }
@@ -200,16 +206,16 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
 template void count_entries(const float*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
 template void count_entries(const double*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
 
-#define MERCER_FOR(T)                                                                                                      \
-    template void prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,                    \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                              \
-    template void prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,                   \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                              \
-    template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,           \
-                            const double*, int, const double*, double*, const Threads&);                                   \
-    template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t, int,    \
-                              const double*, T*, std::int64_t, const Threads&);                                            \
-    template void store_square(const SparseColumns<T>&, const SparseSamples<T>&, int, const double*, T*, std::int64_t,     \
+#define MERCER_FOR(T)                                                                                                  \
+    template void prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,                \
+                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
+    template void prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,               \
+                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
+    template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
+                            const double*, int, const double*, double*, const Threads&);                               \
+    template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \
+                              int, const double*, T*, std::int64_t, const Threads&);                                   \
+    template void store_square(const SparseColumns<T>&, const SparseSamples<T>&, int, const double*, T*, std::int64_t, \
                                const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)

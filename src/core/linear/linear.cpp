@@ -11,8 +11,8 @@
 
 #include "linear/descent_stop.hpp"
 #include "linear/packed_descent.hpp"
-#include "threads/pool.hpp"
 #include "simd/level_entries.hpp"
+#include "threads/pool.hpp"
 
 namespace mercer {
 namespace {
@@ -108,10 +108,12 @@ public:
     void fetch(std::int64_t i) const {
 #if defined(__GNUC__)
         const Range r = range(i);
-        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64); k += 64 / static_cast<std::int64_t>(sizeof(T))) {
+        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64);
+             k += 64 / static_cast<std::int64_t>(sizeof(T))) {
             __builtin_prefetch(rows_.data + k);
         }
-        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64); k += 64 / static_cast<std::int64_t>(sizeof(Index))) {
+        for (std::int64_t k = r.begin; k < std::min(r.end, r.begin + 64);
+             k += 64 / static_cast<std::int64_t>(sizeof(Index))) {
             __builtin_prefetch(rows_.indices + k);
         }
 #else
@@ -158,7 +160,8 @@ template <class Rows, class Each>
 void over_rows(const Rows& rows, const Access<Rows>& access, const LinearThreads& threads, Each each) {
     if (rows.n == 0) return;
     const std::int64_t chunks = std::clamp<std::int64_t>((access.stored() + rows.n) / kChunk, 1, rows.n);
-    const std::int64_t pieces = chunks == 1 && access.stored() > kChunk / 8 ? std::min<std::int64_t>(rows.n, 2) : chunks;
+    const std::int64_t pieces =
+        chunks == 1 && access.stored() > kChunk / 8 ? std::min<std::int64_t>(rows.n, 2) : chunks;
     parallel_for(
         pieces, threads.n_threads,
         [&](std::int64_t c) {
@@ -205,7 +208,10 @@ inline double shrunk(double r, double width) { return r > width ? r - width : r 
 // The share of the duality gap that a variable is to blame for, with r = p - f: never negative.
 inline double gap_term(double r, double beta, double lower, double upper, double d, double epsilon) {
     const double beyond = shrunk(r, epsilon);
-    const double best = d > 0.0 ? std::clamp(beyond / d, lower, upper) : beyond > 0.0 ? upper : beyond < 0.0 ? lower : 0.0;
+    const double best = d > 0.0        ? std::clamp(beyond / d, lower, upper)
+                        : beyond > 0.0 ? upper
+                        : beyond < 0.0 ? lower
+                                       : 0.0;
     return best * (beyond - 0.5 * d * best) - beta * (r - 0.5 * d * beta) + epsilon * std::abs(beta);
 }
 
@@ -230,7 +236,9 @@ void linear_transposed(const Rows& rows, const double* c, double* out, const Lin
     if (rows.n == 0) return;
     // Worth more vectors of sums only where the rows outweigh them.
     const std::int64_t stored = access.stored();
-    const std::int64_t parts = stored <= kChunk / 8 || stored <= 4 * rows.d ? 1 : stored <= 8 * kParts * rows.d ? 2 : kParts;
+    const std::int64_t parts = stored <= kChunk / 8 || stored <= 4 * rows.d ? 1
+                               : stored <= 8 * kParts * rows.d              ? 2
+                                                                            : kParts;
     std::vector<std::vector<double>> sums(static_cast<std::size_t>(parts - 1));
     parallel_for(
         parts, threads.n_threads,
@@ -319,7 +327,9 @@ Response linear_response(const Respondents& samples, const double* p, const doub
                 const double lower = samples.lower[i], upper = samples.upper[i], epsilon = samples.epsilon[i];
                 const double best = answer(samples, i, f[i]), r = p[i] - f[i], beyond = beyond_of(r, epsilon);
                 const double truly = d[i] > 0.0 ? std::min(std::max(beyond / d[i], lower), upper)
-                                                : (beyond > 0.0 ? upper : beyond < 0.0 ? lower : 0.0);
+                                                : (beyond > 0.0   ? upper
+                                                   : beyond < 0.0 ? lower
+                                                                  : 0.0);
                 const double loss = truly * (beyond - 0.5 * d[i] * truly);
                 sum.total += best;
                 sum.losses += loss;
@@ -338,7 +348,8 @@ Response linear_response(const Respondents& samples, const double* p, const doub
     return all;
 }
 
-double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads, Poll& poll) {
+double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads,
+                    Poll& poll) {
     std::vector<double> parts(static_cast<std::size_t>((samples.n + kSamples - 1) / kSamples));
     parallel_for(
         static_cast<std::int64_t>(parts.size()), n_threads,
@@ -368,15 +379,15 @@ struct alignas(64) Variable {
 }  // namespace
 
 template <class Rows>
-DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
-                     const LinearThreads& threads) {
+DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop,
+                     std::uint64_t* seed, const LinearThreads& threads) {
     Poll& poll = threads.poll;
     if constexpr (requires { rows.starts; }) {
         if (PackedCsr::possible(rows) && one_sided(problem, rows.n)) {
             const PackedCsr& packed = kept.of(rows, threads.n_threads, poll);
             const auto descend = [&]<bool curved>() {
-                PackedDescent<curved, decltype(&random_below)> descent(packed, rows.n, rows.d, problem, stop, seed, &random_below,
-                                                                       threads);
+                PackedDescent<curved, decltype(&random_below)> descent(packed, rows.n, rows.d, problem, stop, seed,
+                                                                       &random_below, threads);
                 return descent.run(kElementsPerPoll);
             };
             return problem.d[0] > 0.0 ? descend.template operator()<true>() : descend.template operator()<false>();
@@ -391,9 +402,14 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
     std::vector<Variable> variables(static_cast<std::size_t>(rows.n));
     for (std::int64_t i = 0; i < rows.n; ++i) {
         const double curvature = problem.lengths[i] + coupling + problem.d[i];
-        variables[static_cast<std::size_t>(i)] = {problem.p[i],       problem.lower[i], problem.upper[i],
-                                                  problem.d[i],       problem.epsilon[i], curvature,
-                                                  curvature > 0.0 ? 1.0 / curvature : 0.0, problem.beta[i]};
+        variables[static_cast<std::size_t>(i)] = {problem.p[i],
+                                                  problem.lower[i],
+                                                  problem.upper[i],
+                                                  problem.d[i],
+                                                  problem.epsilon[i],
+                                                  curvature,
+                                                  curvature > 0.0 ? 1.0 / curvature : 0.0,
+                                                  problem.beta[i]};
     }
     auto active = static_cast<std::size_t>(rows.n);
     // Rows that would have to fall behind these to move again are left aside.
@@ -437,7 +453,9 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
             constexpr std::size_t kAhead = 3;
             const std::size_t from = s == 0 ? 0 : s + kAhead;
             for (std::size_t t = from; t <= s + kAhead && t < active; ++t) {
-                std::swap(order[t], order[t + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(active - t)))]);
+                std::swap(
+                    order[t],
+                    order[t + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(active - t)))]);
                 access.fetch(order[t]);
                 prefetch(&variables[static_cast<std::size_t>(order[t])]);
             }
@@ -459,9 +477,9 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& proble
             worst_towards = std::max(worst_towards, now.towards);
             if (now.away > 0.0 || now.towards > 0.0) {
                 // A row of zeros without ridge is linear in its variable, and its box finite.
-                const double to = v.curvature > 0.0
-                                      ? std::clamp(shrunk(beta - slope * v.inverse, epsilon * v.inverse), v.lower, v.upper)
-                                      : (shrunk(-slope, epsilon) > 0.0 ? v.upper : v.lower);
+                const double to = v.curvature > 0.0 ? std::clamp(shrunk(beta - slope * v.inverse, epsilon * v.inverse),
+                                                                 v.lower, v.upper)
+                                                    : (shrunk(-slope, epsilon) > 0.0 ? v.upper : v.lower);
                 const double step = to - beta;
                 if (step != 0.0) {
                     v.beta = to;
@@ -512,7 +530,9 @@ DcdResult linear_joint_dcd(const Rows& rows, const JointDcdProblem& problem, con
         ++epoch;
         worst = gap = 0.0;
         for (std::size_t s = 0; s < order.size(); ++s) {
-            std::swap(order[s], order[s + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(order.size() - s)))]);
+            std::swap(
+                order[s],
+                order[s + static_cast<std::size_t>(random_below(seed, static_cast<std::int64_t>(order.size() - s)))]);
             const std::int64_t i = order[s], own = problem.y[i];
             const double C = problem.C[i], A = problem.lengths[i] + problem.bias * problem.bias;
             double* beta = problem.beta + i * classes;
@@ -591,15 +611,15 @@ DcdResult linear_joint_dcd(const Rows& rows, const JointDcdProblem& problem, con
     }
 }
 
-#define MERCER_ROWS(Rows)                                                                                              \
-    template void linear_product(const Rows&, const double*, double, double*, const LinearThreads&);                   \
-    template void linear_lengths(const Rows&, double*, const LinearThreads&);                                          \
-    template void linear_transposed(const Rows&, const double*, double*, const LinearThreads&);                        \
-    template void linear_outer(const Rows&, const std::int64_t*, const double*, std::int64_t, double*,                 \
-                               const LinearThreads&);                                                                  \
-    template DcdResult linear_dcd(const Rows&, PackedCsr&, const DcdProblem&, const DcdStop&, std::uint64_t*,           \
-                                  const LinearThreads&);                                                               \
-    template DcdResult linear_joint_dcd(const Rows&, const JointDcdProblem&, const DcdStop&, std::uint64_t*,            \
+#define MERCER_ROWS(Rows)                                                                                     \
+    template void linear_product(const Rows&, const double*, double, double*, const LinearThreads&);          \
+    template void linear_lengths(const Rows&, double*, const LinearThreads&);                                 \
+    template void linear_transposed(const Rows&, const double*, double*, const LinearThreads&);               \
+    template void linear_outer(const Rows&, const std::int64_t*, const double*, std::int64_t, double*,        \
+                               const LinearThreads&);                                                         \
+    template DcdResult linear_dcd(const Rows&, PackedCsr&, const DcdProblem&, const DcdStop&, std::uint64_t*, \
+                                  const LinearThreads&);                                                      \
+    template DcdResult linear_joint_dcd(const Rows&, const JointDcdProblem&, const DcdStop&, std::uint64_t*,  \
                                         const Level&, Poll&);
 MERCER_ROWS(LinearDense<float>)
 MERCER_ROWS(LinearDense<double>)

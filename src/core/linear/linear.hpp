@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "threads/interrupt.hpp"
 #include "simd/level.hpp"
+#include "threads/interrupt.hpp"
 
 namespace mercer {
 
@@ -71,7 +71,8 @@ Response linear_response(const Respondents& samples, const double* p, const doub
                          int n_threads, Poll& poll);
 
 // The sum of t move at f + step move.
-double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads, Poll& poll);
+double linear_along(const Respondents& samples, const double* f, const double* move, double step, int n_threads,
+                    Poll& poll);
 
 struct DcdProblem {
     const double* p;
@@ -108,8 +109,8 @@ struct DcdResult {
 // Hsieh et al. 2008, with shrinking and a fresh random order for every pass from `seed`. Sparse rows are packed into `kept`,
 // which belongs to these rows, where the problem is one of classification.
 template <class Rows>
-DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop, std::uint64_t* seed,
-                     const LinearThreads& threads);
+DcdResult linear_dcd(const Rows& rows, PackedCsr& kept, const DcdProblem& problem, const DcdStop& stop,
+                     std::uint64_t* seed, const LinearThreads& threads);
 
 struct JointDcdProblem {
     const std::int64_t* y;

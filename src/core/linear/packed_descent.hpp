@@ -31,7 +31,9 @@ inline bool one_sided(const DcdProblem& problem, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
         const double bound = std::max(problem.upper[i], -problem.lower[i]);
         if (std::min(problem.upper[i], -problem.lower[i]) != 0.0 || problem.epsilon[i] != 0.0) return false;
-        if (curved ? !(problem.d[i] > 0.0 && bound > std::numeric_limits<double>::max()) : problem.d[i] != 0.0) return false;
+        if (curved ? !(problem.d[i] > 0.0 && bound > std::numeric_limits<double>::max()) : problem.d[i] != 0.0) {
+            return false;
+        }
     }
     return n > 0;
 }
@@ -40,17 +42,26 @@ inline bool one_sided(const DcdProblem& problem, std::int64_t n) {
 template <bool curved, class Below>
 class PackedDescent {
 public:
-    PackedDescent(const PackedCsr& packed, std::int64_t n, std::int64_t d, const DcdProblem& problem, const DcdStop& stop,
-                  std::uint64_t* seed, Below below, const LinearThreads& threads)
-        : problem_(problem), stop_(stop), seed_(seed), below_(below), threads_(threads), n_(n), d_(d),
-          weights_(problem.w, problem.w + d), b_(*problem.b), value_(problem.value) {
+    PackedDescent(const PackedCsr& packed, std::int64_t n, std::int64_t d, const DcdProblem& problem,
+                  const DcdStop& stop, std::uint64_t* seed, Below below, const LinearThreads& threads)
+        : problem_(problem),
+          stop_(stop),
+          seed_(seed),
+          below_(below),
+          threads_(threads),
+          n_(n),
+          d_(d),
+          weights_(problem.w, problem.w + d),
+          b_(*problem.b),
+          value_(problem.value) {
         weights_.push_back(0.0);  // where padding goes
         samples_.reserve(static_cast<std::size_t>(n));
         for (std::int64_t i = 0; i < n; ++i) {
             const bool positive = problem.upper[i] > 0.0;
             const double sign = positive ? 1.0 : -1.0;
             samples_.push_back({sign * problem.p[i], positive ? problem.upper[i] : -problem.lower[i], problem.d[i], 0.0,
-                                sign * problem.beta[i], packed.row(i), packed.size(i), static_cast<std::int32_t>(sign)});
+                                sign * problem.beta[i], packed.row(i), packed.size(i),
+                                static_cast<std::int32_t>(sign)});
             sum_ += problem.beta[i];
         }
         double all = 0.0;
@@ -81,7 +92,8 @@ public:
             const double unsettled = held_ ? unsettled_gap() : 0.0;
             const bool near = !held_ || std::abs(slope_of_b()) <= stop_.tol * stiffness_;
             bool idle = false;
-            if (near && stop.worth_a_look(worst_, gap_ + unsettled, value(), static_cast<std::int64_t>(active_), visits_)) {
+            if (near &&
+                stop.worth_a_look(worst_, gap_ + unsettled, value(), static_cast<std::int64_t>(active_), visits_)) {
                 Truth truth = look();
                 truth.gap += unsettled;
                 idle = !stop.met(truth, value()) && stop.idle(truth, value(), visits_);
@@ -167,8 +179,9 @@ private:
         // Where all free variables have gone to bounds a step would be far too long: each may be twice the last one, or half of
         // it the other way.
         const double step = -slope / stiffness_;
-        const double reach = last_step_ == 0.0 ? kReach : step * last_step_ < 0.0 ? 0.5 * std::abs(last_step_)
-                                                                                  : std::max(2.0 * std::abs(last_step_), kRestart);
+        const double reach = last_step_ == 0.0         ? kReach
+                             : step * last_step_ < 0.0 ? 0.5 * std::abs(last_step_)
+                                                       : std::max(2.0 * std::abs(last_step_), kRestart);
         last_step_ = std::clamp(step, -reach, reach);
         b_ += last_step_;
         // Rows were left out by this margin at least when b was there; beyond it they all come back.
@@ -207,7 +220,8 @@ private:
             // Fisher and Yates, some places ahead of the descent, so that the rows can be on their way.
             constexpr std::size_t kFar = 8, kNear = 3;
             for (std::size_t t = s == 0 ? 0 : s + kFar; t <= s + kFar && t < active; ++t) {
-                std::swap(order[t], order[t + static_cast<std::size_t>(below_(&seed, static_cast<std::int64_t>(active - t)))]);
+                std::swap(order[t],
+                          order[t + static_cast<std::size_t>(below_(&seed, static_cast<std::int64_t>(active - t)))]);
                 fetch(&samples[order[t]], 64);
             }
             if (s + kNear < active) {
@@ -233,7 +247,9 @@ private:
             worst_towards = std::max(worst_towards, at_zero ? 0.0 : slope);
             // A row of zeros without ridge is linear in its variable, and its box finite.
             const double to = sample.inverse > 0.0 ? std::min(std::max(a - slope * sample.inverse, 0.0), sample.upper)
-                                                   : (slope < 0.0 ? sample.upper : slope > 0.0 ? 0.0 : a);
+                                                   : (slope < 0.0   ? sample.upper
+                                                      : slope > 0.0 ? 0.0
+                                                                    : a);
             const double step = to - a;
             freedom += to > 0.0 && to < sample.upper ? sample.inverse : 0.0;
             if (step != 0.0) {
@@ -282,7 +298,8 @@ private:
                 Truth sum{};
                 for (std::int64_t i = c * kRows; i < std::min(n_, (c + 1) * kRows); ++i) {
                     const Sample& sample = samples_[static_cast<std::size_t>(i)];
-                    const double r = sample.target - sample.sign * (block_dot(sample.row, sample.blocks, weights_.data()) + b_);
+                    const double r =
+                        sample.target - sample.sign * (block_dot(sample.row, sample.blocks, weights_.data()) + b_);
                     const double slope = sample.d * sample.a - r;
                     sum.gap += share(sample, sample.a, r);
                     const bool up = curved || sample.a < sample.upper;

@@ -19,7 +19,8 @@
 namespace mercer {
 namespace {
 
-static_assert(kRowChunk % kTileRows == 0 && kRowChunk % kTileColumns<float> == 0 && kRowChunk % kTileColumns<double> == 0);
+static_assert(kRowChunk % kTileRows == 0 && kRowChunk % kTileColumns<float> == 0 &&
+              kRowChunk % kTileColumns<double> == 0);
 static_assert(kTileRows <= kMaxTileRows && kTileColumns<float> <= kMaxPanel);
 
 template <class T>
@@ -29,8 +30,8 @@ struct Tile {
 
 // Sums over k of a[r, k] b[k], where a's rows and steps and b's steps are so many elements apart.
 template <class T>
-MERCER_INLINE void products(const T* a, std::int64_t row, std::int64_t step, const T* b, std::int64_t b_step, std::int64_t depth,
-                            Tile<T>& sum) {
+MERCER_INLINE void products(const T* a, std::int64_t row, std::int64_t step, const T* b, std::int64_t b_step,
+                            std::int64_t depth, Tile<T>& sum) {
 #pragma GCC unroll 12
     for (int r = 0; r < kTileRows; ++r) sum.left[r] = sum.right[r] = Vec<T>{};
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -231,8 +232,10 @@ void regroup(const T* panels, std::int64_t depth, T* groups) {
 template <class T, int S, std::size_t... I>
 MERCER_INLINE void exchange(Vec<T>& a, Vec<T>& b, std::index_sequence<I...>) {
     // Indices from lanes<T> on mean b.
-    const Vec<T> upper = __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) - S : static_cast<int>(I))...);
-    const Vec<T> lower = __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) : static_cast<int>(I) + S)...);
+    const Vec<T> upper =
+        __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) - S : static_cast<int>(I))...);
+    const Vec<T> lower =
+        __builtin_shufflevector(a, b, ((I & S) ? lanes<T> + static_cast<int>(I) : static_cast<int>(I) + S)...);
     a = upper;
     b = lower;
 }
@@ -242,7 +245,9 @@ MERCER_INLINE void exchange_all(Vec<T> (&v)[lanes<T>]) {
     if constexpr (S < lanes<T>) {
 #pragma GCC unroll 16
         for (int i = 0; i < lanes<T>; ++i) {
-            if ((i & S) == 0) exchange<T, S>(v[i], v[i + S], std::make_index_sequence<static_cast<std::size_t>(lanes<T>)>());
+            if ((i & S) == 0) {
+                exchange<T, S>(v[i], v[i + S], std::make_index_sequence<static_cast<std::size_t>(lanes<T>)>());
+            }
         }
         exchange_all<T, 2 * S>(v);
     }
@@ -270,7 +275,8 @@ inline void transpose_square(const T* from, std::int64_t from_stride, T* to, std
 #endif
 
 template <class T>
-void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, T* to, std::int64_t to_stride) {
+void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, T* to,
+               std::int64_t to_stride) {
     constexpr int L = lanes<T>;
     const std::int64_t whole_rows = rows / L * L, whole_columns = columns / L * L;
     for (std::int64_t i = 0; i < whole_rows; i += L) {

@@ -11,8 +11,8 @@ namespace {
 
 // kCombined outputs times two vectors of columns fit the registers of every level.
 template <class T>
-void combine_rows(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n, double* out,
-                  std::int64_t out_stride) {
+void combine_rows(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
+                  double* out, std::int64_t out_stride) {
     constexpr int step = lanes<double>;
     std::int64_t at = 0;
     for (; at + 2 * step <= n; at += 2 * step) {

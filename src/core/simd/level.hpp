@@ -38,8 +38,8 @@ struct JointPasses {
     // to[c] += factors[c] (row + shift) for m classes c; only `row` is the user's, of exactly n elements.
     void (*add)(T* const* to, const T* factors, std::int64_t m, const T* row, T shift, std::int64_t n);
     // The largest h + up and the smallest h + low over the classes, for each sample.
-    void (*ends)(const T* h, const T* up, const T* low, std::int64_t stride, std::int64_t classes, std::int64_t n, T* top,
-                 T* bottom);
+    void (*ends)(const T* h, const T* up, const T* low, std::int64_t stride, std::int64_t classes, std::int64_t n,
+                 T* top, T* bottom);
 };
 
 // How inner values become kernel values; the order of the tables below.
@@ -111,13 +111,15 @@ struct CholeskyTiles {
     // panel = L^-1 panel for the `depth` rows of groups.
     void (*solve_panel)(const T* groups, std::int64_t depth, T* panel);
     // c -= group panel' for `count` panels side by side.
-    void (*rank_update)(const T* group, const T* panels, std::int64_t depth, std::int64_t count, T* c, std::int64_t stride);
+    void (*rank_update)(const T* group, const T* panels, std::int64_t depth, std::int64_t count, T* c,
+                        std::int64_t stride);
     // kRowChunk rows of panels as groups.
     void (*regroup)(const T* panels, std::int64_t depth, T* groups);
     void (*transpose)(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, T* to,
                       std::int64_t to_stride);
     // to[r] -= sum over k of a[r row + k step] panel[k], one tile; row or step is 1.
-    void (*subtract_products)(const T* a, std::int64_t row, std::int64_t step, const T* panel, std::int64_t depth, T* to);
+    void (*subtract_products)(const T* a, std::int64_t row, std::int64_t step, const T* panel, std::int64_t depth,
+                              T* to);
     // One tile with the triangle of a group, and with its transpose.
     void (*solve_tile)(const T* triangle, T* to);
     void (*solve_tile_transposed)(const T* triangle, T* to);
@@ -135,8 +137,8 @@ inline constexpr int kCombined = 6;
 template <class T>
 struct TablePasses {
     // out[o][i] += sum over the rows j of coefficients[j][o] values[j][i], for kCombined outputs o and n columns i, in float64.
-    void (*combine)(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n, double* out,
-                    std::int64_t out_stride);
+    void (*combine)(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
+                    double* out, std::int64_t out_stride);
 };
 
 struct Level {

@@ -8,7 +8,8 @@ namespace mercer {
 namespace {
 
 template <class Inner, class Ending>
-void normal_panel(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept, double* total) {
+void normal_panel(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
+                  double* total) {
     constexpr int width = kTileColumns<double>, step = lanes<double>;
     const Vec<double> n0 = load(run.column_norms), n1 = load(run.column_norms + step);
     Vec<double> u0{}, u1{};
@@ -31,14 +32,15 @@ void normal_panel(const TileRun<double>& run, const double* coefficients, const 
     u0 *= load(weights);
     u1 *= load(weights + step);
     for (std::int64_t i = 0; i < run.groups * kTileRows; ++i) {
-        store(total + i * step, load(total + i * step) + u0 * load(kept + i * width) + u1 * load(kept + i * width + step));
+        store(total + i * step,
+              load(total + i * step) + u0 * load(kept + i * width) + u1 * load(kept + i * width + step));
     }
 }
 
 constexpr NormalTiles normal_tiles() {
     return {lanes<double>,
-            {normal_panel<Dot, Identity>, normal_panel<Dot, Gaussian>, normal_panel<Dot, Polynomial>, normal_panel<Dot, Sigmoid>,
-             normal_panel<Distance1, Laplacian>}};
+            {normal_panel<Dot, Identity>, normal_panel<Dot, Gaussian>, normal_panel<Dot, Polynomial>,
+             normal_panel<Dot, Sigmoid>, normal_panel<Distance1, Laplacian>}};
 }
 
 }  // namespace

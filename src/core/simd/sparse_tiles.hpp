@@ -39,8 +39,7 @@ struct SparseDistance1 {
 };
 
 template <class T, class Inner>
-MERCER_INLINE void strip_values(const StripRun<T>& run, std::int64_t sample,
-                                                        Vec<T> (&sum)[kStripVectors]) {
+MERCER_INLINE void strip_values(const StripRun<T>& run, std::int64_t sample, Vec<T> (&sum)[kStripVectors]) {
 #pragma GCC unroll 4
     for (int v = 0; v < kStripVectors; ++v) sum[v] = Inner::template start<T>(load(run.strip_norms + v * lanes<T>));
     for (std::int64_t e = run.starts[sample]; e < run.starts[sample + 1]; ++e) {
@@ -54,7 +53,8 @@ MERCER_INLINE void strip_values(const StripRun<T>& run, std::int64_t sample,
 
 template <class T, class Inner, class Ending>
 MERCER_INLINE Vec<T> strip_kernel(const StripRun<T>& run, std::int64_t sample, Vec<T> sum, int v) {
-    return Ending::template apply<T>(sum, load(run.strip_norms + v * lanes<T>), splat<T>(run.norms[sample]), run.numbers);
+    return Ending::template apply<T>(sum, load(run.strip_norms + v * lanes<T>), splat<T>(run.norms[sample]),
+                                     run.numbers);
 }
 
 // out[j][r]: one row per sparse sample, one column per sample of the strip.
@@ -79,7 +79,8 @@ void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
         Vec<T> weighted{};
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
-            weighted += load(coefficients + v * lanes<T>) * strip_kernel<T, Inner, Ending>(run, run.samples[j], sum[v], v);
+            weighted +=
+                load(coefficients + v * lanes<T>) * strip_kernel<T, Inner, Ending>(run, run.samples[j], sum[v], v);
         }
         total[j] += static_cast<double>(fold<T, lanes<T>>(weighted, [](auto a, auto b) { return a + b; }));
     }
@@ -88,8 +89,9 @@ void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
 template <class T>
 constexpr Strips<T> strips() {
     return {kStrip<T>,
-            {store_strip<T, SparseDot, Identity>, store_strip<T, SparseDot, Gaussian>, store_strip<T, SparseDot, Polynomial>,
-             store_strip<T, SparseDot, Sigmoid>, store_strip<T, SparseDistance1, Laplacian>},
+            {store_strip<T, SparseDot, Identity>, store_strip<T, SparseDot, Gaussian>,
+             store_strip<T, SparseDot, Polynomial>, store_strip<T, SparseDot, Sigmoid>,
+             store_strip<T, SparseDistance1, Laplacian>},
             {sum_strip<T, SparseDot, Identity>, sum_strip<T, SparseDot, Gaussian>, sum_strip<T, SparseDot, Polynomial>,
              sum_strip<T, SparseDot, Sigmoid>, sum_strip<T, SparseDistance1, Laplacian>}};
 }

@@ -35,8 +35,8 @@ struct Distance1 {
 };
 
 template <class T, class Inner>
-MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d,
-                                                        Vec<T> (&left)[kTileRows], Vec<T> (&right)[kTileRows]) {
+MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],
+                                Vec<T> (&right)[kTileRows]) {
 #pragma GCC unroll 12
     for (int r = 0; r < kTileRows; ++r) left[r] = right[r] = Vec<T>{};
     for (std::int64_t k = 0; k < d; ++k) {
@@ -96,8 +96,8 @@ void store_row(const TileRun<T>& run, T* out) {
     for (std::int64_t first = 0; first <= last; first += kPanels) {
         std::int64_t panel[kPanels];
         for (int v = 0; v < kPanels; ++v) panel[v] = first + v < last ? first + v : last;
-        const T* const at[kPanels] = {run.panel + panel[0] * apart, run.panel + panel[1] * apart, run.panel + panel[2] * apart,
-                                      run.panel + panel[3] * apart};
+        const T* const at[kPanels] = {run.panel + panel[0] * apart, run.panel + panel[1] * apart,
+                                      run.panel + panel[2] * apart, run.panel + panel[3] * apart};
         Vec<T> sum[kSums];
 #pragma GCC unroll 8
         for (int v = 0; v < kSums; ++v) sum[v] = Vec<T>{};

@@ -29,7 +29,7 @@ inline void look(double p, double f, double d, double lower, double upper, doubl
         to->worst = i;
     }
     to->box = std::max({to->box, lower - beta, beta - upper});
-    const bool up = beta < upper, low = beta > lower;
+    const bool up = beta<upper, low = beta> lower;
     const double grow = up ? std::max(residual, 0.0) : 0.0, shrink = low ? std::max(-residual, 0.0) : 0.0;
     to->outward = std::max(to->outward, beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink));
     to->inward = std::max(to->inward, beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0);

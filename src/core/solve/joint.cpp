@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "simd/padded.hpp"
 #include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
 
 namespace mercer {
 namespace {
@@ -125,7 +125,8 @@ private:
 
     bool finite_start() const {
         const auto finite = [](double x) { return std::isfinite(x); };
-        return std::all_of(in_.excess, in_.excess + q_ * m_, finite) && std::all_of(in_.beta, in_.beta + q_ * m_, finite) &&
+        return std::all_of(in_.excess, in_.excess + q_ * m_, finite) &&
+               std::all_of(in_.beta, in_.beta + q_ * m_, finite) &&
                std::all_of(curvature_.begin(), curvature_.end(), finite);
     }
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "threads/interrupt.hpp"
 #include "simd/level.hpp"
+#include "threads/interrupt.hpp"
 
 namespace mercer {
 

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <vector>
 
+#include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
-#include "simd/level_entries.hpp"
 
 namespace mercer {
 namespace {
@@ -58,8 +58,11 @@ OwnValues<T> own_values(const PairKernel<T>& kernel, const BlockColumns<T>& colu
     OwnValues<T> own;
     own.stride = up_to(columns.n, tiles.columns) + kPad;
     own.values = Padded<T>(up_to(columns.n, tiles.rows) * own.stride);
-    store_square(columns.view(), kernel.samples, rows, kernel.ending, kernel.numbers, own.values.data(), own.stride, threads);
-    for (std::int64_t i = 0; i < columns.n; ++i) own.values[i * own.stride + i] = static_cast<T>(kernel.diagonal[rows[i]]);
+    store_square(columns.view(), kernel.samples, rows, kernel.ending, kernel.numbers, own.values.data(), own.stride,
+                 threads);
+    for (std::int64_t i = 0; i < columns.n; ++i) {
+        own.values[i * own.stride + i] = static_cast<T>(kernel.diagonal[rows[i]]);
+    }
     return own;
 }
 
@@ -104,7 +107,9 @@ public:
 
 private:
     int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
-    std::int64_t sample(std::int64_t i) const { return shared_.rows.rows(block_[side(i)])[side(i) == 0 ? i : i - n_[0]]; }
+    std::int64_t sample(std::int64_t i) const {
+        return shared_.rows.rows(block_[side(i)])[side(i) == 0 ? i : i - n_[0]];
+    }
 
     T* fill(std::int64_t i) {
         T* const to = next_;
@@ -121,7 +126,8 @@ private:
         run.d = samples.d;
         run.groups = up_to(columns.n, tiles_.columns) / tiles_.columns;
         std::copy_n(shared_.kernel.numbers, kNumbers, run.numbers);
-        tiles_.store_row[shared_.kernel.ending](run, to + (other == 0 ? 0 : n_[0]));  // its padding may reach into the other part
+        tiles_.store_row[shared_.kernel.ending](
+            run, to + (other == 0 ? 0 : n_[0]));  // its padding may reach into the other part
         const OwnValues<T>& same = shared_.own[static_cast<std::size_t>(block_[own])];
         const T* from = same.values.data() + (own == 0 ? i : i - n_[0]) * same.stride;
         std::copy_n(from, n_[own], to + (own == 0 ? 0 : n_[0]));
@@ -166,8 +172,9 @@ private:
 }  // namespace
 
 template <class T>
-std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
-                         const SmoStop& stop, SmoResult* results, const Threads& threads) {
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairProblems& problems, const SmoStop& stop, SmoResult* results,
+                         const Threads& threads) {
     const auto started = Poll::Clock::now();
     std::atomic<std::int64_t> values{0};
     Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
@@ -187,7 +194,8 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
     parallel_for(
         pairs.count, threads.count,
         [&](std::int64_t t) {
-            auto source = spares.take([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
+            auto source =
+                spares.take([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
             source->begin(pairs.blocks[2 * t], pairs.blocks[2 * t + 1]);
             const std::int64_t from = pairs.offsets[t];
             const SmoProblem<T> problem{.kernel = nullptr,
@@ -201,8 +209,8 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
                                         .group = group.data(),
                                         .source = source.get()};
             const double spent = std::chrono::duration<double>(Poll::Clock::now() - started).count();
-            results[t] = smo(problem, {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - spent)}, threads.level,
-                             threads.poll);
+            results[t] = smo(problem, {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - spent)},
+                             threads.level, threads.poll);
             values += source->computed();
             spares.give_back(std::move(source));
         },
@@ -211,8 +219,8 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
 }
 
 template <class T>
-void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta, double* total,
-               const Threads& threads) {
+void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+               double* total, const Threads& threads) {
     const std::vector<BlockColumns<T>> columns = columns_of(kernel.samples, rows, threads);
     const Threads alone{1, threads.level, threads.poll};
     parallel_for(
@@ -229,7 +237,8 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
             }
             const auto sum = [&](std::int64_t block, double* to) {
                 sum_block(columns[static_cast<std::size_t>(block)].view(), kernel.samples, vectors.data(),
-                          static_cast<std::int64_t>(vectors.size()), coefficients.data(), kernel.ending, kernel.numbers, to, alone);
+                          static_cast<std::int64_t>(vectors.size()), coefficients.data(), kernel.ending, kernel.numbers,
+                          to, alone);
             };
             sum(first, total + from);
             sum(second, total + from + n);
@@ -245,7 +254,7 @@ PairFindings find_pair(const double* p, const double* lower, const double* upper
         std::int64_t free = 0;
         for (std::int64_t i = 0; i < n; ++i) {
             const double h = p[i] - u[i] - d[i] * beta[i];
-            const bool up = beta[i] < upper[i], low = beta[i] > lower[i];
+            const bool up = beta[i]<upper[i], low = beta[i]> lower[i];
             if (up) top = std::max(top, h);
             if (low) bottom = std::min(bottom, h);
             if (up && low) {
@@ -267,10 +276,10 @@ PairFindings find_pair(const double* p, const double* lower, const double* upper
     return out;
 }
 
-#define MERCER_FOR(T)                                                                                                   \
-    template std::int64_t solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&,    \
-                                      const SmoStop&, SmoResult*, const Threads&);                                      \
-    template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,           \
+#define MERCER_FOR(T)                                                                                               \
+    template std::int64_t solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&, \
+                                      const SmoStop&, SmoResult*, const Threads&);                                  \
+    template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,        \
                             const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)

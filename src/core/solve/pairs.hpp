@@ -52,13 +52,13 @@ struct PairKernel {
 
 // Returns how many kernel values that took.
 template <class T>
-std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const PairProblems& problems,
-                         const SmoStop& stop, SmoResult* results, const Threads& threads);
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
 
 // total += K beta for each pair, from values computed for this sum alone.
 template <class T>
-void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta, double* total,
-               const Threads& threads);
+void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+               double* total, const Threads& threads);
 
 // What the certificate of one pair needs besides its sums: at u = K beta, with the b that the free variables agree on.
 struct PairFindings {

@@ -180,24 +180,24 @@ PegasosResult run(Space space, const PegasosSteps& steps, Poll& poll) {
         scale = 1.0, mass = 0.0;
     };
     std::int64_t work = 0;
-    for (; result.done < steps.count; ++result.done) {                          // line 2
-        const std::int64_t i = steps.draws[result.done];                        // line 4
+    for (; result.done < steps.count; ++result.done) {    // line 2
+        const std::int64_t i = steps.draws[result.done];  // line 4
         if ((work += space.cost(i) + 8) > kWork) {
             work = 0;
             poll.check();
         }
         const double t = static_cast<double>(steps.t + result.done + 1);
         const double y = steps.y[i];
-        const double f = scale * space.inner(i);                                // lam t <w, x_i>: line 3 without w
-        const bool violates = y * f < steps.lam * t;                            // line 5
+        const double f = scale * space.inner(i);      // lam t <w, x_i>: line 3 without w
+        const bool violates = y * f < steps.lam * t;  // line 5
         if (violates && !space.at_hand(i)) break;
-        mass += scale / t;                                                      // line 7: this w joins the mean
+        mass += scale / t;  // line 7: this w joins the mean
         if (!violates) continue;
-        space.add(i, y / scale, mass);                                          // line 6
+        space.add(i, y / scale, mass);  // line 6
         if (steps.counts != nullptr) ++steps.counts[i];
         if (!steps.project && !Space::kKnowsSquares) continue;
         result.norm2 += 2.0 * y * f + space.square(i);
-        const double longest = steps.lam * (t + 1.0) * (t + 1.0);               // |w| <= 1/sqrt(lam) at the next line 3
+        const double longest = steps.lam * (t + 1.0) * (t + 1.0);  // |w| <= 1/sqrt(lam) at the next line 3
         if (steps.project && result.norm2 > longest) {
             scale *= std::sqrt(longest / result.norm2);
             result.norm2 = longest;
@@ -225,8 +225,8 @@ PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const P
     return run(KernelSpace(x, state), steps, poll);
 }
 
-void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count, const double* cumulative,
-               std::int64_t n, std::int64_t* out) {
+void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
+               const double* cumulative, std::int64_t n, std::int64_t* out) {
     const CounterRandom random(seed, stream);
     const double total = cumulative[n - 1], cells = static_cast<double>(n);
     // A table of where to begin makes the search constant on average (Chen and Asau 1974).

@@ -83,7 +83,7 @@ PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>& x, const PegasosSt
 PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const PegasosSteps& steps, Poll& poll);
 
 // Rows by inverse CDF: draw k of the stream is the first row whose cumulative weight exceeds u_k times the total.
-void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count, const double* cumulative,
-               std::int64_t n, std::int64_t* out);
+void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
+               const double* cumulative, std::int64_t n, std::int64_t* out);
 
 }  // namespace mercer

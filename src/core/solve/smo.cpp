@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "simd/padded.hpp"
 #include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
 
 namespace mercer {
 namespace {
@@ -252,9 +252,9 @@ private:
 
     const char* step_pair(Group<T>& g) {
         const std::int64_t i = g.begin + g.seen.i_up;
-        const std::int64_t found = pass_.partner(h_.data() + g.begin, row(i) + g.begin, g.low.data(),
-                                                 diag_.data() + g.begin, floor_.data() + g.begin, h_[i], diag_[i],
-                                                 floor_[i], g.count);
+        const std::int64_t found =
+            pass_.partner(h_.data() + g.begin, row(i) + g.begin, g.low.data(), diag_.data() + g.begin,
+                          floor_.data() + g.begin, h_[i], diag_[i], floor_[i], g.count);
         if (found < 0) return "stalled";  // the gap is so small that its square is zero
         const std::int64_t j = g.begin + found;
 

@@ -36,7 +36,9 @@ public:
 
 private:
     void cut(std::size_t at) {
-        if (at < list.size()) std::nth_element(list.begin() + begin(), list.begin() + static_cast<std::ptrdiff_t>(at), list.end());
+        if (at < list.size()) {
+            std::nth_element(list.begin() + begin(), list.begin() + static_cast<std::ptrdiff_t>(at), list.end());
+        }
     }
     void order(std::size_t until) {
         until = std::min(until, list.size());
@@ -69,13 +71,14 @@ Ends ends_of(const ActiveView& view) {
     return ends;
 }
 
-std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size) {
+std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken,
+                                      std::int64_t size) {
     std::vector<Side> sides(view.groups == 0 ? 1 : 2 * static_cast<std::size_t>(view.groups));
     for (std::int64_t k = 0; k < view.n; ++k) {
         const std::int64_t i = view.active[k];
         if (taken[i]) continue;
         const double h = view.gradient(i);
-        const bool up = view.beta[i] < view.upper[i], low = view.beta[i] > view.lower[i];
+        const bool up = view.beta[i]<view.upper[i], low = view.beta[i]> view.lower[i];
         if (view.groups == 0) {
             const double gain = std::max(up ? h : -kInfinity, low ? -h : -kInfinity);
             if (gain > 0.0) sides[0].list.push_back({gain, i});
@@ -112,7 +115,7 @@ std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends) {
         const std::int64_t i = view.active[k];
         const auto g = static_cast<std::size_t>(view.groups == 0 ? 0 : view.group[i]);
         const double h = view.gradient(i);
-        const bool up = view.beta[i] < view.upper[i], low = view.beta[i] > view.lower[i];
+        const bool up = view.beta[i]<view.upper[i], low = view.beta[i]> view.lower[i];
         if ((up && low) || (up && h >= ends.bottom[g]) || (low && h <= ends.top[g])) out.push_back(i);
     }
     return out;

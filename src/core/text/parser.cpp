@@ -135,7 +135,8 @@ private:
         const char* const token = p;
         switch (read_decimal(p, out)) {
             case Decimal::ok: return p;
-            case Decimal::overflow: fail(token, std::string("the ") + name + " " + quoted(token) + " overflows float64");
+            case Decimal::overflow:
+                fail(token, std::string("the ") + name + " " + quoted(token) + " overflows float64");
             default: fail(token, std::string("the ") + name + " " + quoted(token) + " is not a finite decimal number");
         }
     }

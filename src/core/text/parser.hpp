@@ -15,8 +15,8 @@ namespace mercer {
 
 // Lines and colons before a block, so that they say where it writes: there is no entry without a colon.
 struct TextBlock {
-    std::int64_t begin, end;   // bytes, whole lines
-    std::int64_t row, entry;   // at most this many come before it
+    std::int64_t begin, end;  // bytes, whole lines
+    std::int64_t row, entry;  // at most this many come before it
 };
 
 struct TextLayout {
@@ -32,11 +32,11 @@ struct TextFault {
 
 // Room for as many rows and entries as the layout says.
 struct TextArrays {
-    double* labels;        // rows
-    std::int64_t* starts;  // rows + 1
-    std::int64_t* queries; // rows
-    std::int32_t* indices; // entries, as written in the text
-    double* values;        // entries
+    double* labels;         // rows
+    std::int64_t* starts;   // rows + 1
+    std::int64_t* queries;  // rows
+    std::int32_t* indices;  // entries, as written in the text
+    double* values;         // entries
 };
 
 struct TextResult {

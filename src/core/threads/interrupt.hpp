@@ -19,10 +19,7 @@ public:
     using Clock = std::chrono::steady_clock;
 
     explicit Poll(Callback callback = nullptr, void* context = nullptr)
-        : callback_(callback),
-          context_(context),
-          owner_(std::this_thread::get_id()),
-          next_(Clock::now() + kInterval) {}
+        : callback_(callback), context_(context), owner_(std::this_thread::get_id()), next_(Clock::now() + kInterval) {}
 
     Poll(const Poll&) = delete;
     Poll& operator=(const Poll&) = delete;
