@@ -526,3 +526,10 @@ def test_every_fit_ends_and_repeats_itself(drawn):
     assert model.stop_reason_ in ("converged", "rounding floor")
     np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
     same_function(model, again, X, options)
+
+
+@pytest.mark.parametrize(("one", "other"), [(m, m.replace("-", "_")) for m in MACHINES])
+def test_a_hyphen_and_an_underscore_spell_the_same_machine(one, other):
+    X, y = load_iris(return_X_y=True)
+    first, second = (SVC(multiclass=name).fit(X, y) for name in (one, other))
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
