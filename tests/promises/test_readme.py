@@ -17,7 +17,7 @@ from mercer.cli.main import main
 from mercer.files.libsvm_estimator import libsvm_from_estimator
 from mercer.files.libsvm_model import write_libsvm_model
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
 MODULES = [

@@ -123,7 +123,7 @@ def check_against_naive(seed):
 
 @pytest.mark.parametrize("level", _core.levels())
 def test_smo_agrees_with_a_naive_one_on_every_level(level):
-    code = f"import test_core; assert test_core._core.level() == {level!r}; test_core.check_against_naive(7)"
+    code = f"import test_smo; assert test_smo._core.level() == {level!r}; test_smo.check_against_naive(7)"
     run_python(code, MERCER_SIMD=level)
 
 
@@ -262,15 +262,15 @@ def test_max_seconds_is_kept():
 def test_ctrl_c_is_answered_at_once():
     code = """
         import os, signal, threading, time
-        import test_core
-        problem = test_core.slow_problem()
+        import test_smo
+        problem = test_smo.slow_problem()
         sent = []
         def interrupt():
             sent.append(time.perf_counter())
             os.kill(os.getpid(), signal.SIGINT)
         threading.Timer(0.3, interrupt).start()
         try:
-            test_core.solve(*problem, 1e-9, max_steps=10**15, max_seconds=30.0)
+            test_smo.solve(*problem, 1e-9, max_steps=10**15, max_seconds=30.0)
         except KeyboardInterrupt:
             print(time.perf_counter() - sent[0])
     """

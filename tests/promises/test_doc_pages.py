@@ -11,7 +11,7 @@ import sklearn.svm
 import mercer
 from mercer import kernels
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 SESSIONS = [page.name for page in sorted(DOCS.glob("*.md")) if ">>> " in page.read_text(encoding="utf-8")]

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 import mercer
 from mercer.kernels import Gaussian, Linear
 
-PAGE = (Path(__file__).parents[1] / "docs" / "migration.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "migration.md").read_text(encoding="utf-8")
 X, species = load_iris(return_X_y=True)
 length = X[:, 0]
 

@@ -11,7 +11,7 @@ import mercer
 from mercer.errors import MissingExtraError
 from mercer.optional import EXTRAS, require
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 
