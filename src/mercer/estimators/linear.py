@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import Merged, merge
+from mercer.data.targets import numbers
 from mercer.fitting.machine import fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import expect_finite, proven
@@ -349,8 +351,8 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        labels, codes = samples.labels(y)
-        return codes, (labels, samples.class_weights(self.class_weight, labels, codes, weight_of(len(codes))))
+        labels, codes = read_labels(y)
+        return codes, (labels, class_weights(self.class_weight, labels, codes, weight_of(len(codes))))
 
     def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
         labels, factor = target
@@ -462,7 +464,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         self.n_jobs = n_jobs
 
     def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        distinct, codes = np.unique(samples.numbers(y), return_inverse=True)
+        distinct, codes = np.unique(numbers(y), return_inverse=True)
         return codes, distinct
 
     def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
