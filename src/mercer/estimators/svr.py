@@ -10,6 +10,7 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.tasks import Solved, Task
@@ -93,6 +94,8 @@ class SVR(KernelRegressor):
     >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
     True
     """
+
+    FITTED = fitted(intercept_=Array(1, required=True))
 
     _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
 
@@ -242,6 +245,11 @@ class NuSVR(KernelRegressor):
     >>> bool(outside.mean() <= 0.2)
     True
     """
+
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        epsilon_=Number(),
+    )
 
     def __init__(
         self,
