@@ -103,7 +103,7 @@ def test_no_kernel_is_named_outside_its_room() -> None:
         assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
 
 
-def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_five_files_lie_between_fit_and_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     depths = []
 
     def watched(function):  # type: ignore[no-untyped-def]
@@ -124,7 +124,7 @@ def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.Mon
     X, y = problem()
     mercer.SVC().fit(X, y)
     assert depths
-    assert max(map(len, depths)) <= 4, max(depths, key=len)
+    assert max(map(len, depths)) <= 5, max(depths, key=len)
 
 
 # --- the matrix: every estimator × kernel kind × data kind ----------------------------------------------------------

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 import mercer
 from mercer import SVC, kernels
-from mercer.fitting.warm_start import Kept, Known, Memory, keep
+from mercer.fitting.warm_start import TrainingSet, WarmStart, task_start
 from mercer.gram.gram import Gram
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
@@ -161,7 +161,7 @@ def test_a_class_that_comes_later():
 def test_mixed_forms_stay_sparse_and_text_stays_text():
     names = np.array(["no", "yes"])
     model = SVC(tol=TOL).partial_fit(X[:300], names[Y[:300]]).partial_fit(sp.csr_array(X[300:]), names[Y[300:]])
-    assert sp.issparse(model._memory_.known.X)
+    assert sp.issparse(model._memory_.samples.X)
     assert_same_machine(model, SVC(tol=TOL).fit(X, names[Y]), X)
     with pytest.raises(ValueError, match="mixes label types"):
         model.partial_fit(X[:2], [0, 1])
@@ -205,7 +205,7 @@ def test_bad_batches_leave_the_machine_as_it_was(act, text):
     with pytest.raises(ValueError, match=text):
         act(model)
     np.testing.assert_array_equal(model.decision_function(X), before)
-    assert len(model._memory_.known.y) == 300
+    assert len(model._memory_.samples.y) == 300
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -233,9 +233,9 @@ def test_what_is_kept_is_not_the_callers_memory():
 
 
 def test_samples_are_kept_once():
-    known = Known.of(X, Y, np.ones(len(Y)))
+    known = TrainingSet.of(X, Y, np.ones(len(Y)))
     together, labels, weight = known.followed_by(X[:3], Y[:3], np.ones(3))
-    assert Known.of(together, labels, weight).X is together
+    assert TrainingSet.of(together, labels, weight).X is together
 
 
 # --- the mapping, on problems of every kind ---------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def test_samples_are_kept_once():
 
 def memory_of(problem, solution, keys):
     rows = np.arange(len(keys))
-    kept: Kept = keep(rows, problem, solution)
-    return Memory(keys, np.zeros(len(keys)), {"task": kept}, Known(None, None, np.ones(len(keys))))
+    kept: TaskStart = task_start(rows, problem, solution)
+    return WarmStart(keys, np.zeros(len(keys)), {"task": kept}, TrainingSet(None, None, np.ones(len(keys))))
 
 
 @pytest.mark.parametrize("maker", machines())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -45,8 +44,6 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
         ) from error
     _check_finite(checked)
-    if kind not in "fb":
-        _warn_of_large_integers(X, checked)
     if is_sparse(checked):
         return canonical_csr(checked)
     return checked if checked.flags.aligned else checked.copy()
@@ -287,13 +284,12 @@ def _column_that_is_no_number(X: Any) -> Any:
     return None
 
 
-def _warn_of_large_integers(X: Any, checked: Any) -> None:
-    """Tell of integers that no float64 holds; only data that came as something else than floats are looked at."""
+def rounding_remark(X: Any, checked: Any) -> str | None:
+    """What to tell of integers that no float64 holds; only what came as something else than floats is looked at."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb":
+        return None
     values = checked.data if is_sparse(checked) else checked
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     if largest >= 2**53 and np.result_type(X if is_sparse(X) else np.asarray(X)).kind in "iuO":
-        warnings.warn(
-            f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64",
-            UserWarning,
-            stacklevel=4,
-        )
+        return f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64"
+    return None

@@ -20,7 +20,8 @@ from mercer.data import samples
 from mercer.data.merging import Merged, merge
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress
 from mercer.gram.gram import Gram

@@ -85,7 +85,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         weight = samples.weights(sample_weight, X.shape[0])
         if not (weight > 0).any():
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
-        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, take_out=not is_sparse(X))
+        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, copy_rows=not is_sparse(X))
         w, b = self._machines(merged, target, stop, seed, n_threads)
         self.stop_reason_: str = proven(self.stop_reason_, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"

@@ -20,7 +20,8 @@ from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress

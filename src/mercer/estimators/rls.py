@@ -20,7 +20,8 @@ from mercer.data import samples
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, fitted_names, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training, fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
 from mercer.parameters import one_of, positive

@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data import samples
-from mercer.data.merging import Merged
 from mercer.fitting.coefficients import (
     Bounds,
     conclude_support,
-    expansion_of,
     merged_table,
     own_table,
+    table_expansion,
     weight_vector,
 )
-from mercer.fitting.machine import Solved
+from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.fit import Fit
 from mercer.fitting.margin_report import REST, Separating
 from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.partial_fit import Growing
+from mercer.fitting.tasks import Solved
 from mercer.parameters import one_of
 
 
@@ -52,11 +52,10 @@ class Classes:
         return f"{self.labels[first]} against {'the rest' if second == REST else self.labels[second]}"
 
 
-class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
+class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
-    def _target(self, y: Any) -> tuple[Indices, Classes]:
-        self._check_parameters()
+    def _read(self, y: Any) -> tuple[Indices, Classes]:
         labels, codes = samples.labels(y)
         # One pair is oriented so that f > 0 means the second class, several so that it means the first (as
         # scikit-learn).
@@ -68,9 +67,9 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # typ
             pairs = list(combinations(range(len(labels)), 2))
         return codes, Classes(labels, pairs, np.ones(len(labels)))
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> Classes:
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
         factor = samples.class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
-        return replace(target, factor=factor)
+        return weight, replace(target, factor=factor)
 
     @property
     def _function_per_class(self) -> bool:
@@ -85,33 +84,31 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, Growing):  # typ
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
-    def _conclude_pairs(
-        self, merged: Merged, solved: list[Solved], target: Classes, X: Any, bounds: Bounds, b: Floats, scale: Any = 1.0
-    ) -> None:
+    def _conclude_pairs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
-        table = merged_table(merged, solved)
-        own = own_table(table, merged, bounds)
+        table = merged_table(fit.merged, solved)
+        own = own_table(table, fit.merged, bounds)
         for part in (table, own):
             part.data *= np.broadcast_to(scale, len(solved))[part.indices]
-        self._conclude_tables(merged, target, X, table, own, b)
+        self._conclude_tables(fit, table, own, b)
+        self._conclude_duals(fit, solved)
 
-    def _conclude_tables(
-        self, merged: Merged, target: Classes, X: Any, table: sp.csr_array, own: sp.csr_array, b: Floats
-    ) -> None:
+    def _conclude_tables(self, fit: Fit, table: sp.csr_array, own: sp.csr_array, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""
+        merged, target = fit.merged, fit.target
         used = np.flatnonzero(np.diff(table.indptr))
         used = used[np.argsort(merged.y[used], kind="stable")]
         self._per_class_ = self._function_per_class
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)
         self.intercept_ = freeze(b)
-        self._expansion_ = expansion_of(self.kernel_, merged, table, used, b, X)
+        self._expansion_ = table_expansion(fit, table, used, b)
 
         # From here on in the caller's rows: classes come one after another.
         codes = merged.y[merged.member]
         order = np.lexsort((merged.rows, codes))
         order = order[np.diff(own.indptr)[order] > 0]
-        conclude_support(self, merged, own, order, X)
+        conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
         self.dual_coef_ = freeze(_dual_coef(own[order], codes[order], target))
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.fitting import machine
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian
