@@ -13,10 +13,13 @@ from sklearn.svm import SVC as PeerSVC
 
 import mercer
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
+from mercer.certificates.representer import certify_representer
 from mercer.gram.gram import Gram
-from mercer.losses import Huber, Logistic, Squared, SquaredHinge
+from mercer.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
+from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
-from mercer.solvers.representer import RepresenterProblem, certify_representer, solve_representer
+from mercer.solvers.hinge import solve_hinge
+from mercer.solvers.representer import solve_representer
 
 rng = np.random.default_rng(5)
 N, LAM = 120, 0.05
@@ -183,8 +186,19 @@ def test_dual_value_is_the_fenchel_dual(loss, c):
     dual = -np.sum(WEIGHT[used] * conjugate(loss, y[used], (-theta / np.where(used, WEIGHT, 1.0))[used]))
     dual -= theta @ K @ theta / (4 * LAM)
     assert certificate.dual == pytest.approx(dual, rel=1e-9)
-    optimum = solve_representer(problem, Gram(GAUSSIAN, X), Stop(1e-12, 100)).certificate
+    _, optimum = solve_representer(problem, Gram(GAUSSIAN, X), Stop(1e-12, 100))
     assert dual <= optimum.primal <= certificate.primal
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=lambda loss: type(loss).__name__)
+def test_a_solve_goes_on_from_an_earlier_solution(loss):
+    solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
+    problem, gram = RepresenterProblem(targets(loss), WEIGHT, loss, LAM, True), Gram(GAUSSIAN, X)
+    solution, certificate = solve(problem, gram, Stop(1e-9, 100))
+    again, same = solve(problem, gram, Stop(1e-8, 100), solution)
+    assert solution.steps > 0
+    assert again.steps == 0
+    assert same.primal == pytest.approx(certificate.primal, rel=1e-8)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import Classes
 from mercer.data.merging import unit_weight
-from mercer.fitting.classifier import Classes, PairwiseClassifier
+from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.tasks import Solved, Task

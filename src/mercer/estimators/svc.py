@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
@@ -16,7 +17,6 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import canonical, refuse_both_labels
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
-from mercer.fitting.margin_report import REST
 from mercer.fitting.no_probabilities import PROBABILITIES
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import one_of

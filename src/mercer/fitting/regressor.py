@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
-from mercer.data import samples
+from mercer.data.targets import numbers
 from mercer.fitting.coefficients import weight_vector
 from mercer.fitting.dual_machine import DualMachine
 
@@ -20,7 +20,7 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
         """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
-        values, codes = np.unique(samples.numbers(y), return_inverse=True)
+        values, codes = np.unique(numbers(y), return_inverse=True)
         return codes, values
 
     def predict(self, X: Any) -> Floats:

@@ -13,11 +13,11 @@ from mercer.solvers.linear.direction import ByColumns, BySamples
 from mercer.solvers.linear.turns import _passes_left
 
 
-def dense_direction(problem, X, t, bend, g):
+def dense_direction(problem, X, t, smoothing, g):
     """−H⁻¹g, H written out with the bias's column; without a bias that column is left out."""
     free = (t > problem.lower) & (t < problem.upper)
     Z = np.column_stack([X, np.ones(len(X))])[free]
-    weight = 1.0 / (problem.d + (bend / problem.price if bend else 0.0))[free]
+    weight = 1.0 / (problem.d + (smoothing / problem.price if smoothing else 0.0))[free]
     H = np.diag(np.r_[np.ones(X.shape[1]), 0.0 if problem.bias in (0, np.inf) else problem.bias**-2])
     H += Z.T @ (weight[:, None] * Z)
     if problem.bias == 0:
@@ -37,7 +37,7 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
     C = rng.uniform(0.5, 2.0, n)
     problem = hinge(y, C, bias, squared)
     rows = LinearRows(sp.csr_matrix(X) if sparse else X, 2, np.arange(n) if sparse else None)
-    bend = 0.0 if squared else 0.3
+    smoothing = 0.0 if squared else 0.3
     if way == "many free samples":
         monkeypatch.setattr(newton_direction, "_FACTORED", d)
     if way == "conjugate gradients":
@@ -49,7 +49,7 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
         g = rng.standard_normal(X.shape[1] + 1)
         if bias == 0:
             g[-1] = 0.0
-        found, true = by.direction(t, bend, g), dense_direction(problem, X, t, bend, g)
+        found, true = by.direction(t, smoothing, g), dense_direction(problem, X, t, smoothing, g)
         np.testing.assert_allclose(found, true, rtol=1e-7, atol=1e-9 * np.abs(true).max())
     assert by.work > 0
 
