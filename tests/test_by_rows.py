@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
 import mercer
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Linear

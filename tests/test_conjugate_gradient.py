@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian, Laplacian
 from mercer.problems.dual_problem import DualProblem

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as PeerSVC
 
 import mercer
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField

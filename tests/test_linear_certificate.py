@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.certificates.certificate import gap_terms, kkt_residuals
+from mercer.certificates.dual import gap_terms, kkt_residuals
 from mercer.certificates.linear import certify_linear
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import epsilon_insensitive, hinge

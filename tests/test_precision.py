@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin

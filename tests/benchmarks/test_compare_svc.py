@@ -21,7 +21,7 @@ import tasks  # noqa: E402
 import truth  # noqa: E402
 
 import mercer  # noqa: E402
-from mercer.certificates.certificate import certify  # noqa: E402
+from mercer.certificates.dual import certify  # noqa: E402
 from mercer.gram.gram import Gram  # noqa: E402
 from mercer.problems.classification import soft_margin  # noqa: E402
 

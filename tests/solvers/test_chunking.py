@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from mercer import SVC
-from mercer.certificates.certificate import certify
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian, as_kernel
 from mercer.solution import Stop

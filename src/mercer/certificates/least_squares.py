@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate, certify
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certify
 from mercer.gram.whole import products
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.covariance import Sums

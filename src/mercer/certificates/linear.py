@@ -2,7 +2,7 @@
 
     P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
 
-The shares are those of `mercer.certificates.certificate`, with f = Xw + b in the place of Kβ + b; all sums are float64.
+The shares are those of `mercer.certificates.dual`, with f = Xw + b in the place of Kβ + b; all sums are float64.
 """
 
 from __future__ import annotations

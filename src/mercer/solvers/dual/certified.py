@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, norm
-from mercer.certificates.certificate import Certificate, certify, single_suffices
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certify, single_suffices
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop

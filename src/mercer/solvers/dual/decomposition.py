@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificates.certificate import gap_terms
+from mercer.certificates.dual import gap_terms
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem

@@ -18,7 +18,9 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Indices
-from mercer.certificates.certificate import Certificate, Proves, proof
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import PROOF
+from mercer.certificates.pairs import pair_certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
@@ -88,7 +90,7 @@ def solve_pairs(
         beta[v], u[v], steps[which] = now, fresh, steps[which] + taken
         again = []
         for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
-            certificate = _certificate(findings, paired, proof(gram.positive_definite))
+            certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
             close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
             if certificate.violation <= stop.tol and close:
                 proofs[t] = certificate
@@ -155,22 +157,3 @@ class _Layout:
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:
     return np.cumsum([0, *np.diff(starts)[pairs].sum(axis=1)])
-
-
-def _certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
-    return Certificate(
-        primal=0.5 * energy + losses,
-        dual=gain - 0.5 * energy - 0.5 * curved,
-        gap=shares,
-        violation=max(0.0, top - bottom) if paired else max(0.0, top, -bottom),
-        kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": abs(total) if paired else 0.0,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
-        },
-        proves=proves,
-        worst=worst,
-        b=(b,) if paired else (),
-    )

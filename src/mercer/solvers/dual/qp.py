@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats
-from mercer.certificates.certificate import Certificate, certify
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.optional import require
 from mercer.problems.dual_problem import DualProblem

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.certificates.certificate import Certificate, certificate_of
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certificate_of
 from mercer.gram.gram import Gram
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
