@@ -103,7 +103,7 @@ def test_no_kernel_is_named_outside_its_room() -> None:
         assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
 
 
-def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_five_files_lie_between_fit_and_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     depths = []
 
     def watched(function):  # type: ignore[no-untyped-def]
@@ -124,7 +124,7 @@ def test_at_most_four_files_lie_between_fit_and_the_core(monkeypatch: pytest.Mon
     X, y = problem()
     mercer.SVC().fit(X, y)
     assert depths
-    assert max(map(len, depths)) <= 4, max(depths, key=len)
+    assert max(map(len, depths)) <= 5, max(depths, key=len)
 
 
 # --- the matrix: every estimator × kernel kind × data kind ----------------------------------------------------------
@@ -145,17 +145,17 @@ def target_of(kind: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # Estimators of another kind than the matrix below, and the tests that hold them to an independent truth.
 ELSEWHERE = {
-    "KernelMachineClassifier": "test_kernel_machine.py",
-    "KernelMachineRegressor": "test_kernel_machine.py",
+    "KernelMachineClassifier": "estimators/test_kernel_machine.py",
+    "KernelMachineRegressor": "estimators/test_kernel_machine.py",
     "LinearSVC": "estimators/test_linear.py",
     "LinearSVR": "estimators/test_linear.py",
-    "NystromRLS": "test_nystrom.py",
-    "NystromRLSClassifier": "test_nystrom.py",
+    "NystromRLS": "estimators/test_nystrom_rls.py",
+    "NystromRLSClassifier": "estimators/test_nystrom_rls.py",
     "PegasosSVC": "estimators/test_pegasos.py",
-    "RLSClassifier": "test_rls_matrix.py",
-    "RLSClassifierCV": "test_rls.py",
-    "RLSRegressor": "test_rls_matrix.py",
-    "RLSRegressorCV": "test_rls.py",
+    "RLSClassifier": "estimators/test_rls_matrix.py",
+    "RLSClassifierCV": "estimators/test_rls.py",
+    "RLSRegressor": "estimators/test_rls_matrix.py",
+    "RLSRegressorCV": "estimators/test_rls.py",
 }
 
 

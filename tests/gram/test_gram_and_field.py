@@ -171,3 +171,12 @@ def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
     assert isinstance(field, TiledField) is not generic
     assert field.shrink()
     assert field.active.tolist() == [0, 1, 3, 4]
+
+
+def test_a_counterexample_is_known_to_every_view():
+    gram = Gram(Gaussian(0.3), data(20))
+    view = gram.view(np.arange(5))
+    assert view.positive_definite == "yes"
+    gram.refute()
+    for part in (gram, view, gram.copied(np.arange(5), 10**6), gram.streamed()):
+        assert part.positive_definite == "no"

@@ -31,7 +31,7 @@ PROOF: dict[str, Proves] = {
     "unknown": "optimality if K is positive semi-definite",
 }
 
-# The largest error of u in a float32 pass, per unit of ‖β‖₂ (tests/test_precision.py holds it to that).
+# The largest error of u in a float32 pass, per unit of ‖β‖₂ (tests/certificates/test_precision.py holds it to that).
 FLOAT32_ERROR = 1e-7
 # Rows of a float32 pass that are computed again in float64, those that decide the violation among them. Below eight
 # times as many rows the whole pass is float64.

@@ -10,17 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.least_squares import certify_sums
 from mercer.data import samples
+from mercer.data.labels import class_weights, codes_among, read_labels
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, fitted_names, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training, fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
 from mercer.parameters import one_of, positive
@@ -356,16 +357,16 @@ class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type:
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         if labels is None:
-            found, codes = samples.labels(y)
+            found, codes = read_labels(y)
         else:
-            found, codes = labels, _codes_among(labels, y)
+            found, codes = labels, codes_among(labels, y)
         return _signs(codes, len(found)), _Coded(found, codes, np.ones(len(found)), labels is not None)
 
     def _row_weights(self, target: _Coded, weight: Floats) -> tuple[Floats, Any]:
         codes, mass = target.codes, weight
         if target.known_before:  # a batch need not hold every class
             codes, mass = np.r_[codes, np.arange(len(target.labels))], np.r_[weight, np.ones(len(target.labels))]
-        factor = samples.class_weights(self.class_weight, target.labels, codes, mass)
+        factor = class_weights(self.class_weight, target.labels, codes, mass)
         return weight * factor[target.codes], replace(target, factor=factor)
 
     def _remember(self, target: _Coded) -> None:
@@ -382,15 +383,6 @@ class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type:
         scores = self.decision_function(X)
         winner = (scores >= 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes_[winner])
-
-
-def _codes_among(labels: np.ndarray, y: Any) -> Indices:
-    """Each sample's class as an index into classes that are known."""
-    y = column_or_1d(y, warn=True)
-    unknown = sorted(set(y.tolist()) - set(labels.tolist()))
-    if unknown:
-        raise ValueError(f"y holds {unknown[:5]}, but the classes named on the first call are {labels.tolist()}")
-    return np.asarray(np.searchsorted(labels, y), dtype=np.intp)
 
 
 def _signs(codes: Indices, count: int) -> Floats:

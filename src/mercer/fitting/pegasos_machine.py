@@ -15,7 +15,8 @@ from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive

@@ -13,6 +13,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.gram.field import Field
 from mercer.gram.lowered import Lowering
+from mercer.gram.square import Square
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -83,6 +84,10 @@ class Gram:
         self._engine.refuted = _core.cholesky(K, 1) >= 0
         return not self._engine.refuted
 
+    def refute(self) -> None:
+        """Take note of a counterexample that a solver met: from now on K, and every view of it, is not definite."""
+        self._engine.refuted = True
+
     @property
     def n_threads(self) -> int:
         return self._engine.n_threads
@@ -146,6 +151,40 @@ class Gram:
         step = max(1, _BLOCK_BYTES // (8 * max(1, len(J))))
         for start in range(0, len(I), step):
             out[start : start + step] = self._evaluate(I[start : start + step], J)
+        return out
+
+    def full(self, dtype: Any = np.float64) -> Any:
+        """K as a fresh array with contiguous rows, which the caller may overwrite.
+
+        Numbers too large for `dtype` are infinite.
+        """
+        everything = np.arange(self.n)
+        samples = self._engine.samples(dtype) if self.fused else None
+        if samples is not None:
+            return Square(samples)(self._global(everything), self.diagonal)
+        K = np.empty((self.n, self.n), dtype)
+        for rows in _strips(self.n):
+            with np.errstate(over="ignore"):
+                K[rows] = self.block(everything[rows], everything)
+        return K
+
+    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
+        """K @ C from fresh kernel values as precise as `dtype`, summed in float64.
+
+        One pass of kernel values serves all columns; `by_column` spends one on each, and no more memory than `product`.
+        """
+        if by_column or C.shape[1] == 1:
+            return np.column_stack([self.product(column, dtype=dtype) for column in C.T])
+        out = np.empty_like(C)
+        everything = np.arange(self.n)
+        samples = self._engine.samples(dtype) if self.fused else None
+        columns = None if samples is None else samples.columns(self._global(everything))
+        for rows in _strips(self.n):
+            if samples is None or columns is None:
+                out[rows] = self.block(everything[rows], everything) @ C
+            else:
+                out[rows] = samples.block(self._global(everything[rows]), columns) @ C
+                self.evaluations += self.n * (rows.stop - rows.start)
         return out
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
@@ -222,6 +261,11 @@ class Gram:
             return np.asarray(self._matrix[np.ix_(I, J)], dtype=np.float64)
         self.evaluations += len(I) * len(J)
         return _finite(self.kernel(take(self.X, I), take(self.X, J)), self.kernel)
+
+
+def _strips(n: int) -> list[slice]:
+    step = max(1, _BLOCK_BYTES // (8 * max(1, n)))
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
 class _Engine:

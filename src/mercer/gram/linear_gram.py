@@ -31,6 +31,10 @@ class LinearGram:
         u = self.times(w)[:, 0]
         return u if rows is None else u[rows]
 
+    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
+        """K @ C in float64, one column at a time."""
+        return np.column_stack([self.product(column) for column in C.T])
+
     def times(self, W: Floats) -> Floats:
         """X @ W in float64."""
         return np.concatenate([part @ W for _, part in float64_strips(self.X)])

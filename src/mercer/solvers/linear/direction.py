@@ -17,12 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, norm
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import Stop
+from mercer.solvers.conjugate_gradient import conjugate_gradient
 
-# Up to this many columns a step's matrix is formed and factored, whatever F is; the number is a guess.
-COLUMNS = 1000
+# Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
+# number is a guess.
+FEW_COLUMNS = 1000
 # Up to so many unknowns, free samples or columns, a matrix is factored.
 _FACTORED = 1500
 # What a factor of m unknowns costs, m³ times this, in entries of X that coordinate descent visits in the same time:
@@ -32,9 +35,9 @@ _FACTOR_COST = 1 / 30
 _RESIDUAL, _MOST_STEPS = 1e-3, 300
 
 
-def few_columns(rows: LinearRows) -> bool:
-    """Whether steps are best found in the space of the columns, from the first to the last."""
-    return rows.d <= COLUMNS and rows.d <= rows.n
+def few_columns(n_rows: int, n_columns: int) -> bool:
+    """What Newton's method needs to be the method of choice; steps are then found in the space of the columns."""
+    return n_columns <= min(FEW_COLUMNS, n_rows)
 
 
 class ByColumns:
@@ -47,7 +50,7 @@ class ByColumns:
         self._sum: Floats | None = None
         self.work = 0.0
 
-    def direction(self, t: Floats, bend: float, gradient: Floats) -> Floats:
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """The step for the samples that are free at t."""
         free = free_samples(self._problem, t)
         size = int(np.count_nonzero(free))
@@ -61,7 +64,7 @@ class ByColumns:
                     self._sum += sign * self._rows.outer(which, self._weight[which])
         self._free = free
         self.work += _FACTOR_COST * self._rows.d**3
-        return self._solve(self._sum / bend if bend else self._sum.copy(), size, gradient)
+        return self._solve(self._sum / smoothing if smoothing else self._sum.copy(), size, gradient)
 
     def _solve(self, H: Floats, size: int, gradient: Floats) -> Floats:
         """−H⁻¹ gradient; H comes without the part of ½‖w‖², and is used up."""
@@ -102,7 +105,7 @@ class BySamples:
     def work(self) -> float:
         return self._own_work + self._by_columns.work
 
-    def direction(self, t: Floats, bend: float, gradient: Floats) -> Floats:
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """The step for the samples that are free at t."""
         problem, g, g_b = self._problem, gradient[:-1], float(gradient[-1])
         which = np.flatnonzero(free_samples(problem, t))
@@ -111,9 +114,9 @@ class BySamples:
             own = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
             return np.append(-g, -g_b / own)
         if len(which) > _FACTORED and self._rows.d <= _FACTORED:
-            return self._by_columns.direction(t, bend, gradient)
+            return self._by_columns.direction(t, smoothing, gradient)
         few = self._rows.some(which)
-        ridge = self._ridge[which] * (bend or 1.0)
+        ridge = self._ridge[which] * (smoothing or 1.0)
         right = -few.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
         if len(which) <= _FACTORED:
@@ -182,19 +185,18 @@ def _factored(H: Floats, n_threads: int) -> tuple[Floats | None, Floats]:
 
 
 def _conjugate_gradients(rows: LinearRows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
-    """(diag ridge + XX' + shift·11')⁻¹ side, roughly, by steps scaled with the diagonal, and how many of them."""
-    scale = 1.0 / (rows.lengths + ridge + shift)
-    solved, residual = np.zeros(rows.n), side.copy()
-    ahead = scale * residual
-    direction, size = ahead, inner(residual, ahead)
-    first, steps = size, 0
-    while steps < _MOST_STEPS and size > _RESIDUAL**2 * first:
-        steps += 1
-        image = ridge * direction + rows.product(rows.transposed(direction)) + shift * float(direction.sum())
-        step = size / inner(direction, image)
-        solved += step * direction
-        residual -= step * image
-        ahead = scale * residual
-        before, size = size, inner(residual, ahead)
-        direction = ahead + size / before * direction
-    return solved, steps
+    """A⁻¹ side, roughly, for A = diag ridge + XX' + shift·11', and how many steps that took.
+
+    The unknowns are scaled so that A has a unit diagonal: the same steps as with its diagonal as preconditioner.
+    """
+    scale = 1.0 / np.sqrt(rows.lengths + ridge + shift)
+
+    def apply(P: Floats) -> Floats:
+        v = scale * P[:, 0]
+        image = ridge * v + rows.product(rows.transposed(v)) + shift * float(v.sum())
+        return np.asarray((scale * image)[:, None])
+
+    B = (scale * side)[:, None]
+    target = np.array([_RESIDUAL * norm(B)])
+    found = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_STEPS))
+    return scale * found.X[:, 0], found.steps

@@ -22,7 +22,8 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.linear.choose import LinearSolution, solve_linear
+from mercer.solvers.linear.choose import solve_linear
+from mercer.solvers.linear.outcome import LinearSolution
 
 # Newton's w is not quite X'β: the gap, which holds ½‖w − X'β‖², must be small enough for the certificate of β alone,
 # once β has been corrected so often. The gap is asked for this share of the dual value, and so much less, so often.
