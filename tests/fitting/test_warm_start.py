@@ -243,7 +243,7 @@ def test_samples_are_kept_once():
 
 def memory_of(problem, solution, keys):
     rows = np.arange(len(keys))
-    kept: TaskStart = task_start(rows, problem, solution)
+    kept = task_start(rows, problem, solution)
     return WarmStart(keys, np.zeros(len(keys)), {"task": kept}, TrainingSet(None, None, np.ones(len(keys))))
 
 
