@@ -11,6 +11,7 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
 from mercer.certificates.dual import certify
+from mercer.certificates.pairs import pair_certificate
 from mercer.fitting import machine
 from mercer.gram.gram import Gram
 from mercer.kernels import Gaussian
@@ -103,7 +104,7 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     K = Gaussian(gamma=0.2)(X[np.concatenate(blocks[0])])
     problem, offsets = problems[0], np.array([0, len(beta)])
     found = _core.pair_findings(offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, beta, True, 1)[0]
-    certificate, expected = pairs._certificate(found, True, "optimality"), truth(problem, K, beta)
+    certificate, expected = pair_certificate(found, True, "optimality"), truth(problem, K, beta)
     assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
     assert certificate.violation == pytest.approx(expected.violation)
     assert certificate.b == pytest.approx(tuple(expected.b))
