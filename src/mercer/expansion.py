@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
-from mercer.gram.lowered import Lowering
+from mercer.gram.lowering import Lowering
 from mercer.kernels import Kernel
 
 _BLOCK_BYTES = 16 << 20

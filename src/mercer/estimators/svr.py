@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,8 +41,8 @@ class SVR(KernelRegressor):
         τ of the expectile loss; for quantiles see `QuantileSVR`.
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
-    lam : float, optional
-        λ of (1/n) Σ loss + λ‖w‖², n = Σ weights, in place of C = 1/(2λn). See `mercer.estimators.regularisation`.
+    theta : float, optional
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
     kernel, degree, gamma, coef0
         As in `SVC`.
     shrinking : bool, default=True
@@ -66,6 +66,8 @@ class SVR(KernelRegressor):
         Nothing here is random.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+    lam : float, optional
+        The old spelling of `theta`.
 
     Attributes
     ----------
@@ -92,6 +94,8 @@ class SVR(KernelRegressor):
     True
     """
 
+    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -101,7 +105,7 @@ class SVR(KernelRegressor):
         delta: float = 1.0,
         tau: float = 0.5,
         bias: Any = True,
-        lam: float | None = None,
+        theta: float | None = None,
         kernel: Any = "rbf",
         degree: int = 3,
         gamma: Any = "scale",
@@ -117,6 +121,7 @@ class SVR(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
@@ -124,7 +129,7 @@ class SVR(KernelRegressor):
         self.delta = delta
         self.tau = tau
         self.bias = bias
-        self.lam = lam
+        self.theta = theta
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -140,6 +145,7 @@ class SVR(KernelRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.lam = lam
 
     def _tasks(self, fit: Fit) -> list[Task]:
         y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
@@ -160,10 +166,10 @@ class SVR(KernelRegressor):
         self.n_iter_ = solved[0].solution.steps
 
     def _price(self, fit: Fit) -> float:
-        return price(self.C, self.lam, float(fit.merged.weight.sum()))
+        return price(self, float(fit.merged.weight.sum()))
 
     def _check_parameters(self) -> None:
-        check_price(self.C, self.lam)
+        check_price(self)
         one_of("loss", self.loss, _LOSSES)
         one_of("bias", self.bias, (True, False, "regularized"))
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")

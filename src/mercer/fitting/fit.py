@@ -46,6 +46,11 @@ class Fit:
     def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any) -> Fit:
         """Read everything that a machine is trained on."""
         machine._check_parameters()
+        for old, new in machine._renamed.items():
+            given = getattr(machine, old)
+            if given is not None:
+                said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
+                warn_user(f"{said}; the old spelling will go", FutureWarning)
         kernel = machine._kernel()
         X = read_samples(machine, X, kernel, reset=True)
         n = n_samples(X)

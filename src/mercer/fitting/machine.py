@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -48,6 +48,9 @@ class Training:
 
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
+
+    # Parameters under an old name, and the new one; the old ones work as long as they are here.
+    _renamed: ClassVar[dict[str, str]] = {}
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.data.chunks import Chunk
-from mercer.gram.lowered import Lowering
+from mercer.gram.lowering import Lowering
 from mercer.kernels import Kernel
 
 CHUNK = 8192

@@ -12,7 +12,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.gram.field import Field
-from mercer.gram.lowered import Lowering
+from mercer.gram.lowering import Lowering
 from mercer.gram.square import Square
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.kernels import lowering
+from mercer.kernels import composite_recipes
 from mercer.kernels.endings import integer_power
 from mercer.kernels.kernel import Answer, Domain, Kernel
-from mercer.kernels.parameters import check_integer
 from mercer.kernels.recipe import Recipe
+from mercer.parameters import integer
 
 # How tightly an expression binds, to know where its text needs brackets.
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
@@ -132,7 +132,7 @@ class Sum(_Pair):
             return self.left.diag(X) + self.right.diag(X)
 
     def recipe(self) -> Recipe | None:
-        return lowering.added(self.left.recipe(), self.right.recipe())
+        return composite_recipes.added(self.left.recipe(), self.right.recipe())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -182,7 +182,7 @@ class Product(_Pair):
             return self.left.diag(X) * self.right.diag(X)
 
     def recipe(self) -> Recipe | None:
-        return lowering.multiplied(self.left.recipe(), self.right.recipe())
+        return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -250,7 +250,7 @@ class Scaled(Composite):
             return self.kernel.diag(X) * float(self.factor)
 
     def recipe(self) -> Recipe | None:
-        return lowering.scaled(self.kernel.recipe(), float(self.factor))
+        return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
     @property
     def positive_definite(self) -> Answer:
@@ -317,7 +317,7 @@ class Shifted(Composite):
         return self.kernel.diag(X) + float(self.constant)
 
     def recipe(self) -> Recipe | None:
-        return lowering.shifted(self.kernel.recipe(), float(self.constant))
+        return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -364,7 +364,7 @@ class Power(Composite):
 
     def _check(self) -> None:
         super()._check()
-        check_integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
+        integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
     def _values(self, X: Any, Z: Any) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -375,7 +375,7 @@ class Power(Composite):
             return integer_power(self.kernel.diag(X), int(self.exponent))
 
     def recipe(self) -> Recipe | None:
-        return lowering.raised(self.kernel.recipe(), int(self.exponent))
+        return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
 
     @property
     def positive_definite(self) -> Answer:
