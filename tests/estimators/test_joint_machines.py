@@ -1,15 +1,10 @@
 """The joint multi-class machines against quadratic programs written out, LIBLINEAR and the binary machine."""
 
-import math
 import pickle
-import signal
-import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -18,39 +13,11 @@ from sklearn.svm import LinearSVC
 
 import mercer
 from mercer import SVC
-from mercer.certificates.joint import certify_joint
 from mercer.errors import NonPSDKernelWarning
-from mercer.gram.gram import Gram
-from mercer.gram.joint_field import JointField
-from mercer.kernels import Gaussian, Laplacian, Linear, as_kernel
-from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
-from mercer.solvers.joint import ascent as solver
-from mercer.solvers.joint.ascent import solve_joint
-from reference.multiclass import dual_by_qp, primal_by_qp
+from mercer.kernels import Gaussian, Laplacian, Linear
+from reference.multiclass import BIASES, MACHINES, NUMBERS, clouds, dual_by_qp, primal_by_qp
 from reference.problems import c_svc, gram_matrix, without_bias
 from reference.qp import by_clarabel
-
-MACHINES = ["crammer-singer", "weston-watkins"]
-BIASES = [False, "regularized", True]
-NUMBERS = {
-    "linear": {},
-    "rbf": {"gamma": 0.4},
-    "laplacian": {"gamma": 0.3},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-}
-
-
-def clouds(seed, n=45, n_classes=4, n_features=3):
-    """Overlapping clouds with some labels wrong, every class present, half of the entries zero."""
-    rng = np.random.default_rng(seed)
-    y = np.r_[np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)]
-    centres = rng.normal(scale=1.5, size=(n_classes, n_features))
-    X = (centres[y] + rng.normal(size=(n, n_features))) * (rng.random((n, n_features)) < 0.8)
-    y[n_classes:] = np.where(
-        rng.random(n - n_classes) < 0.1, rng.integers(n_classes, size=n - n_classes), y[n_classes:]
-    )
-    return X, y
 
 
 def naive(model, K, y, C, n_classes):
@@ -304,228 +271,6 @@ def test_verbose_prints_its_progress(capsys):
     X, y = load_digits(return_X_y=True)
     SVC(multiclass="crammer-singer", verbose=True).fit(X, y)
     assert "support vectors  violation" in capsys.readouterr().out
-
-
-# --- the solver in blocks -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "callable"])
-@pytest.mark.parametrize("machine", MACHINES)
-def test_blocks_shrinking_and_precision_change_nothing(machine, kernel, monkeypatch):
-    """One block, many blocks, with and without shrinking, float32 or float64: the same optimum, all certified."""
-    X, y = load_digits(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:1100], y[:1100]
-    kernel = (lambda A, B: np.exp(-0.01 * ((A[:, None] - B[None]) ** 2).sum(-1))) if kernel == "callable" else kernel
-    n = 1100 if isinstance(kernel, str) else 300
-    options = {"kernel": kernel, "multiclass": machine, "gamma": 0.01, "C": 0.1, "tol": 1e-4}
-    whole = SVC(**options).fit(X[:n], y[:n])
-    monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
-    monkeypatch.setattr(solver, "_BLOCK", 64)
-    models = [SVC(**options, shrinking=shrinking).fit(X[:n], y[:n]) for shrinking in (True, False)]
-    for model in (whole, *models):
-        assert model.converged_
-        assert model.certificate_.violation <= 1e-4
-        assert model.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-5)
-        np.testing.assert_allclose(model.decision_function(X[:50]), whole.decision_function(X[:50]), atol=5e-3)
-
-
-def test_a_small_budget_changes_nothing():
-    X, y = load_digits(return_X_y=True)
-    roomy, narrow = (SVC(multiclass="crammer-singer", cache_size=size, tol=1e-4).fit(X, y) for size in (1000, 0.5))
-    assert narrow.converged_
-    assert narrow.certificate_.dual == pytest.approx(roomy.certificate_.dual, rel=1e-5)
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers as POSIX has them")
-@pytest.mark.parametrize("machine", MACHINES)
-def test_ctrl_c_is_answered_and_leaves_the_estimator_alone(machine):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2500, 6)), rng.integers(12, size=2500)
-    model = SVC(C=1e4, gamma=0.1, multiclass=machine, tol=1e-9, max_time=60).fit(X[:60], y[:60])
-    before = dict(vars(model))
-
-    def interrupt(signum, frame):
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        start = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-        assert time.monotonic() - start < 10  # of the 60 that it would have gone on
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-    assert vars(model).keys() == before.keys()
-    assert all(vars(model)[name] is value for name, value in before.items())
-
-
-def test_shrinking_drops_and_takes_back(monkeypatch):
-    monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
-    monkeypatch.setattr(solver, "_BLOCK", 64)
-    X, y = load_digits(return_X_y=True)
-    kernel = as_kernel("rbf", degree=3, gamma=0.001, coef0=0.0)
-    problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
-    sizes, gram, zero = [], Gram(kernel, X), np.zeros((len(y), 10))
-    field = JointField(gram, problem, zero, zero, np.float64)
-    solution = solver.ascend(
-        field,
-        Stop(tol=1e-3, max_iter=10**7),
-        lambda words: sizes.append(len(field.active)),
-        shrinking=True,
-    )
-    assert min(sizes) < len(y) / 2
-    assert sizes[-1] == len(y)
-    assert solution.stop_reason == "converged"
-    certificate, u = certify_joint(problem, gram, solution.beta)
-    assert certificate.violation <= 1.01e-3
-    np.testing.assert_allclose(field.u, u, atol=1e-9)
-
-
-def test_a_start_is_used():
-    X, y = clouds(12, n=200)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
-    problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=False, shift=1.0)
-    stop = Stop(tol=1e-4, max_iter=10**7)
-    first, _ = solve_joint(problem, gram, stop)
-    again, _ = solve_joint(problem, gram, stop, first.beta)
-    assert first.steps > 0
-    assert again.steps == 0
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_certificate_sees_every_kind_of_fault(shared):
-    """Not the solver's word: a β that was tampered with is found out, by name."""
-    X, y = clouds(13)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
-    problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared)
-    solution, good = solve_joint(problem, gram, Stop(tol=1e-9, max_iter=10**7))
-    assert good.violation <= 1e-9
-    assert all(residual <= 1e-8 for residual in good.kkt.values())
-    free = int(np.flatnonzero(((solution.beta < -1e-3) & (solution.beta > -0.9)).any(axis=1))[0])
-    k = int(np.argmin(np.where(np.arange(4) == y[free], 0.0, solution.beta[free])))
-
-    def tampered(change):
-        beta = solution.beta.copy()
-        beta[free, k] -= change
-        beta[free, y[free]] += change
-        return certify_joint(problem, gram, beta)[0]
-
-    less = tampered(-0.5 * abs(solution.beta[free, k]))
-    assert less.gap > 1e-6
-    assert less.violation > 1e-3
-    assert less.kkt["primal feasibility"] > 1e-3 or less.kkt["complementary slackness"] > 1e-3
-    assert tampered(5.0).kkt["dual feasibility: box"] > 1.0
-    unbalanced = solution.beta.copy()
-    unbalanced[free, y[free]] += 0.25
-    assert certify_joint(problem, gram, unbalanced)[0].kkt["dual feasibility: equality"] == pytest.approx(0.25)
-
-
-# --- properties -----------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def problems(draw):
-    seed, n_classes = draw(st.integers(0, 2**32 - 1)), draw(st.integers(2, 5))
-    n = draw(st.integers(max(6, n_classes + 1), 30))
-    X, y = clouds(seed, n=n, n_classes=n_classes, n_features=draw(st.integers(1, 4)))
-    kernel = draw(st.sampled_from(list(NUMBERS)))
-    options = {
-        "C": 10 ** draw(st.floats(-2, 1)),
-        "kernel": kernel,
-        "multiclass": draw(st.sampled_from(MACHINES)),
-        "bias": draw(st.sampled_from(BIASES)),
-        "tol": 1e-6,
-        "max_time": 5.0,
-        **NUMBERS[kernel],
-    }
-    return X, y, options
-
-
-def same_function(one, other, X, options):
-    """Optima of one strictly concave problem differ, in f, by at most √(2·gap·k(x, x)) each."""
-    size = np.sqrt(np.diag(gram_matrix(options["kernel"], X, **NUMBERS[options["kernel"]])) + 1.0).max()
-    bound = 2 * size * sum(math.sqrt(2 * max(m.certificate_.gap, 0.0)) for m in (one, other))
-    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=bound + 1e-7 * (1 + size**2))
-
-
-@settings(max_examples=60)
-@given(problems(), st.randoms(use_true_random=False))
-def test_integer_weights_are_repeats_and_zero_is_removed(drawn, random):
-    X, y, options = drawn
-    weight = np.array([random.randint(0, 3) for _ in y], dtype=float)
-    weight[: y.max() + 1] = 1.0
-    rows = np.repeat(np.arange(len(y)), weight.astype(int))
-    weighted = SVC(**options).fit(X, y, sample_weight=weight)
-    repeated = SVC(**options).fit(X[rows], y[rows])
-    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
-    assert not np.isin(weighted.support_, np.flatnonzero(weight == 0)).any()
-
-
-@settings(max_examples=60)
-@given(problems(), st.integers(0, 2**32 - 1))
-def test_order_of_rows_threads_and_names_of_classes_do_not_matter(drawn, seed):
-    X, y, options = drawn
-    rng = np.random.default_rng(seed)
-    model = SVC(**options).fit(X, y)
-    order = rng.permutation(len(y))
-    shuffled = SVC(**options, n_jobs=2).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.decision_function(X), shuffled.decision_function(X))
-    # Other names put the classes into another order, which the optimum does not know of.
-    names = rng.permutation(y.max() + 1)
-    renamed = SVC(**options).fit(X, names[y])
-    f, g = model.decision_function(X), renamed.decision_function(X)
-    if y.max() > 1:
-        size = np.sqrt(np.diag(gram_matrix(options["kernel"], X, **NUMBERS[options["kernel"]])) + 1.0).max()
-        bound = 2 * size * sum(math.sqrt(2 * m.certificate_.gap) for m in (model, renamed)) + 1e-7 * (1 + size**2)
-        np.testing.assert_allclose(g[:, names], f, atol=bound)
-        np.testing.assert_allclose(f.sum(axis=1), 0.0, atol=1e-9 * (1 + np.abs(f).max()))
-
-
-@settings(max_examples=60)
-@given(problems())
-def test_the_gap_bounds_the_distance_to_the_quadratic_program(drawn):
-    X, y, options = drawn
-    n_classes = int(y.max()) + 1
-    model = SVC(**{**options, "tol": 1e-2}).fit(X, y)
-    K = gram_matrix(options["kernel"], X, **NUMBERS[options["kernel"]])
-    C = np.full(len(y), options["C"])
-    value, _ = dual_by_qp(K, y, C, n_classes, machine=options["multiclass"], bias=options["bias"])
-    certificate, slack = model.certificate_, 1e-6 * (1 + abs(value))
-    assert certificate.dual <= value + slack
-    assert value <= certificate.primal + slack
-    assert certificate.gap >= 0
-    assert certificate.gap == pytest.approx(certificate.primal - certificate.dual, abs=1e-9 * (1 + abs(value)))
-    # What tol promises of the gap: every multiplier is worth at most its violation.
-    assert (
-        certificate.gap <= 1e-2 * C.sum() * (1 if options["multiclass"] == "crammer-singer" else n_classes - 1) + 1e-9
-    )
-
-
-@settings(max_examples=40)
-@given(problems(), st.sampled_from([0.25, 3.0]))
-def test_scaling_the_kernel_is_scaling_C(drawn, a):
-    X, y, options = drawn
-    K = gram_matrix(options["kernel"], X, **NUMBERS[options["kernel"]])
-    options = {**options, "kernel": "precomputed", "bias": False}
-    one = SVC(**options).fit(K, y)
-    other = SVC(**{**options, "C": options["C"] / a}).fit(a * K, y)
-    size = np.sqrt(np.diag(K).max() + 1.0)
-    bound = 2 * size * (math.sqrt(2 * one.certificate_.gap) + math.sqrt(2 * a * other.certificate_.gap))
-    np.testing.assert_allclose(
-        one.decision_function(K), other.decision_function(a * K), atol=bound + 1e-7 * (1 + size**2)
-    )
-
-
-@settings(max_examples=40)
-@given(problems())
-def test_every_fit_ends_and_repeats_itself(drawn):
-    X, y, options = drawn
-    model, again = SVC(**options).fit(X, y), SVC(**options).fit(X, y)
-    assert model.stop_reason_ in ("converged", "rounding floor")
-    np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
-    same_function(model, again, X, options)
 
 
 @pytest.mark.parametrize(("one", "other"), [(m, m.replace("-", "_")) for m in MACHINES])

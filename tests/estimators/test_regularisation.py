@@ -57,7 +57,7 @@ def test_conversions_are_inverse_and_consistent():
 def test_C_and_lam_together_are_refused():
     with pytest.raises(ValueError, match=r"C=3.0 and theta=0.1 both set the price"):
         SVC(C=3.0, theta=0.1).fit(X, y)
-    with pytest.raises(ValueError, match="lam=-1"):
+    with pytest.raises(ValueError, match="theta=-1"):
         SVR(theta=-1).fit(X, t)
 
 

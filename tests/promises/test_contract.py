@@ -1,51 +1,19 @@
 """The contract with the user: what a fit may touch, repeat, share and leave behind."""
 
-import os
 import pickle
 import time
-import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-import sklearn
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, scale
 
+from contracts.same_fit import FITTED_ARRAYS, assert_identical
 from mercer import SVC
-from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
-from reference.child import MEASURABLE, run_python
-
-FITTED_ARRAYS = (
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "intercept_",
-    "n_support_",
-    "classes_",
-    "class_weight_",
-    "n_iter_",
-)
-
-
-@pytest.fixture(scope="module")
-def two():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def three():
-    X, y = load_iris(return_X_y=True)
-    return scale(X), y
+from mercer.kernels import Gaussian, Linear, Spectrum
 
 
 def forms(X):
@@ -68,22 +36,6 @@ def forms(X):
 
 def arrays_in(X):
     return [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
-
-
-def state(model):
-    """Everything fitted, as comparable values."""
-    out = {}
-    for name in (*FITTED_ARRAYS, "stop_reason_", "converged_", "shape_fit_", "n_features_in_"):
-        value = getattr(model, name)
-        out[name] = value.toarray() if sparse.issparse(value) else value
-    return out
-
-
-def assert_identical(one, other, X):
-    for name, value in state(one).items():
-        np.testing.assert_array_equal(state(other)[name], value, err_msg=name)
-    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
-    assert one.certificate_ == other.certificate_
 
 
 # 1. Always ends
@@ -177,173 +129,6 @@ def test_labels_and_parameters_are_not_modified(three):
     assert kernel.gamma == "scale"
     assert model.kernel_.gamma == pytest.approx(1 / (X.shape[1] * X.var()))
     assert class_weight == {0: 1.0, 1: 2.0, 2: 3.0}
-
-
-# 5. Run to run and thread to thread
-
-
-@pytest.mark.parametrize("as_csr", [False, True])
-def test_same_result_every_time(two, three, as_csr):
-    for X, y in (two, three):
-        given = sparse.csr_matrix(X) if as_csr else X
-        models = [SVC(C=3.0).fit(given, y) for _ in range(3)]
-        for model in models[1:]:
-            assert_identical(models[0], model, X)
-
-
-def test_same_result_in_another_process(two):
-    X, y = two
-    code = """
-        import sys, numpy as np
-        from sklearn.datasets import load_breast_cancer
-        from sklearn.preprocessing import scale
-        from mercer import SVC
-        X, y = load_breast_cancer(return_X_y=True); X = scale(X)
-        print(SVC(C=3.0).fit(X, y).decision_function(X).tobytes().hex())
-    """
-    results = {run_python(code) for _ in range(2)}
-    assert results == {SVC(C=3.0).fit(X, y).decision_function(X).tobytes().hex() + "\n"}
-
-
-def test_same_result_for_any_number_of_threads():
-    # Large enough that there is work to share; kernels, products and hashes are all parallel.
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(5000, 10))
-    y = (X[:, 0] * X[:, 1] + rng.normal(scale=0.3, size=5000) > 0).astype(int)
-    one = SVC(n_jobs=1).fit(X, y)
-    for n in (2, 4, -1):
-        other = SVC(n_jobs=n).fit(X, y)
-        np.testing.assert_array_equal(other.support_, one.support_)
-        np.testing.assert_array_equal(other.dual_coef_, one.dual_coef_)
-        np.testing.assert_array_equal(other.intercept_, one.intercept_)
-        np.testing.assert_array_equal(other.decision_function(X[:300]), one.decision_function(X[:300]))
-
-
-def test_eight_fits_at_once_on_one_matrix(two):
-    X, y = two
-    alone = SVC(C=3.0).fit(X, y)
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda _: SVC(C=3.0).fit(X, y), range(16)))
-    for model in together:
-        assert_identical(alone, model, X)
-
-
-def test_predict_from_many_threads(three):
-    X, y = three
-    model = SVC(C=3.0).fit(X, y)
-    parts = [X[i::7] for i in range(7)] * 10
-    alone = [model.decision_function(part) for part in parts]
-    with ThreadPoolExecutor(8) as pool:
-        for expected, found in zip(alone, pool.map(model.decision_function, parts), strict=True):
-            np.testing.assert_array_equal(found, expected)
-    with ThreadPoolExecutor(8) as pool:
-        for part, found in zip(parts, pool.map(model.predict, parts), strict=True):
-            np.testing.assert_array_equal(found, model.predict(part))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_after_fit_then_fit_in_the_child():
-    done = run_python(
-        """
-        import os, sys, warnings, numpy as np
-        warnings.simplefilter("ignore")
-        from mercer import SVC
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(6000, 10)); y = (X[:, 0] * X[:, 1] > 0).astype(int)
-        parent = SVC(n_jobs=2).fit(X, y).decision_function(X[:100])
-        pid = os.fork()
-        if pid == 0:
-            same = np.array_equal(SVC(n_jobs=2).fit(X, y).decision_function(X[:100]), parent)
-            os._exit(0 if same else 3)
-        _, status = os.waitpid(pid, 0)
-        # The parent's own threads must have survived the fork too.
-        assert np.array_equal(SVC(n_jobs=2).fit(X, y).decision_function(X[:100]), parent)
-        print("child", os.waitstatus_to_exitcode(status))
-        """,
-        timeout=60,
-    )
-    assert done.strip() == "child 0"
-
-
-def test_joblib_workers_give_the_same(three):
-    X, y = three
-    alone = cross_val_score(SVC(), X, y, cv=5, n_jobs=1)
-    np.testing.assert_array_equal(cross_val_score(SVC(), X, y, cv=5, n_jobs=2), alone)
-    with joblib.parallel_config(backend="threading"):
-        np.testing.assert_array_equal(cross_val_score(SVC(), X, y, cv=5, n_jobs=2), alone)
-
-
-# 7. Memory
-
-
-needs_proc = pytest.mark.skipif(not MEASURABLE, reason="memory is measured through Linux's /proc")
-
-
-@needs_proc
-def test_three_hundred_fits_leave_no_memory_behind():
-    grown = run_python(
-        """
-        import gc
-        from reference.child import resident
-        from sklearn.datasets import load_iris
-        from mercer import SVC
-        X, y = load_iris(return_X_y=True)
-        def fits(k):
-            for i in range(k):
-                SVC(C=1.0 + i % 7, kernel=("rbf", "linear", "poly")[i % 3]).fit(X, y).predict(X)
-            gc.collect()
-        fits(60)
-        before = resident()
-        fits(300)
-        print(resident() - before)
-        """
-    )
-    assert float(grown) < 5
-
-
-@needs_proc
-def test_budget_is_kept():
-    """The matrix of 20,000 rows takes 3.2 GB; a fit with cache_size=50 stays near 50 MB beyond the data."""
-    grown = run_python(
-        """
-        import numpy as np
-        from reference.child import growth
-        from mercer import SVC
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(20_000, 5)); y = (X[:, 0] + 0.5 * rng.normal(size=20_000) > 0).astype(int)
-        SVC(cache_size=50).fit(X[:3500], y[:3500])
-        model = SVC(cache_size=50, tol=1e-2)
-        print(growth(lambda: model.fit(X, y)))
-        assert model.converged_
-        """
-    )
-    assert float(grown) < 80
-
-
-@needs_proc
-def test_float32_data_are_never_float64_as_a_whole():
-    """The same fit on float32 data takes less memory, by the difference of a copy: none of theirs is float64."""
-
-    def megabytes(kind):
-        return float(
-            run_python(
-                """
-                import sys, warnings
-                import numpy as np
-                from reference.child import growth
-                from mercer import SVC
-                warnings.simplefilter("ignore")
-                rng = np.random.default_rng(0)
-                X = rng.normal(size=(80_000, 100)).astype(sys.argv[1]); y = rng.integers(0, 2, len(X))
-                SVC().fit(X[:4000], y[:4000])
-                print(growth(lambda: SVC(cache_size=20, max_time=1.0).fit(X, y)))
-                """,
-                kind,
-            )
-        )
-
-    one_copy = 80_000 * 100 * 4 / 2**20
-    assert megabytes("float32") + 0.5 * one_copy < megabytes("float64")
 
 
 # Samples that are no vectors
@@ -486,76 +271,7 @@ def test_clone_is_unfitted_and_independent(three):
     assert_identical(clone(model).fit(X, y), model, X)
 
 
-# Inside scikit-learn
-
-
-def test_sample_weights_are_routed(two):
-    X, y = two
-    weight = np.where(y == 1, 0.01, 1.0) * np.random.default_rng(0).uniform(0.5, 1.5, len(y))
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = SVC(C=0.5).set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
-        search = GridSearchCV(model, {"C": [0.5]}, cv=3).fit(X, y, sample_weight=weight)
-        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
-            GridSearchCV(SVC(), {"C": [0.5]}, cv=3).fit(X, y, sample_weight=weight)
-    direct = SVC(C=0.5).fit(X, y, sample_weight=weight)
-    np.testing.assert_array_equal(search.best_estimator_.decision_function(X), direct.decision_function(X))
-    unweighted = SVC(C=0.5).fit(X, y)
-    assert np.abs(direct.decision_function(X) - unweighted.decision_function(X)).max() > 0.1
-
-
-def test_precomputed_kernels_are_sliced_by_cross_validation(three):
-    X, y = three
-    kernel = Gaussian(gamma=0.3)
-    folds = KFold(5, shuffle=True, random_state=0)
-    given = cross_val_score(SVC(kernel="precomputed"), kernel(X), y, cv=folds)
-    np.testing.assert_array_equal(given, cross_val_score(SVC(kernel=kernel), X, y, cv=folds))
-    f_given = cross_val_predict(SVC(kernel="precomputed", tol=1e-7), kernel(X), y, cv=folds, method="decision_function")
-    f = cross_val_predict(SVC(kernel=kernel, tol=1e-7), X, y, cv=folds, method="decision_function")
-    np.testing.assert_allclose(f_given, f, atol=1e-4)
-    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 1.0]}, cv=folds).fit(kernel(X), y)
-    assert search.best_score_ > 0.9
-
-
-def test_grid_search_over_a_kernel_object(three):
-    X, y = three
-    search = GridSearchCV(SVC(kernel=Gaussian(gamma=1.0)), {"kernel__gamma": [1e-4, 0.3], "C": [1.0]}, cv=5).fit(X, y)
-    assert search.best_params_ == {"kernel__gamma": 0.3, "C": 1.0}
-    assert search.best_estimator_.kernel_.gamma == 0.3
-    by_name = GridSearchCV(SVC(), {"gamma": [1e-4, 0.3], "C": [1.0]}, cv=5).fit(X, y)
-    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], by_name.cv_results_["mean_test_score"])
-
-
-def test_pipeline_and_composite_kernel(three):
-    X, y = three
-    kernel = 0.5 * Gaussian(gamma=0.3) + Polynomial(degree=2, gamma=0.1, coef0=1.0)
-    model = make_pipeline(StandardScaler(), SVC(kernel=kernel)).fit(X, y)
-    assert model.score(X, y) > 0.95
-    K = kernel(StandardScaler().fit_transform(X))
-    given = SVC(kernel="precomputed", tol=1e-6).fit(K, y)
-    again = SVC(kernel=kernel, tol=1e-6).fit(StandardScaler().fit_transform(X), y)
-    np.testing.assert_allclose(
-        again.decision_function(StandardScaler().fit_transform(X)), given.decision_function(K), atol=1e-4
-    )
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_data_frames(three, frame):
-    X, y = three
-    names = ["sepal length", "sepal width", "petal length", "petal width"]
-    table = frame({name: X[:, k] for k, name in enumerate(names)})
-    model = SVC().fit(table, y)
-    assert list(model.feature_names_in_) == names
-    assert model.n_features_in_ == 4
-    plain = SVC().fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(model.decision_function(table), plain.decision_function(X))
-    with pytest.warns(UserWarning, match="feature names"):
-        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    labels = (
-        pd.Series(np.array(["a", "b", "c"])[y]) if frame is pd.DataFrame else pl.Series(np.array(["a", "b", "c"])[y])
-    )
-    assert SVC().fit(table, labels).predict(table).tolist() == [["a", "b", "c"][k] for k in plain.predict(X)]
+# Other forms, and what is printed
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian"])

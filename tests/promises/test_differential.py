@@ -3,9 +3,7 @@
 Both sides of a comparison are judged by the same function, the reference certificate on a matrix from scipy.
 """
 
-import contextlib
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,14 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as PeerSVC
 
 import mercer
-from mercer.certificates.dual import certify
-from mercer.gram.field import Field
-from mercer.gram.gram import Gram
-from mercer.gram.tiled_field import TiledField
-from mercer.kernels import FromFunction, Gaussian, Precomputed
-from mercer.solution import Stop
-from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.dual.decomposition import decompose
 from reference.certificate import certificate, dual_value, rounding
 from reference.problems import (
     Case,
@@ -34,7 +24,7 @@ from reference.problems import (
     random_case,
     standardised,
 )
-from reference.qp import SOLVERS, Unsolved
+from reference.qp import by_every_solver
 from reference.smo import smo
 
 TOL = 1e-8
@@ -70,16 +60,6 @@ def peer(case: Case, max_iter):
         warnings.simplefilter("always")
         model.fit(case.data() if named else case.gram(), case.y, sample_weight=case.weight)
     return model, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
-
-
-def by_qp(problem, K, at_least=1):
-    """(dual value, β) of each interior-point solver that reports success, of which there must be some."""
-    found = {}
-    for name, solve in SOLVERS.items():
-        with contextlib.suppress(Unsolved):
-            found[name] = solve(problem, K)
-    assert len(found) >= at_least, "no QP solver finished"
-    return found
 
 
 def assert_certified(case: Case, model, K):
@@ -120,7 +100,7 @@ def test_against_libsvm_and_two_qp_solvers(seed):
     model, K = ours(case), case.gram()
     truth = assert_certified(case, model, K)
     assert_as_good(case, truth, peer(case, max_iter=1_000_000)[0], K)
-    for name, (value, _) in by_qp(case.problem(), K).items():
+    for name, (value, _) in by_every_solver(case.problem(), K).items():
         assert value == pytest.approx(truth.dual, rel=1e-6, abs=1e-9), f"{name} on {case}"
 
 
@@ -138,112 +118,12 @@ def test_two_hundred_problems_never_below_libsvm():
             unfinished.append(seed)
         if model.stop_reason_ == "rounding floor":
             floors.append(seed)
-        for name, (value, _) in by_qp(case.problem(), K, at_least=0).items():
+        for name, (value, _) in by_every_solver(case.problem(), K, at_least=0).items():
             # The optimum lies between our dual and primal values; a QP solver may miss it by its tolerance.
             slack = 1e-5 * max(1.0, abs(truth.primal))
             assert truth.dual - slack <= value <= truth.primal + slack, f"{name} on {case}"
     print(f"{n_problems} problems, LIBSVM unfinished on {len(unfinished)}, rounding floor on {len(floors)}")
     assert len(unfinished) < 0.1 * n_problems, unfinished
-
-
-# The decomposition on problems no classifier has: twins, several groups, no equality, ridges, infinite boxes.
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("maker", machines())
-def test_decomposition_on_every_kind_of_problem(maker, seed):
-    problem, K = machine_problem(maker, seed)
-    gram = Gram(Precomputed(), K)
-    solution = decompose(gram.field(problem), Stop(tol=1e-9, max_iter=10_000_000))
-    truth = certificate(problem, K, solution.beta)
-    assert truth.violation <= 1e-7
-    assert truth.kkt["dual feasibility: box"] == 0
-    assert truth.kkt["dual feasibility: equality"] <= 1e-10 * max(1.0, np.abs(solution.beta).sum())
-    for name, (value, beta) in by_qp(problem, K).items():
-        assert truth.dual == pytest.approx(value, rel=1e-6, abs=1e-8), name
-        np.testing.assert_allclose(truth.u, certificate(problem, K, beta).u, atol=2e-3, err_msg=name)
-
-    own, u = certify(problem, gram, solution.beta)
-    np.testing.assert_allclose(u, truth.u, atol=1e-10 * (1 + np.abs(truth.u).max()))
-    assert own.dual == pytest.approx(truth.dual, rel=1e-9, abs=1e-9)
-    assert own.primal == pytest.approx(truth.primal, rel=1e-7, abs=1e-7)
-    assert own.primal - own.dual == pytest.approx(own.gap, abs=1e-6 * (1 + abs(own.dual)))
-
-
-GRAMS = {
-    "stored": lambda X, budget: Gram(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
-    "blocks": lambda X, budget: Gram(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
-    "fused": lambda X, budget: Gram(Gaussian(gamma=0.5), X, budget),
-    # The same distances from so many features that rows of K are kept.
-    "kept": lambda X, budget: Gram(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
-}
-
-
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
-@pytest.mark.parametrize("maker", machines())
-def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch):
-    """The outer loop, the shrinking and the updates of u, with blocks of 20 out of 150 or 300 variables."""
-    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
-    gram = make_gram(X, 32 * 20**2)
-    sizes = []
-
-    def counted(method):
-        return lambda field, J: (sizes.append(len(J)), method(field, J))[1]
-
-    for kind in (Field, TiledField):
-        monkeypatch.setattr(kind, "block", counted(kind.block))
-    solution, own = solve_certified(problem, gram, Stop(tol=1e-8, max_iter=10_000_000), shrinking=shrinking)
-    truth = certificate(problem, K, solution.beta)
-    assert own.violation <= 1e-8
-    assert solution.stop_reason == "converged"
-    assert truth.violation <= 1e-6
-    assert truth.kkt["dual feasibility: box"] == 0
-    assert truth.kkt["dual feasibility: equality"] <= 1e-9 * max(1.0, np.abs(solution.beta).sum())
-    assert truth.dual == pytest.approx(by_qp(problem, K)["piqp"][0], rel=1e-6, abs=1e-8)
-    # The test is about several small blocks, so that they occurred is part of it.
-    assert max(sizes) <= 20
-    assert len(sizes) > 3
-
-
-@pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
-@pytest.mark.parametrize("maker", [m for m in machines() if not m.id.startswith(("2-norm", "Huber", "RLS"))])
-def test_what_was_shrunk_away_is_looked_at_again(maker, make_gram):
-    """The loop ends on what is active; the certificate over all variables sends it back until they agree."""
-    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
-    gram, stop = make_gram(X, 32 * 20**2), Stop(tol=1e-4, max_iter=10_000_000)
-    alone = decompose(gram.field(problem), stop)
-    assert not alone.whole, "nothing was shrunk, so this shows nothing"
-    solution, own = solve_certified(problem, gram, stop)
-    assert solution.stop_reason == "converged"
-    assert own.violation <= 1e-4
-    assert certificate(problem, K, solution.beta).violation <= 1.001e-4
-
-
-def test_variables_that_were_dropped_too_early_come_back(monkeypatch):
-    problem, _K, X = machine_problem(machines()[0].values[0], seed=0, n=150, with_data=True)
-    gram, stop = GRAMS["fused"](X, 32 * 20**2), Stop(tol=1e-6, max_iter=10_000_000)
-    optimum = solve_certified(problem, gram, stop)[1].dual
-    # Every shrink drops half of what is left, whether it violates or not.
-    monkeypatch.setattr(TiledField, "_survivors", lambda field: field.active[::2].copy())
-    own = solve_certified(problem, gram, stop)[1]
-    assert own.violation <= 1e-6
-    assert own.dual == pytest.approx(optimum, rel=1e-9)
-
-
-@pytest.mark.parametrize("maker", machines())
-def test_certificate_far_from_the_optimum(maker):
-    """At a point nobody solved for, every number of the certificate equals the naive loops'."""
-    problem, K = machine_problem(maker, seed=7, n=30)
-    rng = np.random.default_rng(0)
-    beta = np.clip(rng.normal(size=len(problem.p)), problem.lower, problem.upper)
-    own, _ = certify(problem, Gram(Precomputed(), K), beta)
-    truth = certificate(problem, K, beta)
-    for name in ("primal", "dual", "gap", "violation"):
-        assert getattr(own, name) == pytest.approx(getattr(truth, name), rel=1e-9, abs=1e-9), name
-    assert own.gap > 0
-    assert own.violation > 0
-    assert set(own.kkt) == set(truth.kkt)
-    for name, residual in truth.kkt.items():
-        assert own.kkt[name] == pytest.approx(residual, rel=1e-9, abs=1e-9), name
 
 
 @pytest.mark.parametrize("maker", machines())
@@ -252,19 +132,8 @@ def test_the_references_agree_with_each_other(maker):
     problem, K = machine_problem(maker, seed=3, n=25)
     K = K + 0.1 * np.eye(len(K))
     value = dual_value(problem, K, smo(problem, K, tol=1e-7)[0])
-    for name, (other, _) in by_qp(problem, K).items():
+    for name, (other, _) in by_every_solver(problem, K).items():
         assert value == pytest.approx(other, rel=1e-6, abs=1e-8), name
-
-
-def test_warm_start_continues_and_does_not_spoil():
-    problem, K = machine_problem(machines()[0].values[0], seed=0)
-    gram = Gram(Precomputed(), K)
-    stop = Stop(tol=1e-6, max_iter=10_000_000)
-    cold = decompose(gram.field(problem), stop)
-    warm = decompose(gram.field(problem, cold.beta), stop)
-    assert cold.steps > 20
-    assert warm.steps <= 0.2 * cold.steps
-    assert dual_value(problem, K, warm.beta) >= dual_value(problem, K, cold.beta) - 1e-9
 
 
 # Several classes, and what a scikit-learn user reads off a fitted model.

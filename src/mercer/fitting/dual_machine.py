@@ -3,7 +3,6 @@ last solution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -33,10 +32,10 @@ from mercer.fitting.machine import Machine, Training
 from mercer.fitting.tasks import Solved, Task
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
-from mercer.parameters import one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.solver import Solver, choose_solver
 
 
 class DualMachine(Machine):
@@ -61,12 +60,9 @@ class DualMachine(Machine):
         prob_density_marks_=Array(10),
     )
 
-    def _solver(self, own: Callable[..., Any] | None = None) -> Solve:
+    def _solver(self, own: Solver | None = None) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        name = one_of("solver", self.solver, tuple(SOLVERS))
-        if own is not None and SOLVERS[name] is not SOLVERS["auto"]:
-            raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
-        return partial(own or SOLVERS[name], shrinking=bool(self.shrinking))
+        return partial(choose_solver(self.solver, SOLVERS, own), shrinking=bool(self.shrinking))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 

@@ -41,10 +41,9 @@ def chunks_of(monkeypatch):
     """The sizes of the chunks that are solved from now on."""
     sizes, solve = [], chunking.solve_certified
 
-    def watched(problem, gram, stop, beta=None, report=None, shrinking=True, inner=None):
-        if inner is None:
-            sizes.append(gram.n)
-        return solve(problem, gram, stop, beta, report, shrinking, inner)
+    def watched(problem, gram, *others, **options):
+        sizes.append(gram.n)
+        return solve(problem, gram, *others, **options)
 
     monkeypatch.setattr(chunking, "solve_certified", watched)
     return sizes
