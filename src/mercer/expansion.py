@@ -56,6 +56,17 @@ class Expansion:
                 self._add(out[start : start + step], take(X, rows), n_threads)
         return out
 
+    def norms(self) -> Floats:
+        """‖f − b‖ = √(β'Kβ) of each output, 0 where an indefinite kernel makes that square negative."""
+        n, squares = self.coefficients.shape[0], np.zeros(len(self.b))
+        step = max(1, _BLOCK_BYTES // (8 * max(1, n)))
+        for start in range(0, n, step):
+            rows = np.arange(start, min(n, start + step))
+            values = np.asarray(self.kernel(take(self.vectors, rows), self.vectors) @ self.coefficients)
+            part = self.coefficients[rows]
+            squares += np.sum((part.toarray() if is_sparse(part) else part) * values, axis=0)
+        return np.sqrt(np.maximum(squares, 0.0))
+
     def _add(self, out: Floats, X: Any, n_threads: int) -> None:
         """out += K(X, vectors) @ coefficients."""
         vectors = others = None
