@@ -20,7 +20,7 @@ import mercer
 from mercer import SVC
 from mercer.certificates.joint import certify_joint
 from mercer.errors import NonPSDKernelWarning
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.gram.joint_field import JointField
 from mercer.kernels import Gaussian, Laplacian, Linear, as_kernel
 from mercer.problems.multiclass import JointProblem
@@ -367,7 +367,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
     X, y = load_digits(return_X_y=True)
     kernel = as_kernel("rbf", degree=3, gamma=0.001, coef0=0.0)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
-    sizes, gram, zero = [], Gram(kernel, X), np.zeros((len(y), 10))
+    sizes, gram, zero = [], gram_for(kernel, X), np.zeros((len(y), 10))
     field = JointField(gram, problem, zero, zero, np.float64)
     solution = solver.ascend(
         field,
@@ -385,7 +385,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
 
 def test_a_start_is_used():
     X, y = clouds(12, n=200)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=False, shift=1.0)
     stop = Stop(tol=1e-4, max_iter=10**7)
     first, _ = solve_joint(problem, gram, stop)
@@ -398,7 +398,7 @@ def test_a_start_is_used():
 def test_the_certificate_sees_every_kind_of_fault(shared):
     """Not the solver's word: a β that was tampered with is found out, by name."""
     X, y = clouds(13)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared)
     solution, good = solve_joint(problem, gram, Stop(tol=1e-9, max_iter=10**7))
     assert good.violation <= 1e-9

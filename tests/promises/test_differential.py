@@ -16,8 +16,8 @@ from sklearn.svm import SVC as PeerSVC
 
 import mercer
 from mercer.certificates.dual import certify
+from mercer.gram import gram_for
 from mercer.gram.field import Field
-from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.solution import Stop
@@ -151,7 +151,7 @@ def test_two_hundred_problems_never_below_libsvm():
 @pytest.mark.parametrize("maker", machines())
 def test_decomposition_on_every_kind_of_problem(maker, seed):
     problem, K = machine_problem(maker, seed)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     solution = decompose(gram.field(problem), Stop(tol=1e-9, max_iter=10_000_000))
     truth = certificate(problem, K, solution.beta)
     assert truth.violation <= 1e-7
@@ -169,11 +169,11 @@ def test_decomposition_on_every_kind_of_problem(maker, seed):
 
 
 GRAMS = {
-    "stored": lambda X, budget: Gram(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
-    "blocks": lambda X, budget: Gram(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
-    "fused": lambda X, budget: Gram(Gaussian(gamma=0.5), X, budget),
+    "stored": lambda X, budget: gram_for(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
+    "blocks": lambda X, budget: gram_for(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
+    "fused": lambda X, budget: gram_for(Gaussian(gamma=0.5), X, budget),
     # The same distances from so many features that rows of K are kept.
-    "kept": lambda X, budget: Gram(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
+    "kept": lambda X, budget: gram_for(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
 }
 
 
@@ -235,7 +235,7 @@ def test_certificate_far_from_the_optimum(maker):
     problem, K = machine_problem(maker, seed=7, n=30)
     rng = np.random.default_rng(0)
     beta = np.clip(rng.normal(size=len(problem.p)), problem.lower, problem.upper)
-    own, _ = certify(problem, Gram(Precomputed(), K), beta)
+    own, _ = certify(problem, gram_for(Precomputed(), K), beta)
     truth = certificate(problem, K, beta)
     for name in ("primal", "dual", "gap", "violation"):
         assert getattr(own, name) == pytest.approx(getattr(truth, name), rel=1e-9, abs=1e-9), name
@@ -258,7 +258,7 @@ def test_the_references_agree_with_each_other(maker):
 
 def test_warm_start_continues_and_does_not_spoil():
     problem, K = machine_problem(machines()[0].values[0], seed=0)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     stop = Stop(tol=1e-6, max_iter=10_000_000)
     cold = decompose(gram.field(problem), stop)
     warm = decompose(gram.field(problem, cold.beta), stop)
