@@ -277,7 +277,9 @@ def test_large_pairs_are_left_to_working_sets():
 
 def arguments():
     """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
-    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(np.arange(5), np.float64, whole=True)[0]
+    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(
+        np.arange(5), np.float64, whole=True
+    )[0]
     layout = {
         "members": np.arange(5),
         "starts": np.array([0, 3, 5]),
