@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.tasks import Solved
 from mercer.parameters import not_negative, one_of, positive, share
@@ -90,6 +91,8 @@ class SVR(KernelRegressor):
     >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
     True
     """
+
+    FITTED = fitted(intercept_=Array(1, required=True))
 
     _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
 
@@ -230,6 +233,11 @@ class NuSVR(KernelRegressor):
     >>> bool(outside.mean() <= 0.2)
     True
     """
+
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        epsilon_=Number(),
+    )
 
     def __init__(
         self,
