@@ -26,7 +26,7 @@ from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import iterations, positive
 from mercer.problems.representer import RepresenterProblem
@@ -84,10 +84,12 @@ class _KernelMachine(Machine):
         Y = Y[first]
         given = kernel.accepts == "gram"
         if given:
-            gram = Gram(kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads)
+            gram = gram_for(
+                kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads
+            )
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, budget, n_threads)
+            gram = gram_for(kernel, merged.X, budget, n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if not _is_own(loss):

@@ -62,7 +62,8 @@ class DualMachine(Machine):
 
     def _solver(self, own: Solver | None = None) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        return partial(choose_solver(self.solver, SOLVERS, own), shrinking=bool(self.shrinking))
+        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
+        return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
                 f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all {expansion.n_columns} training samples"
             )
-        return expansion(X, effective_n_threads(self.n_jobs))
+        return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -221,7 +221,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The kernel as an object, not yet bound to data; a linear machine has none."""
         if not hasattr(self, "kernel"):
             return None
-        return as_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
+        return as_kernel(self.kernel, **given)
 
     def _samples(self, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
         return read_samples(self, X, kernel, reset=reset)
