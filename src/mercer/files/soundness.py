@@ -35,7 +35,8 @@ def check_machine(model: Any) -> None:
     if hasattr(model, "_theta_"):
         _check_iterates(model)
         return
-    if not hasattr(model, "_expansion_"):  # a linear machine has checked its weights when it was rebuilt
+    if without:
+        _check_weights(model)
         return
     expansion: Expansion = model._expansion_
     _check_expansion(expansion, getattr(model, "n_features_in_", None))
@@ -100,6 +101,17 @@ def _check_expansion(expansion: Expansion, n_features: Any) -> None:
             vectors.shape == (n_vectors, n_features),
             f"the support vectors must be {n_vectors} × {n_features}",
         )
+
+
+def _check_weights(model: Any) -> None:
+    """A linear machine: w of each output, which a regressor has as a vector, and b."""
+    k, d = len(model.classes_) if hasattr(model, "classes_") else 1, model.n_features_in_
+    outputs = 1 if k == 2 else k
+    shape = (outputs, d) if hasattr(model, "classes_") else (d,)
+    for name, wanted in (("coef_", shape), ("intercept_", (outputs,))):
+        value = getattr(model, name)
+        whole = _has_shape(value, *wanted) and value.dtype == np.float64
+        _expect(whole, f"{name} must be {' × '.join(map(str, wanted))} finite numbers")
 
 
 def _check_classes(model: Any, n_outputs: int) -> None:

@@ -208,7 +208,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         expansion = {name.partition(".")[2]: values.pop(name) for name in list(values) if name.startswith("expansion.")}
         for name, value in values.items():
             setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
-        model._expansion_ = Expansion(kernel=model.kernel_, **expansion)
+        if hasattr(model, "kernel"):  # a linear machine has none, and no expansion
+            model._expansion_ = Expansion(kernel=model.kernel_, **expansion)
         return model
 
     def __sklearn_tags__(self) -> Any:
