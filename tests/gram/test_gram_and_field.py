@@ -1,11 +1,13 @@
 """Every kind of Gram matrix passes the same contract, and so does every kind of Field and of Evaluation."""
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mercer
 from contracts import gram_contract
 from contracts.gram_contract import (
     check_evaluation_contract,
@@ -114,6 +116,14 @@ def test_the_contract_asks_for_everything_in_the_protocol():
     members |= set(Gram.__annotations__)
     assert len(members) > 20
     assert not {name for name in members if f".{name}" not in text}
+
+
+@pytest.mark.parametrize("name", ["KernelMatrix", "BlockEvaluation"])
+def test_one_file_chooses_where_kernel_values_come_from(name):
+    source = Path(mercer.__file__).parent
+    users = {p.relative_to(source).as_posix() for p in source.rglob("*.py") if name in p.read_text()}
+    assert len(users) == 2  # where it is defined, and:
+    assert "gram/__init__.py" in users
 
 
 COEFFICIENTS = np.random.default_rng(5).normal(size=(90, 3))
