@@ -21,9 +21,10 @@ from mercer.data import samples
 from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import Merged, merge
 from mercer.data.targets import numbers
-from mercer.fitting.machine import fitted_names
+from mercer.fitting.kinds import Array, Count, Flag, Labels, Names, Proof, Text, fitted
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import expect_finite, proven
+from mercer.fitting.state import fitted_names, freeze_fitted
 from mercer.fitting.telling import Progress
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import iterations, not_negative, one_of, positive
@@ -41,6 +42,17 @@ _FAR = 3.0
 
 class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the two linear machines share: the pipeline from samples to certified weights."""
+
+    FITTED = fitted(
+        n_features_in_=Count(required=True),
+        feature_names_in_=Names(),
+        intercept_=Array("outputs", required=True),
+        certificate_=Proof(),
+        converged_=Flag(),
+        stop_reason_=Text(),
+        n_iter_=Count(),
+        solver_=Text(),
+    )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -169,39 +181,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for name in fitted_names(self):
-            freeze(getattr(self, name))
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        check_is_fitted(self)
-        fitted: dict[str, Any] = {}
-        arrays: dict[str, Any] = {}
-        for name in fitted_names(self):
-            value = getattr(self, name)
-            numeric = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-            plain = value.to_dict() if isinstance(value, Certificate) else value
-            (arrays if numeric else fitted)[name] = plain
-        return {"params": self.get_params(deep=False), "fitted": fitted}, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = cls(**header["params"])
-        for name, value in {**header["fitted"], **{k: freeze(a) for k, a in arrays.items()}}.items():
-            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
-        model._check_state()
-        return model
-
-    def _check_state(self) -> None:
-        """Whether coef_ and intercept_ could have come from a fit; files call it."""
-        w, b, d = self.coef_, self.intercept_, self.n_features_in_
-        whole = all(isinstance(a, np.ndarray) and a.dtype == np.float64 and np.isfinite(a).all() for a in (w, b))
-        if not (whole and b.ndim == 1 and len(b) > 0 and w.shape in ((len(b), d), (d,))):
-            raise ValueError(f"coef_ and intercept_ must be finite numbers for {d} features")
-        outputs = len(self.classes_) if hasattr(self, "classes_") else 1
-        if len(b) != (1 if outputs == 2 else outputs):
-            raise ValueError(f"there are {len(b)} outputs for {outputs} classes")
+        freeze_fitted(self)
 
 
 def _centred(X: Any) -> tuple[Any, Floats | None]:
@@ -314,6 +294,12 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
     >>> model.certificate_.relative_gap < 1e-6
     True
     """
+
+    FITTED = fitted(
+        coef_=Array("outputs", "features", required=True),
+        classes_=Labels(required=True),
+        class_weight_=Array("classes"),
+    )
 
     def __init__(
         self,
@@ -429,6 +415,11 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     >>> round(model.score(X, y), 2)
     0.48
     """
+
+    FITTED = fitted(
+        coef_=Array("features", required=True),
+        intercept_=Array(1, required=True),
+    )
 
     def __init__(
         self,
