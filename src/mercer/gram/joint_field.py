@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.gram.square import Square
+from mercer.gram.block_buffer import BlockBuffer
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -40,7 +40,7 @@ class JointField:
         self._previous: Indices = np.empty(0, dtype=np.intp)
         self._block_rows: Indices = np.empty(0, dtype=np.intp)
         self._block: Any = np.empty((0, 0))
-        self._square: Square | None = None
+        self._square: BlockBuffer | None = None
         self._columns: dict[int, Any] = {}
 
     @property
@@ -83,7 +83,7 @@ class JointField:
                 self._block = self.gram.block(J, J)
             else:
                 if self._square is None:
-                    self._square = Square(samples)
+                    self._square = BlockBuffer(samples)
                 self._block = self._square(which, self.gram.diagonal[J])
                 self.gram.evaluations += len(J) ** 2
         return self._block

@@ -11,9 +11,9 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
-from mercer.gram.square import Square
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -149,7 +149,7 @@ class KernelMatrix:
         everything = np.arange(self.n)
         samples = self._whole(dtype) if self.fused else None
         if samples is not None:
-            return Square(samples)(self._global(everything), self.diagonal)
+            return BlockBuffer(samples)(self._global(everything), self.diagonal)
         K = np.empty((self.n, self.n), dtype)
         for some in row_blocks(self.n, 8 * self.n):
             with np.errstate(over="ignore"):

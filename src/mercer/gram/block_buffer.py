@@ -16,7 +16,7 @@ _TILE_MULTIPLE = 192
 _PADDING = 16
 
 
-class Square:
+class BlockBuffer:
     """A buffer for K[J, J], which the next one overwrites."""
 
     def __init__(self, samples: _core.Samples) -> None:
