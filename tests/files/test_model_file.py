@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -370,6 +371,25 @@ def test_probabilities_that_are_none(path, learnt, message):
         setattr(model, name, np.array(value))
     mercer.save(model, path)
     with pytest.raises(ModelFormatError, match=message):
+        mercer.load(path)
+
+
+@pytest.mark.parametrize(
+    ("machine", "learnt"),
+    [
+        (mercer.LinearSVC(), {"coef_": np.zeros((2, X.shape[1]))}),
+        (mercer.LinearSVC(), {"coef_": np.full((1, X.shape[1]), np.nan)}),
+        (mercer.LinearSVC(), {"coef_": np.zeros((1, X.shape[1]), dtype=np.float32)}),
+        (mercer.LinearSVC(), {"intercept_": np.zeros(2)}),
+        (mercer.LinearSVR(), {"coef_": np.zeros((1, X.shape[1]))}),
+    ],
+)
+def test_weights_that_are_none(path, machine, learnt):
+    model = clone(machine).fit(X, y)
+    for name, value in learnt.items():
+        setattr(model, name, value)
+    mercer.save(model, path)
+    with pytest.raises(ModelFormatError, match=next(iter(learnt))):
         mercer.load(path)
 
 

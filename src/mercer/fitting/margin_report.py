@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
 from mercer.expansion import Expansion
+from mercer.fitting.fit import read_samples
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
 
 
@@ -123,18 +124,11 @@ class DualMarginReport(MarginReport):
     certificate_: Any
     _expansion_: Expansion
 
-    if TYPE_CHECKING:
-
-        def _samples(self, X: Any, kernel: Any, *, reset: bool) -> Any: ...
-
     def _planes(self) -> list[Pair]:
         k, multiclass = len(self.classes_), getattr(self, "multiclass", "ovo")
         found = planes(k, multiclass != "ovo")
         if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != len(self.intercept_)):
-            raise ValueError(
-                f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so "
-                "neither margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
-            )
+            raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
         return found
 
     def _plane_norms(self) -> Floats:
@@ -181,7 +175,7 @@ class DualMarginReport(MarginReport):
             return False
         if self.kernel_.accepts == "gram":
             return True
-        X = self._samples(X, self.kernel_, reset=False)
+        X = read_samples(self, X, self.kernel_, reset=False)
         return bool(np.all(_same(take(X, self.support_), self.support_vectors_)))
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
@@ -222,6 +216,14 @@ class DualMarginReport(MarginReport):
                 )
             )
         return found[0] if len(found) == 1 else tuple(found)
+
+
+def without_planes(parameter: str, value: Any, use: str) -> str:
+    """Why a joint machine has no margins."""
+    return (
+        f"{parameter}={value!r} trains all classes jointly: it has no planes between two sides, and so neither margins "
+        f"nor nearest points of two hulls; use {parameter}={use}"
+    )
 
 
 def _same(left: Any, right: Any) -> Flags:
