@@ -14,6 +14,7 @@ from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs, winner
 from mercer.data.targets import numbers
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, seed_of
 from mercer.fitting.margin_report import MarginReport, without_planes
 from mercer.fitting.no_probabilities import Deciding
@@ -97,6 +98,12 @@ class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type
     >>> model.certificate_.relative_gap < 1e-6
     True
     """
+
+    FITTED = fitted(
+        coef_=Array("outputs", "features", required=True),
+        classes_=Labels(required=True),
+        class_weight_=Array("classes"),
+    )
 
     def __init__(
         self,
@@ -229,6 +236,11 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     >>> round(model.score(X, y), 2)
     0.48
     """
+
+    FITTED = fitted(
+        coef_=Array("features", required=True),
+        intercept_=Array(1, required=True),
+    )
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze
 from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Count, Text, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.tasks import Solved, Task
 from mercer.gram.linear_rows import LinearRows
@@ -26,6 +27,8 @@ _MAX_STEPS = 10_000
 
 class LinearMachine(Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
+
+    FITTED = fitted(n_features_in_=Count(required=True), n_iter_=Count(), solver_=Text())
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, ("auto", *METHODS))

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import parameters
 from mercer.arrays import Floats
 from mercer.kernels import composite_recipes
-from mercer.kernels.algebra import Composite, inside
+from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
 from mercer.kernels.matrices import as_matrix, call, n_samples, name_of
 from mercer.kernels.recipe import Recipe

@@ -8,7 +8,6 @@ steps ask for (src/core/pairs.hpp). The certificates rest on float64 values comp
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,7 +23,7 @@ from mercer.certificates.pairs import pair_certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
-from mercer.solvers.dual.certified import PROGRESS
+from mercer.solvers.refine import progressed
 
 # Beyond so many variables a step's passes over all of them cost more than a working set does.
 _LARGEST = 2500
@@ -69,7 +68,6 @@ def solve_pairs(
         # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
         fixed, now = (lower[v], upper[v], d[v]), beta[v]
-        seconds = max(0.0, stop.deadline - time.monotonic())
         most = min(_STEPS * part.largest, stop.max_iter - int(steps.max()))
         taken, reasons, values = samples.solve_pairs(
             *part.arrays,
@@ -80,7 +78,7 @@ def solve_pairs(
             paired,
             0.5 * stop.tol,
             most,
-            seconds,
+            stop.seconds,
             n_threads,
         )
         fresh = np.zeros(len(now))
@@ -91,10 +89,9 @@ def solve_pairs(
         again = []
         for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
             certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
-            close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-            if certificate.violation <= stop.tol and close:
+            if stop.met(certificate):
                 proofs[t] = certificate
-            elif reason == "converged" and stop.tol < certificate.violation <= PROGRESS * last[t]:
+            elif reason == "converged" and certificate.violation > stop.tol and progressed(certificate, last[t]):
                 again.append(t)
             last[t] = certificate.violation
         which = np.array(again, dtype=np.intp)
