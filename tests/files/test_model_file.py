@@ -379,6 +379,7 @@ def test_probabilities_that_are_none(path, learnt, message):
     [
         (mercer.LinearSVC(), {"coef_": np.zeros((2, X.shape[1]))}),
         (mercer.LinearSVC(), {"coef_": np.full((1, X.shape[1]), np.nan)}),
+        (mercer.LinearSVC(), {"coef_": np.zeros((1, X.shape[1]), dtype=np.float32)}),
         (mercer.LinearSVC(), {"intercept_": np.zeros(2)}),
         (mercer.LinearSVR(), {"coef_": np.zeros((1, X.shape[1]))}),
     ],
@@ -388,17 +389,19 @@ def test_weights_that_are_none(path, machine, learnt):
     for name, value in learnt.items():
         setattr(model, name, value)
     mercer.save(model, path)
-    with pytest.raises(ModelFormatError, match=r"must be .* numbers|make 1 outputs, not 2"):
+    with pytest.raises(ModelFormatError, match=next(iter(learnt))):
         mercer.load(path)
 
 
-@pytest.mark.parametrize("kind", [mercer.LinearSVC, mercer.PegasosSVC])
+@pytest.mark.parametrize(
+    ("kind", "message"), [(mercer.LinearSVC, "not an attribute"), (mercer.PegasosSVC, "its kernel_ is")]
+)
 @pytest.mark.parametrize("value", ["rbf", {}])
-def test_a_kernel_that_is_none(path, kind, value):
+def test_a_kernel_that_is_none(path, kind, message, value):
     mercer.save(kind(random_state=0).fit(X, y), path)
     content = path.read_bytes()
     path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": value})))
-    with pytest.raises(ModelFormatError, match="its kernel_ is"):
+    with pytest.raises(ModelFormatError, match=message):
         mercer.load(path)
 
 

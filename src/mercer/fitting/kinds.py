@@ -62,7 +62,7 @@ class Kind:
         """Raise ModelFormatError if `value` cannot be this attribute of the model."""
 
 
-def fitted(**kinds: Kind) -> Mapping[str, Kind]:
+def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
     """The declaration of a class: its fitted attributes, beside those of its ancestors, by name."""
     return MappingProxyType(kinds)
 

@@ -28,7 +28,13 @@ _MAX_STEPS = 10_000
 class LinearMachine(Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
-    FITTED = fitted(n_features_in_=Count(required=True), n_iter_=Count(), solver_=Text())
+    FITTED = fitted(
+        n_features_in_=Count(required=True),
+        n_iter_=Count(),
+        solver_=Text(),
+        kernel_=None,
+        _expansion_=None,
+    )
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, ("auto", *METHODS))
