@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats, freeze
 from mercer.optional import require
+from mercer.solvers.least_squares.path import best_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class RidgePath:
     @property
     def best(self) -> int:
         """The index of the chosen λ; of equally good ones the largest, which gives the simplest f."""
-        return int(np.flatnonzero(self.scores == self.scores.min())[-1])
+        return best_of(self.scores)
 
     @property
     def lam(self) -> float:

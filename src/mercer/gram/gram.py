@@ -83,6 +83,10 @@ class Gram:
         self._engine.refuted = _core.cholesky(K, 1) >= 0
         return not self._engine.refuted
 
+    def refute(self) -> None:
+        """Take note of a counterexample that a solver met: from now on K, and every view of it, is not definite."""
+        self._engine.refuted = True
+
     @property
     def n_threads(self) -> int:
         return self._engine.n_threads
