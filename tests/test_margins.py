@@ -275,7 +275,7 @@ def test_other_samples_have_margins_but_no_standing():
 
 def test_labels_and_lengths_are_checked():
     model = SVC().fit(CANCER, BENIGN)
-    with pytest.raises(ValueError, match=r"y holds \[7\], but the machine knows \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y\[19\]=7 is not one of the classes \[0, 1\]"):
         model.margins(CANCER, np.where(BENIGN == 1, 7, 0))
     with pytest.raises(ValueError, match="inconsistent"):
         model.margins(CANCER, BENIGN[:-1])

@@ -24,6 +24,20 @@ def check_gram_contract(gram, K, atol):
     np.testing.assert_allclose(gram.product(coefficients, I), K[I] @ coefficients, atol=10 * n * atol)
     np.testing.assert_array_equal(gram.product(np.zeros(n)), np.zeros(n))
 
+    C = rng.normal(size=(n, 3))
+    for columns in (C, C[:, :1]):
+        for by_column in (False, True):
+            got = gram.products(columns, by_column=by_column)
+            assert got.dtype == np.float64
+            np.testing.assert_allclose(got, K @ columns, atol=10 * n * atol)
+
+    full = gram.full(np.float64)
+    assert full.dtype == np.float64
+    assert full.strides[1] == 8
+    np.testing.assert_allclose(full, K, atol=atol)
+    full[:] = 0.0  # it is the caller's: the matrix stays as it is
+    np.testing.assert_allclose(gram.block(I, J), K[np.ix_(I, J)], atol=atol)
+
     rows = np.sort(rng.permutation(n)[: n // 2])
     part = gram.view(rows)
     assert part.n == len(rows)

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from contracts.gram_contract import check_field_contract, check_gram_contract
 from mercer import _core
+from mercer.gram import gram_for
 from mercer.gram.field import Field
-from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.problems.classification import soft_margin
@@ -29,7 +29,7 @@ def test_fused_matrices(kernel, kind):
         X *= np.random.default_rng(1).random(X.shape) < 0.2
     given = {"csr": sp.csr_array, "float32": lambda A: A.astype(np.float32)}.get(kind, lambda A: A)(X)
     exact = np.asarray(given.toarray() if kind == "csr" else given, dtype=np.float64)
-    gram = Gram(kernel, given, n_threads=2)
+    gram = gram_for(kernel, given, n_threads=2)
     assert gram.fused
     check_gram_contract(gram, kernel(exact), atol=1e-11)
 
@@ -37,7 +37,7 @@ def test_fused_matrices(kernel, kind):
 def test_generic_matrices():
     X = data()
     kernel = Gaussian(0.3) + Linear() * Laplacian(0.2)
-    gram = Gram(kernel, X)
+    gram = gram_for(kernel, X)
     assert not gram.fused
     check_gram_contract(gram, kernel(X), atol=1e-12)
 
@@ -45,9 +45,9 @@ def test_generic_matrices():
 def test_functions_and_stored_matrices():
     X = data()
     K = Gaussian(0.3)(X)
-    check_gram_contract(Gram(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
-    check_gram_contract(Gram(Precomputed(), K), K, atol=0)
-    gram = Gram(Gaussian(0.3) + Linear(), X)
+    check_gram_contract(gram_for(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
+    check_gram_contract(gram_for(Precomputed(), K), K, atol=0)
+    gram = gram_for(Gaussian(0.3) + Linear(), X)
     gram.share()
     assert gram.stored
     before = gram.evaluations
@@ -59,7 +59,7 @@ def test_functions_and_stored_matrices():
 @pytest.mark.parametrize("maker", machines())
 def test_fields_on_the_core(maker, dtype, atol):
     problem, K, X = machine_problem(maker, seed=3, n=80, with_data=True)
-    gram = Gram(Gaussian(gamma=0.5), X, n_threads=2)
+    gram = gram_for(Gaussian(gamma=0.5), X, n_threads=2)
     assert isinstance(gram.field(problem, dtype=dtype), TiledField)
     check_field_contract(gram, problem, K, dtype, atol)
 
@@ -67,7 +67,7 @@ def test_fields_on_the_core(maker, dtype, atol):
 @pytest.mark.parametrize("maker", machines())
 def test_fields_in_numpy(maker):
     problem, K, _ = machine_problem(maker, seed=3, n=80, with_data=True)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     assert type(gram.field(problem)) is Field
     check_field_contract(gram, problem, K, np.float64, 1e-12)
 
@@ -115,27 +115,27 @@ def test_broken_arguments_are_refused():
         _core.Active(*good).choose(np.array([n]))
     with pytest.raises(ValueError, match="row"):
         _core.Active(*good[:4], problem.row + 1, *good[5:])
-    samples = Gram(Gaussian(1.0), data(20))._engine.samples(np.float64)
+    samples = gram_for(Gaussian(1.0), data(20)).prepared(np.arange(20), np.float64, whole=True)[0]
     with pytest.raises(ValueError, match="which"):
         samples.columns(np.array([20]))
     with pytest.raises(ValueError, match="total"):
         samples.add(np.zeros(3), samples.columns(np.arange(20)), np.arange(2), np.ones(2))
-    other = Gram(Gaussian(1.0), sp.csr_array(data(20)))._engine.samples(np.float64)
+    other = gram_for(Gaussian(1.0), sp.csr_array(data(20))).prepared(np.arange(20), np.float64, whole=True)[0]
     with pytest.raises(ValueError, match="columns"):
         samples.block(np.arange(3), other.columns(np.arange(3)))
 
 
 def test_numbers_too_large_for_float32_are_left_to_float64():
     X = data() * 1e20
-    gram = Gram(Linear(), X)
-    assert gram._engine.samples(np.float32) is None
+    gram = gram_for(Linear(), X)
+    assert gram.prepared(np.arange(90), np.float32, whole=True)[0] is None
     np.testing.assert_allclose(gram.block(np.arange(3), np.arange(90)), X[:3] @ X.T, rtol=1e-12)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
     X = data(n=3000)
     coefficients = np.random.default_rng(0).normal(size=3000)
-    one, two = (Gram(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
+    one, two = (gram_for(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
     for dtype in (np.float32, np.float64):
         np.testing.assert_array_equal(one.product(coefficients, dtype=dtype), two.product(coefficients, dtype=dtype))
 
@@ -144,7 +144,7 @@ def test_blocks_of_dear_kernels_come_from_kept_rows():
     X = data(n=300, d=130) / 8
     y = np.where(X @ np.arange(130) > 0, 1.0, -1.0)
     kernel = Gaussian(0.3)
-    gram, K = Gram(kernel, X, n_threads=2), kernel(X)
+    gram, K = gram_for(kernel, X, n_threads=2), kernel(X)
     field = gram.field(soft_margin(y, np.full(300, 10.0)), np.zeros(300), None, np.float64)
     rng, computed = np.random.default_rng(0), []
     for _ in range(6):
@@ -166,8 +166,17 @@ def test_blocks_of_dear_kernels_come_from_kept_rows():
 def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
     y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
     h = np.array([1.0, -1.1, -1.4, -1.0, 1.1, 1.4])  # the ends are 1 and -1, the violation 2
-    gram = Gram(Gaussian(0.3) + Linear() if generic else Gaussian(0.3), data(n=6))
+    gram = gram_for(Gaussian(0.3) + Linear() if generic else Gaussian(0.3), data(n=6))
     field = gram.field(soft_margin(y, np.ones(6)), np.zeros(6), y - h, np.float64)
     assert isinstance(field, TiledField) is not generic
     assert field.shrink()
     assert field.active.tolist() == [0, 1, 3, 4]
+
+
+def test_a_counterexample_is_known_to_every_view():
+    gram = gram_for(Gaussian(0.3), data(20))
+    view = gram.view(np.arange(5))
+    assert view.positive_definite == "yes"
+    gram.refute()
+    for part in (gram, view, gram.copied(np.arange(5), 10**6), gram.streamed()):
+        assert part.positive_definite == "no"

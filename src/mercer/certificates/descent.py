@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, inner
-from mercer.certificates.certificate import Certificate, certify_pair, proof
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import PROOF, certify_pair
 from mercer.problems.classification import soft_margin
 from mercer.solvers.pegasos import Space
 
@@ -65,5 +66,5 @@ def certify_descent(
             beta, v, u = np.clip(best * beta, problem.lower, problem.upper), best * v, best * u
         between = space.square(w[k] - v, f - u)
         square = space.square(w[k], f)
-        parts.append(certify_pair(problem, beta, u, f, square, between, proof(positive_definite)))
+        parts.append(certify_pair(problem, beta, u, f, square, between, PROOF[positive_definite]))
     return Certificate.total(parts)

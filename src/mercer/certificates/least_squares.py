@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats, sums_by
-from mercer.certificates.certificate import PROOF, Certificate, certificate_of
-from mercer.gram.gram import Gram
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import PROOF, certificate_of
+from mercer.gram.gram import Products
 from mercer.gram.linear_gram import LinearGram
 from mercer.gram.sums import Sums
-from mercer.gram.whole import products
 from mercer.problems.least_squares import LeastSquares
 
 
-def certify_outputs(problem: LeastSquares, gram: Gram | LinearGram, beta: Floats, U: Floats) -> Certificate:
+def certify_outputs(problem: LeastSquares, gram: Products, beta: Floats, U: Floats) -> Certificate:
     """One part per output; U = K times β summed over the rows of each distinct sample, computed afresh."""
     proves = PROOF[gram.positive_definite]
     return Certificate.total(
@@ -35,15 +35,15 @@ def certify_weights(
     if problem.bias:  # what rounding left of the sum, spread by weight
         beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
     joint = np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
-    return beta, certify_outputs(problem, linear, beta, products(linear, joint))
+    return beta, certify_outputs(problem, linear, beta, linear.products(joint))
 
 
-def certify_limit(problem: LeastSquares, gram: Gram | LinearGram, C: Floats, U: Floats, b: Floats) -> Certificate:
+def certify_limit(problem: LeastSquares, gram: Products, C: Floats, U: Floats, b: Floats) -> Certificate:
     """λ = 0, where the objective ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0, Σw(y − f) = 0.
 
     `gap` is what the best rescaling of f would gain, to first order.
     """
-    G = products(gram, problem.total[:, None] * (problem.mean - U - b))
+    G = gram.products(problem.total[:, None] * (problem.mean - U - b))
     R = problem.Y - U[problem.member] - b
     parts = []
     for k in range(problem.n_outputs):

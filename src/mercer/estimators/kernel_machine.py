@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 import warnings
@@ -17,24 +16,35 @@ from sklearn.utils.validation import check_consistent_length
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import Merged, merge
+from mercer.data.targets import numbers
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress
-from mercer.gram.gram import Gram
-from mercer.losses import Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
+from mercer.gram import gram_for
+from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import iterations, positive
-from mercer.problems.classification import soft_margin
+from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
-from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.representer import RepresenterProblem, RepresenterSolution, solve_representer
+from mercer.solvers.hinge import solve_hinge
+from mercer.solvers.representer import solve_representer
 from mercer.threads import effective_n_threads
 
 _LOSSES: dict[Kind, tuple[str, ...]] = {
     "classification": ("logistic", "squared_hinge", "hinge", "squared"),
     "regression": ("squared", "huber"),
+}
+
+
+_NAMED: dict[str, Loss] = {
+    "logistic": Logistic(),
+    "squared_hinge": SquaredHinge(),
+    "hinge": Hinge(),
+    "squared": Squared(),
 }
 
 
@@ -67,24 +77,29 @@ class _KernelMachine(Machine):
         Y = Y[first]
         given = kernel.accepts == "gram"
         if given:
-            gram = Gram(kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads)
+            gram = gram_for(
+                kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads
+            )
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, budget, n_threads)
+            gram = gram_for(kernel, merged.X, budget, n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
-        if loss is not None and not _is_own(loss):
+        if not _is_own(loss):
             check_derivatives(loss, Y.ravel())
         progress = Progress(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
-        solutions = []
+        solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
+        solutions, certificates = [], []
         for k in range(Y.shape[1]):
-            name = f"output {k}" if Y.shape[1] > 1 else ""
-            target = np.ascontiguousarray(Y[:, k])
-            solutions.append(self._solve_one(loss, target, merged.weight, lam, gram, stop, progress, name))
+            problem = RepresenterProblem(np.ascontiguousarray(Y[:, k]), merged.weight, loss, lam, bool(self.bias))
+            report = progress.begin(f"output {k}" if Y.shape[1] > 1 else "")
+            solution, certificate = solve(problem, gram, stop, None, report)
+            solutions.append(solution)
+            certificates.append(certificate)
             progress.end()
 
         self.kernel_ = kernel
-        self.certificate_ = Certificate.total([s.certificate for s in solutions])
+        self.certificate_ = Certificate.total(certificates)
         reasons = [s.stop_reason for s in solutions]
         reason = next((reason for reason in reasons if reason != "converged"), "converged")
         self.stop_reason_ = proven(reason, self.certificate_)
@@ -106,31 +121,6 @@ class _KernelMachine(Machine):
             warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
         progress.close(X, y)
 
-    def _solve_one(
-        self,
-        loss: Loss | None,
-        y: Floats,
-        weight: Floats,
-        lam: float,
-        gram: Gram,
-        stop: Stop,
-        progress: Progress,
-        name: str,
-    ) -> RepresenterSolution:
-        if loss is not None:
-            problem = RepresenterProblem(y, weight, loss, lam, bool(self.bias))
-            return solve_representer(problem, gram, stop, progress.begin(name))
-        # The hinge has no second derivative: λ‖f‖² + Σ w·hinge is 2λ times ½‖f‖² + Σ (w/2λ)·hinge, and that has a dual.
-        dual = soft_margin(y, weight / (2 * lam))
-        if not self.bias:
-            dual = dataclasses.replace(dual, group=np.full(len(y), -1, dtype=np.int32), totals=np.zeros(0))
-        asked = Stop(1e-3, 10_000_000, stop.tol, stop.deadline)
-        solution, proof = solve_certified(dual, gram, asked, None, progress.begin(name))
-        scaled = {key: 2 * lam * getattr(proof, key) for key in ("primal", "dual", "gap")}
-        b = proof.b[0] if self.bias else 0.0
-        certificate = dataclasses.replace(proof, **scaled, b=(b,))
-        return RepresenterSolution(solution.beta, b, certificate, solution.steps, solution.stop_reason)
-
     def _in_rows(self, C: Floats, merged: Merged, n: int) -> Floats:
         """Coefficients of the caller's rows: copies share theirs in proportion to weight."""
         out = np.zeros((n, C.shape[1]))
@@ -140,8 +130,8 @@ class _KernelMachine(Machine):
     def _weigh_classes(self, codes: Indices, weight: Floats) -> None:
         """Refuse weights that leave a class empty."""
 
-    def _loss(self) -> Loss | None:
-        """The loss as an object; None stands for the hinge."""
+    def _loss(self) -> Loss:
+        """The loss as an object."""
         loss = self.loss
         if isinstance(loss, str):
             if loss not in _LOSSES[self._kind]:
@@ -152,8 +142,7 @@ class _KernelMachine(Machine):
                 )
             if loss == "huber":
                 return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
-            named: dict[str, Loss] = {"logistic": Logistic(), "squared_hinge": SquaredHinge(), "squared": Squared()}
-            return named.get(loss)
+            return _NAMED[loss]
         missing = [name for name in ("value", "gradient", "curvature") if not callable(getattr(loss, name, None))]
         if missing:
             raise TypeError(
@@ -290,7 +279,7 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
         return np.asarray(self._decision(X)[:, 0])
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        y = samples.numbers(y)
+        y = numbers(y)
         return np.unique(y, return_inverse=True)[1], y[:, None]
 
 
@@ -378,14 +367,14 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
     def predict_proba(self, X: Any) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1."""
         f = self._decision(X)
-        # available_if lets only losses with a probability come here.
-        P = np.column_stack([self._loss().probability(column) for column in f.T])  # type: ignore[union-attr]
+        loss: Any = self._loss()  # available_if lets only losses with a probability come here
+        P = np.column_stack([loss.probability(column) for column in f.T])
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        labels, codes = samples.labels(y)
+        labels, codes = read_labels(y)
         self.classes_ = freeze(labels)
         k = len(labels)
         if k == 2:
@@ -393,7 +382,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
         return codes, np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
 
     def _weigh_classes(self, codes: Indices, weight: Floats) -> None:
-        samples.class_weights(None, self.classes_, codes, weight)
+        class_weights(None, self.classes_, codes, weight)
 
 
 def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -> Any:
@@ -432,4 +421,4 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
 
 
 def _is_own(loss: Any) -> bool:
-    return type(loss) in (Squared, Huber, Logistic, SquaredHinge)
+    return type(loss) in (Squared, Huber, Logistic, SquaredHinge, Hinge)

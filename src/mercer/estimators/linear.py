@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import Merged, merge
+from mercer.data.targets import numbers
 from mercer.fitting.machine import fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import expect_finite, proven
@@ -28,13 +30,13 @@ from mercer.parameters import iterations, not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
-from mercer.solvers.linear.choose import LinearSolution, solve_linear
+from mercer.solvers.linear.choose import METHODS, solve_linear
 from mercer.solvers.linear.joint import solve_joint_linear
+from mercer.solvers.linear.outcome import LinearSolution
 from mercer.threads import effective_n_threads
 
 # Columns whose mean is so many deviations away from zero are centred before training: w is the same, b is moved back.
 _FAR = 3.0
-SOLVERS = {"auto": "auto", "newton": "newton", "dual": "dual coordinate descent"}
 
 
 class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -85,7 +87,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         weight = samples.weights(sample_weight, X.shape[0])
         if not (weight > 0).any():
             raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
-        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, take_out=not is_sparse(X))
+        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, copy_rows=not is_sparse(X))
         w, b = self._machines(merged, target, stop, seed, n_threads)
         self.stop_reason_: str = proven(self.stop_reason_, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"
@@ -100,7 +102,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         abreast = min(n_threads, len(problems))
         rows = _rows(merged, data, n_threads if abreast == 1 else 1)
         report = Progress(None, True, len(problems), None, None) if self.verbose else None
-        solved = _solve(problems, rows, abreast, stop, SOLVERS[self.solver], seed, bool(self.shrinking), report)
+        solved = _solve(problems, rows, abreast, stop, self.solver, seed, bool(self.shrinking), report)
         solutions = [solution for solution, _ in solved]
         w = np.array([solution.w for solution in solutions])
         b = np.array([solution.b for solution in solutions])
@@ -132,7 +134,7 @@ class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def _limits(self) -> tuple[Stop, int, int]:
-        one_of("solver", self.solver, tuple(SOLVERS))
+        one_of("solver", self.solver, ("auto", *METHODS))
         try:
             generator = check_random_state(self.random_state)
         except ValueError as error:
@@ -349,8 +351,8 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        labels, codes = samples.labels(y)
-        return codes, (labels, samples.class_weights(self.class_weight, labels, codes, weight_of(len(codes))))
+        labels, codes = read_labels(y)
+        return codes, (labels, class_weights(self.class_weight, labels, codes, weight_of(len(codes))))
 
     def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
         labels, factor = target
@@ -371,14 +373,11 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
         labels, factor = target
         C = positive("C", self.C) * factor[merged.y] * merged.weight
         problem = JointProblem(merged.y, C, len(labels), shared=True, shift=B * B)
-        w, b, self.certificate_, self.n_iter_, self.stop_reason_ = solve_joint_linear(
-            problem,
-            _rows(merged, merged.X, n_threads),
-            stop,
-            seed,
-            Progress(None, True, 1, None, None).begin("") if self.verbose else None,
-        )
-        self.solver_ = "dual coordinate descent: the joint machine has no other"
+        report = Progress(None, True, 1, None, None).begin("") if self.verbose else None
+        rows = _rows(merged, merged.X, n_threads)
+        found, self.certificate_ = solve_joint_linear(problem, rows, stop, report=report, seed=seed)
+        self.n_iter_, self.stop_reason_, self.solver_ = found.steps, found.stop_reason, found.solver
+        w, b = found.w, np.asarray(found.b)
         return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)
 
     def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
@@ -465,7 +464,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         self.n_jobs = n_jobs
 
     def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        distinct, codes = np.unique(samples.numbers(y), return_inverse=True)
+        distinct, codes = np.unique(numbers(y), return_inverse=True)
         return codes, distinct
 
     def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:

@@ -12,11 +12,12 @@ from mercer.arrays import Floats, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
 from mercer.data.merging import merge
-from mercer.estimators.linear import SOLVERS, LinearSVC
+from mercer.estimators.linear import LinearSVC
 from mercer.fitting.telling import Progress
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import positive
-from mercer.solvers.linear.choose import LinearSolution, solve_linear
+from mercer.solvers.linear.choose import solve_linear
+from mercer.solvers.linear.outcome import LinearSolution
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
                 problem,
                 rows,
                 stop,
-                solver=SOLVERS[machine.solver],
+                solver=machine.solver,
                 start=start,
                 seed=seed,
                 shrinking=bool(machine.shrinking),

@@ -17,10 +17,12 @@ from mercer.arrays import Floats, freeze, take
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
 from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
+from mercer.data.labels import read_labels
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress
@@ -477,10 +479,10 @@ class NystromRLSClassifier(Deciding, ClassifierMixin, _Nystrom):  # type: ignore
         return np.asarray(self.classes_[winner])
 
     def _learn(self, y: Any) -> None:
-        self.classes_ = freeze(samples.labels(y)[0])
+        self.classes_ = freeze(read_labels(y)[0])
 
     def _encode(self, y: Any) -> Floats:
-        return self._signs(samples.labels(y)[1])
+        return self._signs(read_labels(y)[1])
 
     def _signs(self, codes: Any) -> Floats:
         k = len(self.classes_)
@@ -508,7 +510,7 @@ class NystromRLSClassifier(Deciding, ClassifierMixin, _Nystrom):  # type: ignore
         return labels.astype(np.float64)[:, None]
 
     def _settle(self) -> None:
-        self.classes_ = freeze(samples.labels(self._labels_)[0])
+        self.classes_ = freeze(read_labels(self._labels_)[0])
         del self._labels_
 
     def _recode(self, Y: Floats) -> Floats:

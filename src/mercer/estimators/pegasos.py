@@ -15,6 +15,7 @@ from mercer.arrays import Floats, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.descent import Trail, certify_descent
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import merge
 from mercer.fitting.early_stopping import Judge
 from mercer.fitting.machine import Training
@@ -184,9 +185,9 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
         check_consistent_length(X, y)
-        labels, codes = samples.labels(y)
+        labels, codes = read_labels(y)
         weight = samples.weights(sample_weight, len(codes))
-        factor = samples.class_weights(self.class_weight, labels, codes, weight)
+        factor = class_weights(self.class_weight, labels, codes, weight)
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
         self.kernel_, gram = self._bound(kernel, merged, precomputed=X if kernel.accepts == "gram" else None)
         self._seed_ = seed_of(self.random_state)

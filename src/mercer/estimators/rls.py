@@ -10,22 +10,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, codes_among, read_labels
 from mercer.data.merging import Merged, merge
 from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, Training, fitted_names, physical_memory
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine, Training, fitted_names
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import warn_user
-from mercer.gram.gram import Gram
+from mercer.gram import Gram, gram_for
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
@@ -130,7 +131,7 @@ class RegularizedLeastSquares(Machine):
                 raise FloatingPointError("the squares of the features overflow float64; scale the features")
         elif len(merged.rows) < len(X):
             K = K[:, merged.rows]
-        gram = Gram(kernel, K, budget, n_threads)
+        gram = gram_for(kernel, K, budget, n_threads)
         if not gram.looks_positive_definite():
             warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
         return Ready(X, merged, problem, gram, target)
@@ -402,16 +403,16 @@ class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type:
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         if labels is None:
-            found, codes = samples.labels(y)
+            found, codes = read_labels(y)
         else:
-            found, codes = labels, _codes_among(labels, y)
+            found, codes = labels, codes_among(labels, y)
         return _signs(codes, len(found)), _Coded(found, codes, np.ones(len(found)), labels is not None)
 
     def _row_weights(self, target: _Coded, weight: Floats) -> tuple[Floats, Any]:
         codes, mass = target.codes, weight
         if target.known_before:  # a batch need not hold every class
             codes, mass = np.r_[codes, np.arange(len(target.labels))], np.r_[weight, np.ones(len(target.labels))]
-        factor = samples.class_weights(self.class_weight, target.labels, codes, mass)
+        factor = class_weights(self.class_weight, target.labels, codes, mass)
         return weight * factor[target.codes], replace(target, factor=factor)
 
     def _remember(self, target: _Coded) -> None:
@@ -428,15 +429,6 @@ class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type:
         scores = self.decision_function(X)
         winner = (scores >= 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes_[winner])
-
-
-def _codes_among(labels: np.ndarray, y: Any) -> Indices:
-    """Each sample's class as an index into classes that are known."""
-    y = column_or_1d(y, warn=True)
-    unknown = sorted(set(y.tolist()) - set(labels.tolist()))
-    if unknown:
-        raise ValueError(f"y holds {unknown[:5]}, but the classes named on the first call are {labels.tolist()}")
-    return np.asarray(np.searchsorted(labels, y), dtype=np.intp)
 
 
 def _signs(codes: Indices, count: int) -> Floats:

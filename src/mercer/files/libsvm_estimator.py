@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
 from mercer.arrays import Floats, freeze, is_sparse
+from mercer.data.labels import to_dual_coef, votes, winner
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.kernels import Kernel
 
@@ -185,31 +186,20 @@ def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
     ends = np.cumsum(model.nr_sv)
     rows = np.concatenate([np.arange(ends[c] - model.nr_sv[c], ends[c]) for c in old])
     owner = np.repeat(np.arange(len(old)), [model.nr_sv[c] for c in old])
-    table = model.by_pair.toarray()[rows]
-    place = {pair: p for p, pair in enumerate(model.pairs)}
-    coefficients = np.zeros_like(model.coefficients)
-    rho = np.empty_like(model.rho)
-    prob_a = None if model.prob_a is None else np.empty_like(model.rho)
-    prob_b = None if model.prob_b is None else np.empty_like(model.rho)
-    for p, (i, j) in enumerate(model.pairs):
-        flipped = old[i] > old[j]
-        q = place[(old[j], old[i]) if flipped else (old[i], old[j])]
-        sign = -1.0 if flipped else 1.0
-        coefficients[owner == i, j - 1] = sign * table[owner == i, q]
-        coefficients[owner == j, i] = sign * table[owner == j, q]
-        rho[p] = sign * model.rho[q]
-        if prob_a is not None and prob_b is not None and model.prob_a is not None and model.prob_b is not None:
-            # 1/(1 + exp(Af + B)) is the first class's; of the other it is 1/(1 + exp(A(−f) − B)).
-            prob_a[p], prob_b[p] = model.prob_a[q], sign * model.prob_b[q]
+    flipped = np.array([old[i] > old[j] for i, j in model.pairs])
+    source = [model.pairs.index((min(old[i], old[j]), max(old[i], old[j]))) for i, j in model.pairs]
+    sign = np.where(flipped, -1.0, 1.0)
+    table = sp.csr_array(sign * model.by_pair.toarray()[rows][:, source])
     return replace(
         model,
         label=tuple(order),
         nr_sv=tuple(model.nr_sv[c] for c in old),
-        rho=rho,
-        coefficients=coefficients + 0.0,  # no −0
+        rho=sign * model.rho[source],
+        coefficients=to_dual_coef(table, owner, model.pairs, len(old)).T,
         vectors=model.vectors[rows],
-        prob_a=prob_a,
-        prob_b=prob_b,
+        # 1/(1 + exp(Af + B)) is the first class's probability; that of the other is 1/(1 + exp(A(−f) − B)).
+        prob_a=None if model.prob_a is None else model.prob_a[source],
+        prob_b=None if model.prob_b is None else sign * model.prob_b[source],
     )
 
 
@@ -257,9 +247,4 @@ def class_votes(model: LibsvmModel, decisions: Floats) -> Any:
     """The label with most votes among the pairs, the first of them in a tie: svm-predict's answer."""
     if model.label is None:
         raise ValueError(f"a model of svm_type {model.svm_type} has no classes")
-    votes = np.zeros((len(decisions), model.nr_class), dtype=np.int64)
-    for p, (i, j) in enumerate(model.pairs):
-        wins = decisions[:, p] > 0
-        votes[:, i] += wins
-        votes[:, j] += ~wins
-    return np.array(model.label)[np.argmax(votes, axis=1)]
+    return np.array(model.label)[winner(votes(decisions, model.nr_class)[0])]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
+from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
-
-REST = -1  # stands for all other classes as the second of a pair
 
 
 class Separating:
@@ -77,25 +74,21 @@ class Separating:
         """
         check_is_fitted(self)
         model: Any = self
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
-        unknown = np.setdiff1d(y, model.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds {unknown.tolist()}, but the machine knows {model.classes_.tolist()}")
-        codes = np.searchsorted(model.classes_, y)
+        codes = codes_among(model.classes_, y)
+        check_consistent_length(X, codes)
         values = model._decision(X)
         trained_on = _is_training_set(model, X, codes)
         parts = []
-        for k, (first, second) in enumerate(_pairs(model)):
-            rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
+        for k, pair in enumerate(_pairs(model)):
+            rows, signs = between(pair, codes)
             standings = model._standing_[:, [k]].toarray().ravel()[rows].astype(np.int8) if trained_on else None
             alpha_sum = float(np.abs(_signed_duals(model, k)).sum())
             norm = float(np.atleast_1d(model.rkhs_norm_)[k])
             part = Margins(
-                classes=_labels(model, first, second)[::-1],
+                classes=names_of(pair, model.classes_.tolist())[::-1],
                 rows=rows,
                 decision_values=freeze(values[rows, k].copy()),
-                signs=freeze(np.where(codes[rows] == first, 1.0, -1.0)),
+                signs=freeze(signs),
                 rkhs_norm=norm,
                 b=float(model._expansion_.b[k]),
                 alpha_sum=alpha_sum,
@@ -106,7 +99,7 @@ class Separating:
             parts.append(part)
         if len(parts) == 1:
             return parts[0]
-        return SeveralMargins(freeze(np.array(y)), tuple(parts), np.asarray(model.predict(X) != y))
+        return SeveralMargins(freeze(model.classes_[codes]), tuple(parts), np.asarray(model.predict(X) != y))
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
@@ -127,7 +120,7 @@ class Separating:
             )
         linear = (recipe := model.kernel_.recipe()) is not None and recipe.linear
         found = []
-        for k, (first, second) in enumerate(_pairs(model)):
+        for k, pair in enumerate(_pairs(model)):
             beta = _signed_duals(model, k)
             half = 0.5 * float(np.abs(beta).sum())
             if abs(float(beta.sum())) > 1e-6 * half:
@@ -140,7 +133,7 @@ class Separating:
             norm = float(np.atleast_1d(model.rkhs_norm_)[k])
             found.append(
                 NearestPoints(
-                    classes=_labels(model, first, second),
+                    classes=names_of(pair, model.classes_.tolist()),
                     rows=model.support_,
                     coefficients=freeze(coefficients),
                     distance=norm / half,
@@ -150,37 +143,22 @@ class Separating:
         return found[0] if len(found) == 1 else tuple(found)
 
 
-def _pairs(model: Any) -> list[tuple[int, int]]:
+def _pairs(model: Any) -> list[Pair]:
     """The classes on the positive and on the negative side of each plane."""
     k, n_planes = len(model.classes_), len(model._expansion_.b)
-    if k == 2:
-        return [(1, 0)]
     multiclass = getattr(model, "multiclass", "ovo")
-    if multiclass == "ovr" and n_planes == k:
-        return [(c, REST) for c in range(k)]
-    if multiclass == "ovo" and n_planes == k * (k - 1) // 2:
-        return list(combinations(range(k), 2))
-    raise ValueError(
-        f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so neither "
-        "margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
-    )
-
-
-def _labels(model: Any, first: int, second: int) -> tuple[Any, Any]:
-    names = model.classes_.tolist()
-    return names[first], "the rest" if second == REST else names[second]
+    found = planes(k, multiclass != "ovo")
+    if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != n_planes):
+        raise ValueError(
+            f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so neither "
+            "margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
+        )
+    return found
 
 
 def _signed_duals(model: Any, k: int) -> Floats:
-    """β of plane k for each of `support_`, from scikit-learn's layout of `dual_coef_`."""
-    first, second = _pairs(model)[k]
-    if len(model.classes_) == 2 or second == REST:
-        return np.asarray(model.dual_coef_[k])
-    code = np.repeat(np.arange(len(model.classes_)), model.n_support_)
-    beta = np.zeros(len(code))
-    beta[code == first] = model.dual_coef_[second - 1, code == first]
-    beta[code == second] = model.dual_coef_[first, code == second]
-    return beta
+    """β of plane k for each of `support_`."""
+    return plane_coefficients(model.dual_coef_, model.n_support_, _pairs(model), k)
 
 
 def _inverse_rho_squared(model: Any, k: int, norm: float, alpha_sum: float) -> dict[str, float]:

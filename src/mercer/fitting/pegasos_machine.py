@@ -15,8 +15,9 @@ from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Machine, physical_memory
-from mercer.gram.gram import Gram
+from mercer.fitting.limits import physical_memory
+from mercer.fitting.machine import Machine
+from mercer.gram import Gram, gram_for
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.solvers import pegasos
@@ -64,10 +65,10 @@ class PegasosMachine(Machine):
         n_threads = effective_n_threads(self.n_jobs)
         if precomputed is not None:
             K = merged.X if len(merged.rows) == len(precomputed) else merged.X[:, merged.rows]
-            gram = Gram(kernel, K, _budget(self.cache_size))
+            gram = gram_for(kernel, K, _budget(self.cache_size))
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, _budget(self.cache_size), n_threads)
+            gram = gram_for(kernel, merged.X, _budget(self.cache_size), n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=5)
         return kernel, gram

@@ -1,4 +1,5 @@
-"""What regression machines share: a real target, predictions f(x), several of them for several tasks."""
+"""What regression machines of dual problems share: a real target, predictions f(x), several of them for several
+tasks."""
 
 from __future__ import annotations
 
@@ -9,22 +10,18 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
-from mercer.data import samples
+from mercer.data.targets import numbers
 from mercer.fitting.coefficients import weight_vector
-from mercer.fitting.partial_fit import Growing
+from mercer.fitting.dual_machine import DualMachine
 
 
-class KernelRegressor(RegressorMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is a number; one adds its parameters and its problems."""
 
-    def _target(self, y: Any) -> tuple[Indices, Floats]:
+    def _read(self, y: Any) -> tuple[Indices, Floats]:
         """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
-        self._check_parameters()
-        values, codes = np.unique(samples.numbers(y), return_inverse=True)
+        values, codes = np.unique(numbers(y), return_inverse=True)
         return codes, values
-
-    def _check_parameters(self) -> None:
-        raise NotImplementedError
 
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.data.chunks import Chunk
-from mercer.gram.lowered import Lowering
+from mercer.gram.kernel_matrix import finite_values
+from mercer.gram.prepared import PreparedSamples
 from mercer.kernels import Kernel
 
 CHUNK = 8192
@@ -67,16 +68,17 @@ class Cross:
         self.m = landmarks.shape[0] if hasattr(landmarks, "shape") else len(landmarks)
         self.n_threads = n_threads
         self._room = budget
-        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-        self._lowering = None if recipe is None else Lowering.of(recipe, landmarks)
+        self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
         self._landmarks: tuple[Any, Indices, Any] | None = None
-        samples = None if self._lowering is None else self._lowering.prepare(landmarks, np.float64, n_threads)
-        if samples is not None:
-            everything = np.arange(self.m)
-            self._landmarks = (samples, everything, samples.columns(everything))
-        # The core meets all landmarks with a few samples at a time: worth it while they stay in the cache.
-        plain = self._lowering is not None and not self._lowering.sparse and self._lowering.recipe.constant == 0
-        self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+        self._both_ways = False
+        if self._prepared is not None:
+            samples, lowering = self._prepared.whole(np.float64), self._prepared.lowering
+            if samples is not None:
+                everything = np.arange(self.m)
+                self._landmarks = (samples, everything, samples.columns(everything))
+            # The core meets all landmarks with a few samples at a time: worth it while they stay in the cache.
+            plain = not lowering.sparse and lowering.recipe.constant == 0
+            self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
         self.evaluations = 0
 
     @property
@@ -147,10 +149,10 @@ class Cross:
             rows: _Rows = chunk.kept[key]
             return rows
         X = chunk.X[part]
-        landmarks, lowering = self._landmarks, self._lowering
+        landmarks, prepared = self._landmarks, self._prepared
         samples = None
-        if landmarks is not None and lowering is not None:
-            samples = lowering.prepare(X, np.float64, self.n_threads)
+        if landmarks is not None and prepared is not None:
+            samples = prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
             rows = _Evaluated(self.kernel, X, self.landmarks)
             size = 8 * X.shape[0] * self.m if hasattr(X, "shape") else 8 * len(X) * self.m
@@ -237,9 +239,5 @@ class _Evaluated(_Rows):
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
             else:
                 self._values = self._kernel(self._X, self._landmarks)
-            if not np.isfinite(self._values).all():
-                raise FloatingPointError(
-                    f"{self._kernel!r} produced a non-finite value; scale the features, or lower the degree, gamma "
-                    "or coef0"
-                )
+            finite_values(self._values, self._kernel)
         return self._values

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, is_sparse, row_blocks
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel
 
-_BLOCK_BYTES = 16 << 20
-
 
 class LinearGram:
-    """What a certificate asks of a Gram, for a linear kernel."""
+    """`Products` with K for a linear kernel."""
 
     positive_definite = "yes"
     precisions: tuple[Any, ...] = (np.float64,)
@@ -38,6 +36,10 @@ class LinearGram:
         w = self.scale * self.transposed(coefficients[:, None])
         u = self.times(w)[:, 0]
         return u if rows is None else u[rows]
+
+    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
+        """K @ C in float64, one column at a time."""
+        return np.column_stack([self.product(column) for column in C.T])
 
     def times(self, W: Floats) -> Floats:
         """X @ W in float64."""
@@ -63,7 +65,5 @@ def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
         yield slice(0, X.shape[0]), X
         return
     per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
-    step = max(1, _BLOCK_BYTES // per_row)
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(X.shape[0], start + step))
+    for rows in row_blocks(X.shape[0], per_row):
         yield rows, X[rows].astype(np.float64, copy=False)

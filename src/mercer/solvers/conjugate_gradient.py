@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.gram.gram import Gram
 from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.ridge_factor import growing, ridge_factor
 
 Apply = Callable[[Floats], Floats]
 
@@ -154,16 +154,15 @@ class LowRank:
     """(I + S F Fᵀ S)⁻¹ for a tall F and a diagonal S: what I + S K S looks like to m landmarks."""
 
     def __init__(self, F: Floats, s: Floats, n_threads: int = 1) -> None:
-        self._F, self._s, self._n_threads = F, s, n_threads
+        self._F, self._s = F, s
         scaled = s[:, None] * F
-        self._factor = scaled.T @ scaled
-        np.fill_diagonal(self._factor, self._factor.diagonal() + 1.0)
-        if _core.cholesky(self._factor, n_threads) >= 0:
+        factor = ridge_factor(scaled.T @ scaled, (1.0,), n_threads)
+        if factor is None:
             raise FloatingPointError("the preconditioner is not positive definite: the kernel values are not finite")
+        self._factor = factor
 
     def __call__(self, R: Floats) -> Floats:
-        inside = np.ascontiguousarray(self._F.T @ (self._s[:, None] * R))
-        _core.cholesky_solve(self._factor, inside, self._n_threads)
+        inside = self._factor.solve(self._F.T @ (self._s[:, None] * R))
         return np.asarray(R - self._s[:, None] * (self._F @ inside))
 
 
@@ -179,20 +178,11 @@ def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
     size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
     if not np.isfinite(K).all():
         raise FloatingPointError("the kernel matrix of the landmarks overflowed; scale the features or the kernel")
-    jitter = max(len(K), 10) * float(np.finfo(float).eps) * size
-    while True:
-        L = np.array(K, dtype=np.float64, order="C")
-        np.fill_diagonal(L, L.diagonal() + jitter)
-        if _core.cholesky(L, n_threads) < 0:
-            return np.tril(L), jitter
-        jitter *= 10
-        if jitter > 1e-3 * size:
-            raise ValueError(
-                "the kernel matrix of the landmarks is not positive semi-definite: no ridge up to a thousandth of its "
-                "diagonal makes it so. Use a positive definite kernel"
-            )
-
-
-def products(gram: Gram, C: Floats, dtype: Any = np.float64) -> Floats:
-    """K C, column by column."""
-    return np.column_stack([gram.product(np.ascontiguousarray(column), dtype=dtype) for column in C.T])
+    least = max(len(K), 10) * float(np.finfo(float).eps) * size
+    factor = ridge_factor(K, growing(least, 10, 1e-3 * size), n_threads)
+    if factor is None:
+        raise ValueError(
+            "the kernel matrix of the landmarks is not positive semi-definite: no ridge up to a thousandth of its "
+            "diagonal makes it so. Use a positive definite kernel"
+        )
+    return np.tril(factor.L), factor.ridge

@@ -10,8 +10,7 @@ large blocks, and still ends at the optimum. Samples are prepared for the core a
 
 from __future__ import annotations
 
-import dataclasses
-import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.working_set import working_set
 from mercer.solution import Report, Solution, Stop, StopReason
-from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.certified import refined, solve_certified
 
 # A chunk is solved this far below the current violation: a pass over the rest costs more than its last steps.
 _SHARE = 0.1
@@ -37,8 +36,9 @@ def solve_by_chunks(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
@@ -46,10 +46,9 @@ def solve_by_chunks(
     size = int(gram.budget / (_COPIES * gram.bytes_per_row)) if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
-        return solve_certified(problem, gram, stop, beta, report, shrinking)
+        return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
     gram = gram.streamed()
-    by_chunks = partial(_chunk_by_chunk, problem, gram, size, report, shrinking)
-    return solve_certified(problem, gram, stop, beta, report, shrinking, by_chunks)
+    return refined(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size, report), shrinking)
 
 
 def _chunk_by_chunk(
@@ -57,14 +56,14 @@ def _chunk_by_chunk(
     gram: Gram,
     size: int,
     report: Report | None,
-    shrinking: bool,
-    beta: Floats | None,
+    beta: Floats,
     u: Floats | None,
     dtype: Any,
     stop: Stop,
+    shrinking: bool,
 ) -> Solution:
     """Chunks until the running violation is at most `stop.tol`, or a limit is met."""
-    beta = problem.feasible_start() if beta is None else beta.copy()
+    beta = beta.copy()
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
     steps, idle, total = 0, 0, 0.0
     while True:
@@ -74,15 +73,13 @@ def _chunk_by_chunk(
         if reason is not None:
             return Solution(beta, steps, reason)
         rows = _choose(problem, beta, h, size)
-        asked = dataclasses.replace(
-            stop, tol=max(_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf, max_iter=stop.max_iter - steps
-        )
+        asked = replace(stop.after(steps), tol=max(_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old[rows])
         restricted = _restricted(problem, chunk, rows, beta, fixed)
-        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking)
+        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None
@@ -99,11 +96,7 @@ def _chunk_by_chunk(
 def _verdict(stop: Stop, violation: float, steps: int, idle: int) -> StopReason | None:
     if violation <= stop.tol:
         return "converged"
-    if steps >= stop.max_iter:
-        return "max_iter"
-    if time.monotonic() >= stop.deadline:
-        return "max_time"
-    return "stalled" if idle >= _PATIENCE else None
+    return stop.limit(steps) or ("stalled" if idle >= _PATIENCE else None)
 
 
 def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:

@@ -9,14 +9,13 @@ The loop drives a Field and sees neither kernels nor data. Small problems are on
 from __future__ import annotations
 
 import math
-import time
 from functools import partial
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificates.certificate import gap_terms
+from mercer.certificates.dual import gap_terms
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -60,7 +59,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
-        limit = limit_met(stop, steps, watch.stalled(violation, rounding_noise(gram, problem, field.beta)))
+        stalled = watch.stalled(violation, rounding_noise(gram, problem, field.beta))
+        limit: StopReason | None = stop.limit(steps) or ("stalled" if stalled else None)
         if limit == "stalled" and field.shrunk:
             # Perhaps what was dropped would move again: it stays from now on.
             field.unshrink()
@@ -82,7 +82,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             problem.group[J],
             max(share * violation if len(J) < problem.n_variables else 0.0, 0.5 * stop.tol),
             min(_INNER_STEPS * len(J), stop.max_iter - steps),
-            max(0.0, stop.deadline - time.monotonic()),
+            stop.seconds,
         )
         if reason == "nonfinite":
             raise FloatingPointError(
@@ -131,6 +131,11 @@ def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     return float(np.finfo(float).eps) * size
 
 
+def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+    """How large a violation at β rounding alone can feign."""
+    return FLOOR * rounding_noise(gram, problem, beta)
+
+
 class StallWatch:
     """Gives up after a few outer steps without any gain, or more of them without a smaller violation.
 
@@ -158,12 +163,3 @@ class StallWatch:
         at_floor = near and (self._age >= 4 * _PATIENCE or self._near >= 2 * _WINDOW)
         circling = self._age >= _WINDOW and (self._whole or self._gain_since <= 1e-12 * self._total)
         return violation <= noise or at_floor or circling or self._idle >= _PATIENCE
-
-
-def limit_met(stop: Stop, steps: int, stalled: bool) -> StopReason | None:
-    """Why a loop must end here, if it must."""
-    if steps >= stop.max_iter:
-        return "max_iter"
-    if time.monotonic() >= stop.deadline:
-        return "max_time"
-    return "stalled" if stalled else None

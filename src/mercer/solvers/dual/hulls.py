@@ -54,34 +54,36 @@ def solve_hulls(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """Solve until the functional margins of the hard-margin machine are right to `stop.tol`.
 
     Its coefficients are those of the hulls divided by ρ = ½‖w‖², so a violation v of this problem is one of v/ρ there.
     """
-    return _tighten(problem, gram, stop, beta, report, shrinking, relative=True)
+    return _tighten(problem, gram, stop, start, report, shrinking, relative=True)
 
 
 def solve_reduced_hulls(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """Solve to a violation of `stop.tol` and until the reduced hulls are proven apart."""
-    return _tighten(problem, gram, stop, beta, report, shrinking, relative=False)
+    return _tighten(problem, gram, stop, start, report, shrinking, relative=False)
 
 
 def _tighten(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None,
+    start: Floats | None,
     report: Report | None,
     shrinking: bool,
     relative: bool,
@@ -89,9 +91,9 @@ def _tighten(
     steps, largest = 0, float(np.abs(gram.diagonal).max())
     tol = _FIRST * _mass(problem) * largest if relative else stop.tol
     while True:
-        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        solution, certificate = solve_certified(problem, gram, asked, beta, report, shrinking)
-        beta, steps = solution.beta, steps + solution.steps
+        asked = dataclasses.replace(stop.after(steps), tol=tol)
+        solution, certificate = solve_certified(problem, gram, asked, start, report, shrinking=shrinking)
+        start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         found = distance_of(problem, largest, certificate)
         wanted = stop.tol * 0.5 * found.above if relative else stop.tol

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -25,11 +23,11 @@ from mercer.certificates.joint import certify_joint
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import JointField
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Solution, Stop
-from mercer.solvers.dual.certified import refine
-from mercer.solvers.dual.decomposition import FLOOR, StallWatch, limit_met, running_words
+from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.dual.decomposition import FLOOR, StallWatch, running_words
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
+from mercer.solvers.refine import Refinement
 
 # Below this many samples the whole problem is one block.
 _ONE_BLOCK = 3000
@@ -47,24 +45,23 @@ def solve_joint(
     problem: JointProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
-    shape = problem.n, problem.n_classes
-    point = np.zeros(shape) if beta is None else beta
-    u = np.zeros(shape) if not point.any() else certify_joint(problem, gram, point)[1]
-
-    def attempt(precision: Any, asked: Stop, shrinking: bool) -> tuple[Solution, Certificate]:
-        nonlocal point, u, problem
-        field = JointField(gram, problem, point, u, precision)
-        solution = (balance if problem.balanced else ascend)(field, asked, report, shrinking)
-        point, problem = solution.beta, field.problem
-        certificate, u = certify_joint(problem, gram, point, asked.tol)
-        return dataclasses.replace(solution, u=u), certificate
-
-    return refine(attempt, gram.precisions, stop, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+    beta: Floats = np.zeros((problem.n, problem.n_classes)) if start is None else start
+    u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram, beta)[1]
+    ask = Refinement(stop, gram.precisions, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+    while True:
+        field = JointField(gram, problem, beta, u, ask.precision)
+        solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
+        beta, problem = solution.beta, field.problem
+        certificate, u = certify_joint(problem, gram, beta, ask.asked.tol)
+        reason = ask.judge(solution, certificate)
+        if reason is not None:
+            return dataclasses.replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
@@ -80,7 +77,7 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     for rounds in range(1, _ROUNDS + 1):
         field.problem = dataclasses.replace(problem, shift=price, b=b, balanced=False)
         field.b = field.problem.offsets(field.beta)
-        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
+        asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution = ascend(field, asked, report, shrinking)
         steps += solution.steps
         missing = scale * float(np.abs(solution.beta.sum(axis=0)).max())
@@ -113,7 +110,8 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        limit = limit_met(stop, steps, watch.stalled(violation, _noise(gram, problem, field.beta)))
+        stalled = watch.stalled(violation, _noise(gram, problem, field.beta))
+        limit: StopReason | None = stop.limit(steps) or ("stalled" if stalled else None)
         if limit == "stalled" and field.shrunk:
             field.unshrink()
             shrinking, watch = False, StallWatch(whole=False)
@@ -135,7 +133,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             problem.shift,
             max(_INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
             min(_INNER_STEPS * len(J), stop.max_iter - steps),
-            max(0.0, stop.deadline - time.monotonic()),
+            stop.seconds,
         )
         if reason == "nonfinite":
             raise FloatingPointError(

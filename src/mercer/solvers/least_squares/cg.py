@@ -16,11 +16,10 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_outputs
-from mercer.gram import whole
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.conjugate_gradient import Look, LowRank, conjugate_gradient_to_gap, products, tall_factor
+from mercer.solvers.conjugate_gradient import Look, LowRank, conjugate_gradient_to_gap, tall_factor
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 # Landmarks of the preconditioner: a quarter of the budget holds its n × m factor and a copy, and more do not pay.
@@ -48,7 +47,7 @@ def solve_cg(
         one = found.C[:, -1]
         C = C - np.outer(one, C.sum(axis=0) / one.sum())
     beta = problem.split(C)
-    certificate = certify_outputs(problem, gram, beta, whole.products(gram, C))
+    certificate = certify_outputs(problem, gram, beta, gram.products(C))
     b = np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs)
     solution = LeastSquaresSolution(
         b, "cg", problem.n, C=C, beta=beta, steps=found.steps, stop_reason=found.stop_reason
@@ -103,14 +102,14 @@ def solve_ridge(
 
     def look(Q: Floats) -> Look:
         C = s * Q
-        U = products(gram, C)
+        U = gram.products(C, by_column=True)
         R = s * (Y - U) - Q
         primal = 0.5 * np.sum(weight[:, None] * (Y - U) ** 2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
         return Look(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
 
     def apply(dtype: Any, P: Floats) -> Floats:
-        return np.asarray(P + s * products(gram, s * P, dtype))
+        return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
 
     Q, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,

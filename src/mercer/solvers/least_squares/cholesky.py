@@ -19,7 +19,6 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_outputs
 from mercer.gram.gram import Gram
-from mercer.gram.whole import products, whole_matrix
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import solve_eigen
@@ -101,7 +100,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any) -> Correct
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
             return None
-        U = products(gram, C)
+        U = gram.products(C)
         R = Y - U - d * C - b
         size, floor = np.abs(R).max(axis=0), _floor(problem, gram, C, b)
         stalled = bool((size > 0.5 * last).any())
@@ -140,7 +139,7 @@ class _Factor:
         low, high = _FLOAT32_RANGE
         if dtype == np.float32 and not (diagonal.min() > low and diagonal.max() < high):
             return None
-        A = whole_matrix(gram, dtype)
+        A = gram.full(dtype)
         np.einsum("ii->i", A)[...] = diagonal
         if _core.cholesky(A, gram.n_threads) >= 0:  # an infinite entry ends here too
             return None

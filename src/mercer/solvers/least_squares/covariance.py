@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from mercer import _core
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_sums, certify_weights
@@ -23,6 +22,7 @@ from mercer.solvers.least_squares.eigen import SpectralFit
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import linear_spectrum_of
+from mercer.solvers.ridge_factor import ridge_factor
 
 # Corrections by what the samples themselves say, since centring sparse samples costs the sums digits.
 _CORRECTIONS = 2
@@ -75,23 +75,21 @@ class RidgeInverse:
     """(X̃'WX̃ + λI)⁻¹ by Cholesky, or through eigenvalues, rounding dropped, where that matrix is singular."""
 
     def __init__(self, xx: Floats, lam: float, n_threads: int) -> None:
-        d = len(xx)
-        self.n_threads, self.rank = n_threads, d
-        A = np.array(xx, dtype=np.float64, order="C")
-        np.einsum("ii->i", A)[...] += lam
-        self.L = A
-        self.eigen: tuple[Floats, Floats] | None = None
-        failed = _core.cholesky(A, n_threads) >= 0
-        pivots = np.einsum("ii->i", A)
-        if failed or (pivots.min(initial=1.0) / pivots.max(initial=1.0)) ** 2 <= d * np.finfo(np.float64).eps:
-            values, V = scipy.linalg.eigh(xx + lam * np.eye(d), check_finite=False)
-            keep = values > d * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
-            self.eigen, self.rank = (values[keep], V[:, keep]), int(keep.sum())
+        d, eps = len(xx), float(np.finfo(np.float64).eps)
+        self.rank = d
+        self._factor = ridge_factor(xx, (lam,), n_threads)
+        if self._factor is not None:
+            pivots = np.diagonal(self._factor.L)
+            # The squared ratio bounds the reciprocal of the condition number from above.
+            if (pivots.min(initial=1.0) / pivots.max(initial=1.0)) ** 2 > d * eps:
+                return
+            self._factor = None
+        values, V = scipy.linalg.eigh(xx + lam * np.eye(d), check_finite=False)
+        keep = values > d * eps * np.abs(values).max(initial=0.0)
+        self._values, self._vectors = values[keep], V[:, keep]
+        self.rank = int(keep.sum())
 
     def __call__(self, B: Floats) -> Floats:
-        if self.eigen is not None:
-            values, V = self.eigen
-            return np.asarray(V @ ((V.T @ B) / values[:, None]))
-        out = np.ascontiguousarray(B, dtype=np.float64).copy()
-        _core.cholesky_solve(self.L, out, self.n_threads)
-        return out
+        if self._factor is not None:
+            return self._factor.solve(B)
+        return np.asarray(self._vectors @ ((self._vectors.T @ B) / self._values[:, None]))

@@ -22,7 +22,6 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.gram.gram import Gram
-from mercer.gram.whole import products
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
@@ -170,7 +169,7 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
     if indefinite:
         gram.refute()
     C = fit.coefficients(lam)
-    U = products(gram, C)
+    U = gram.products(C)
     b = problem.total @ (problem.mean - U) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
     beta = problem.split(C) if lam > 0 else None
     certificate = certify_limit(problem, gram, C, U, b) if beta is None else certify_outputs(problem, gram, beta, U)

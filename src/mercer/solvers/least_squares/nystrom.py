@@ -14,13 +14,14 @@ norm of f that is penalised.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, landmark_gap
@@ -29,6 +30,7 @@ from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import LandmarkLeastSquares
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
+from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
 Method = Literal["conjugate gradients", "normal equations"]
 
@@ -79,7 +81,7 @@ def solve_nystrom(
     targets = seen if sample is None else cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
     outputs = int(targets.residual.shape[1])
     white = Whitened(problem, L, targets)
-    factor = _definite(white.congruence(G, seen), lam, cross.n_threads)
+    preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
     data: Cross | _Gathered = _Gathered(G, targets) if once else cross
     # Where the optimum is zero, a constant target for example, no share of it can be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
@@ -95,16 +97,11 @@ def solve_nystrom(
     def apply(dtype: Any, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
-    def precondition(R: Floats) -> Floats:
-        out = np.array(R, order="C")
-        _core.cholesky_solve(factor, out, cross.n_threads)
-        return out
-
     _, last, steps, reason = conjugate_gradient_to_gap(
         (cross.m, outputs),
         look,
         apply,
-        precondition,
+        preconditioner.solve,
         lambda gap: np.sqrt(2 * lam * gap),
         stop,
         report,
@@ -184,14 +181,11 @@ class _Gathered:
         return Totals(s.residual - GC - np.outer(s.pull, b), s.pull, s.weight, s.mean - f - b * s.weight, squares, s.n)
 
 
-def _definite(H: Floats, lam: float, n_threads: int) -> Floats:
-    """The Cholesky factor of H + λI, with more than λ where rounding made H indefinite: it only preconditions."""
-    ridge = lam
+def _preconditioner(H: Floats, lam: float, n_threads: int) -> Factor:
+    """H + λI factored, with more than λ where rounding made H indefinite."""
     if not np.isfinite(H).all():
         raise FloatingPointError("the normal equations overflowed; scale the features, the weights or the kernel")
-    while True:
-        factor = np.array(H, order="C")
-        np.fill_diagonal(factor, factor.diagonal() + ridge)
-        if _core.cholesky(factor, n_threads) < 0:
-            return factor
-        ridge = max(10 * ridge, float(np.finfo(float).eps) * float(np.abs(H.diagonal()).max()))
+    rounding = float(np.finfo(float).eps) * float(np.abs(H.diagonal()).max())
+    factor = ridge_factor(H, chain([lam], growing(max(10 * lam, rounding), 10, math.inf)), n_threads)
+    assert factor is not None  # some ridge is large enough
+    return factor

@@ -18,7 +18,6 @@ import scipy.linalg
 from mercer.arrays import Floats, is_sparse
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import float64_strips
-from mercer.gram.whole import whole_matrix
 from mercer.problems.least_squares import LeastSquares
 
 # The row sums of a matrix are taken over strips of about this many bytes.
@@ -52,7 +51,7 @@ def rounding(values: Floats, n: int) -> float:
 
 def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
     """The decomposition of S for any kernel; O(n³), once."""
-    S = np.ascontiguousarray(whole_matrix(gram, np.float64))
+    S = np.ascontiguousarray(gram.full(np.float64))
     if not np.isfinite(S.sum()):
         raise FloatingPointError(
             f"{gram.kernel!r} produced values beyond float64's range; scale the features, or lower its parameters"
