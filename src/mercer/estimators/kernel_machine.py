@@ -21,6 +21,7 @@ from mercer.data.merging import Merged, merge
 from mercer.data.targets import numbers
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, fitted
 from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.overflow import proven
@@ -50,6 +51,12 @@ _NAMED: dict[str, Loss] = {
 
 class _KernelMachine(Machine):
     """What the classifier and the regressor share."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("outputs", None),
+    )
 
     _kind: Kind
 
@@ -239,6 +246,8 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
     True
     """
 
+    FITTED = fitted(intercept_=Array(1, required=True))
+
     _kind = "regression"
 
     def __init__(
@@ -318,6 +327,8 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
     >>> model.score(X, y) > 0.95
     True
     """
+
+    FITTED = fitted(classes_=Labels(required=True))
 
     _kind = "classification"
 

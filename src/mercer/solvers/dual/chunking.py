@@ -22,6 +22,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.working_set import working_set
 from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
 
 # A chunk is solved this far below the current violation: a pass over the rest costs more than its last steps.
@@ -65,11 +66,12 @@ def _chunk_by_chunk(
     """Chunks until the running violation is at most `stop.tol`, or a limit is met."""
     beta = beta.copy()
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
-    steps, idle, total = 0, 0, 0.0
+    steps, watch = 0, StallWatch()
     while True:
         h = problem.gradient(beta, u)
         violation = problem.violation(beta, h)
-        reason = _verdict(stop, violation, steps, idle)
+        reached: StopReason | None = "converged" if violation <= stop.tol else None
+        reason = reached or stop.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         rows = _choose(problem, beta, h, size)
@@ -87,16 +89,8 @@ def _chunk_by_chunk(
         outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
         u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
         # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
-        gain = inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk])
-        idle = 0 if gain > np.finfo(float).eps * total else idle + 1
-        total += max(gain, 0.0)
+        watch.gained(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)
-
-
-def _verdict(stop: Stop, violation: float, steps: int, idle: int) -> StopReason | None:
-    if violation <= stop.tol:
-        return "converged"
-    return stop.limit(steps) or ("stalled" if idle >= _PATIENCE else None)
 
 
 def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:

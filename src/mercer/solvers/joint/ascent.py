@@ -23,19 +23,24 @@ from mercer.certificates.joint import certify_joint
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import JointField
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Solution, Stop, StopReason
-from mercer.solvers.dual.decomposition import FLOOR, StallWatch, running_words
+from mercer.solution import Report, Solution, Stop
+from mercer.solvers.block_steps import (
+    BLOCK,
+    FLOOR,
+    INNER_SHARE,
+    INNER_STEPS,
+    KEPT_SHARE,
+    StallWatch,
+    largest_block,
+    overflow,
+    running_words,
+)
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.refine import Refinement
 
 # Below this many samples the whole problem is one block.
 _ONE_BLOCK = 3000
-_BLOCK = 1024
-_KEEP = 0.5
-# How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
-_INNER_SHARE = 0.3
-_INNER_STEPS = 20
 # Rounds of the method of multipliers; one that leaves more than this share of what was missing raises the price.
 _ROUNDS = 60
 _FALL = 0.25
@@ -75,8 +80,7 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     scale = price = float(np.abs(field.gram.diagonal).mean()) or 1.0
     steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
-        field.problem = dataclasses.replace(problem, shift=price, b=b, balanced=False)
-        field.b = field.problem.offsets(field.beta)
+        field.state(dataclasses.replace(problem, shift=price, b=b, balanced=False))
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution = ascend(field, asked, report, shrinking)
         steps += solution.steps
@@ -90,19 +94,17 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
         before = missing
         # The sums are only as good as the ascent: in the end it is the more precise of the two.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
-    field.problem = dataclasses.replace(problem, b=b - b.mean())
+    field.state(dataclasses.replace(problem, b=b - b.mean()))
     return Solution(rebalanced(problem, solution.beta), steps, solution.stop_reason)
 
 
 def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
     problem, gram = field.problem, field.gram
-    largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
-    q = min(problem.n if problem.n <= _ONE_BLOCK else _BLOCK, largest)
-    steps, watch = 0, StallWatch(whole=False)
+    q = min(problem.n if problem.n <= _ONE_BLOCK else BLOCK, largest_block(gram))
+    steps, watch = 0, StallWatch()
     while True:
-        violations = field.violations()
-        violation = float(violations.max(initial=0.0))
+        violation = field.violation()
         if report is not None:
             report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
@@ -110,17 +112,16 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        stalled = watch.stalled(violation, _noise(gram, problem, field.beta))
-        limit: StopReason | None = stop.limit(steps) or ("stalled" if stalled else None)
+        limit = stop.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
             field.unshrink()
-            shrinking, watch = False, StallWatch(whole=False)
+            shrinking, watch = False, StallWatch()
             continue
         if limit is not None:
             field.unshrink()
             return Solution(field.beta, steps, limit)
 
-        J = field.violators(violations, q, _KEEP)
+        J = field.violators(q, KEPT_SHARE)
         before, e = field.beta[J], field.excess(J)
         after = before.copy()
         taken, _, reason = _core.joint(
@@ -131,15 +132,12 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             problem.C[J],
             problem.shared,
             problem.shift,
-            max(_INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
-            min(_INNER_STEPS * len(J), stop.max_iter - steps),
+            max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
+            min(INNER_STEPS * len(J), stop.max_iter - steps),
             stop.seconds,
         )
         if reason == "nonfinite":
-            raise FloatingPointError(
-                f"the gradient became non-finite: kernel values up to {gram.diagonal.max():.3g} overflow together with "
-                f"bounds up to {problem.C.max():.3g}. Scale the features or lower C"
-            )
+            raise overflow(gram, problem.C)
         steps += taken
         if reason in ("max_steps", "stalled"):
             change = after - before
