@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs, winner
+from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
 from mercer.data.targets import numbers
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, seed_of
-from mercer.fitting.margin_report import MarginReport, without_planes
+from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
@@ -29,7 +31,7 @@ _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
-class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -179,17 +181,7 @@ class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type
     def _planes(self) -> list[Pair]:
         if self._joint and len(self.classes_) > 2:
             raise ValueError(without_planes("multi_class", self.multi_class, "'ovr'"))
-        return planes(len(self.classes_), against_rest=True)
-
-    def decision_function(self, X: Any) -> Floats:
-        """f(x): one value for two classes, otherwise one for each class."""
-        values = self._decision(X)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, or the one with the largest f(x)."""
-        best = winner(self._decision(X))
-        return np.asarray(self.classes_[best])
+        return super()._planes()
 
 
 def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:
@@ -297,3 +289,9 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""
         return np.asarray(self._decision(X)[:, 0])
+
+    @property
+    def rkhs_norm_(self) -> float:
+        """‖w‖."""
+        check_is_fitted(self)
+        return float(np.linalg.norm(self.coef_))
