@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mercer.arrays import Floats, freeze
+from mercer.solvers.least_squares.path import best_of
 
 if TYPE_CHECKING:
     from mercer.displays import RidgePathDisplay
@@ -49,7 +48,7 @@ class RidgePath:
     @property
     def best(self) -> int:
         """The index of the chosen λ; of equally good ones the largest, which gives the simplest f."""
-        return int(np.flatnonzero(self.scores == self.scores.min())[-1])
+        return best_of(self.scores)
 
     @property
     def lam(self) -> float:
