@@ -1,15 +1,26 @@
-"""Every kind of Gram matrix passes the same contract, and so does every kind of Field."""
+"""Every kind of Gram matrix passes the same contract, and so does every kind of Field and of Evaluation."""
+
+import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contracts.gram_contract import check_field_contract, check_gram_contract
+import mercer
+from contracts import gram_contract
+from contracts.gram_contract import (
+    check_evaluation_contract,
+    check_field_contract,
+    check_gram_contract,
+    check_products_contract,
+)
 from mercer import _core
-from mercer.gram import gram_for
+from mercer.gram import Evaluation, Gram, Products, evaluation_for, gram_for
 from mercer.gram.field import Field
+from mercer.gram.linear_gram import LinearGram
 from mercer.gram.tiled_field import TiledField
-from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.problems.classification import soft_margin
 from mercer.problems.working_set import violation, working_set
 from reference.problems import machine_problem, machines
@@ -34,6 +45,15 @@ def test_fused_matrices(kernel, kind):
     check_gram_contract(gram, kernel(exact), atol=1e-11)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_large_matrices_are_offered_in_float32_too(kernel, convert):
+    X = data(n=1100, d=4)
+    gram = gram_for(kernel, convert(X))
+    assert gram.precisions == (np.float32, np.float64)
+    check_products_contract(gram, kernel(X), atol=1e-11)
+
+
 def test_generic_matrices():
     X = data()
     kernel = Gaussian(0.3) + Linear() * Laplacian(0.2)
@@ -42,17 +62,95 @@ def test_generic_matrices():
     check_gram_contract(gram, kernel(X), atol=1e-12)
 
 
-def test_functions_and_stored_matrices():
+def words(n=60):
+    rng = np.random.default_rng(4)
+    return ["".join(rng.choice(list("abc"), 9)) for _ in range(n)]
+
+
+def test_functions_strings_and_stored_matrices():
     X = data()
     K = Gaussian(0.3)(X)
     check_gram_contract(gram_for(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
+    check_gram_contract(gram_for(Spectrum(2), words()), Spectrum(2)(words()), atol=1e-12)
     check_gram_contract(gram_for(Precomputed(), K), K, atol=0)
+    check_gram_contract(gram_for(Precomputed(), K.astype(np.float32)), K.astype(np.float32).astype(float), atol=0)
     gram = gram_for(Gaussian(0.3) + Linear(), X)
     gram.share()
     assert gram.stored
     before = gram.evaluations
     check_gram_contract(gram, K + X @ X.T, atol=1e-12)
     assert gram.evaluations == before
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, lambda X: X.astype(np.float32)])
+def test_products_through_the_features(convert):
+    X = data().astype(np.float32).astype(np.float64)
+    gram = LinearGram(convert(X), 2.5)
+    assert gram.precisions == (np.float64,)
+    check_products_contract(gram, 2.5 * X @ X.T, atol=1e-12)
+
+
+def test_an_indefinite_matrix_is_refuted():
+    K = np.diag(np.r_[np.ones(30), -1.0])
+    gram = gram_for(Precomputed(), K)
+    view = gram.view(np.arange(20))
+    assert not gram.looks_positive_definite()
+    assert gram.positive_definite == view.positive_definite == "no"
+    assert not gram.looks_positive_definite()
+
+
+def test_a_view_shares_nothing_of_its_own():
+    gram = gram_for(Gaussian(0.3) + Linear(), data())
+    view = gram.view(np.arange(5, 40))
+    view.share()
+    assert not view.stored
+    gram.share()
+    assert view.stored
+    np.testing.assert_array_equal(view.block(np.arange(3), np.arange(4)), gram.block(np.arange(5, 8), np.arange(5, 9)))
+
+
+def test_the_contract_asks_for_everything_in_the_protocol():
+    """Whatever a Gram must have, some implementation of it was seen to have right."""
+    text = inspect.getsource(gram_contract)
+    members = {name for kind in (Gram, Products, Evaluation) for name in vars(kind) if not name.startswith("_")}
+    members |= set(Gram.__annotations__)
+    assert len(members) > 20
+    assert not {name for name in members if f".{name}" not in text}
+
+
+@pytest.mark.parametrize("name", ["KernelMatrix", "BlockEvaluation"])
+def test_one_file_chooses_where_kernel_values_come_from(name):
+    source = Path(mercer.__file__).parent
+    users = {p.relative_to(source).as_posix() for p in source.rglob("*.py") if name in p.read_text()}
+    assert len(users) == 2  # where it is defined, and:
+    assert "gram/__init__.py" in users
+
+
+COEFFICIENTS = np.random.default_rng(5).normal(size=(90, 3))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("kernel", [*KERNELS, Gaussian(0.3) + Linear() * Laplacian(0.2)], ids=repr)
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32"])
+def test_evaluations(kernel, kind, n_outputs):
+    V, X, C = data(), data(41, seed=6).astype(np.float32).astype(np.float64), COEFFICIENTS[:, :n_outputs]
+    given = {"csr": sp.csr_array, "float32": lambda A: A.astype(np.float32)}.get(kind, np.asarray)(X)
+    vectors = sp.csr_array(V) if kind == "csr" else V
+    values = kernel(X, V) @ C
+    atol = 1e-11 if kind != "float32" else 1e-5 * np.abs(kernel(X, V)).max() * np.abs(C).sum(axis=0).max()
+    for coefficients in (C, sp.csr_array(C))[: 1 if n_outputs == 1 else 2]:
+        check_evaluation_contract(evaluation_for(kernel, vectors, coefficients), given, values, atol)
+
+
+def test_evaluations_of_strings_of_columns_and_of_nothing():
+    C = COEFFICIENTS[:60]
+    values = Spectrum(2)(words(25), words()) @ C
+    check_evaluation_contract(evaluation_for(Spectrum(2), words(), C), words(25), values, 1e-11)
+    K, columns = data(30, 70), np.arange(0, 70, 7)
+    check_evaluation_contract(
+        evaluation_for(Precomputed(), None, C[:10], columns), K, K[:, columns] @ C[:10], atol=1e-12
+    )
+    check_evaluation_contract(evaluation_for(Gaussian(0.3), data(0), C[:0]), data(), np.zeros((90, 3)), atol=0)
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 2e-6)])
@@ -171,12 +269,3 @@ def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
     assert isinstance(field, TiledField) is not generic
     assert field.shrink()
     assert field.active.tolist() == [0, 1, 3, 4]
-
-
-def test_a_counterexample_is_known_to_every_view():
-    gram = gram_for(Gaussian(0.3), data(20))
-    view = gram.view(np.arange(5))
-    assert view.positive_definite == "yes"
-    gram.refute()
-    for part in (gram, view, gram.copied(np.arange(5), 10**6), gram.streamed()):
-        assert part.positive_definite == "no"

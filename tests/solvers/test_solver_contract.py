@@ -8,6 +8,7 @@ import pytest
 
 from contracts.solver_contract import SolverCase, SolverContract
 from mercer.gram import gram_for
+from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.problems.classification import hulls, reduced_hulls
 from mercer.problems.multiclass import JointProblem
@@ -48,7 +49,9 @@ def by_rows(problem, gram, stop, start=None, report=None):
     """In (w, b) from the first step on, as for many samples."""
     linear = dual_kernel.linear_problem(problem)
     with mock.patch.object(dual_kernel, "_MANY_VARIABLES", 0):
-        return dual_kernel.solve_by_rows(problem, gram, stop, start, report, X=X, linear=linear, n_threads=1)
+        return dual_kernel.solve_by_rows(
+            problem, gram, stop, start, report, linear=linear, rows_of=partial(LinearRows, X, 1)
+        )
 
 
 def dual_cases():

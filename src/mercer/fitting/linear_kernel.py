@@ -8,6 +8,7 @@ from typing import Any
 
 from mercer.arrays import Indices, take
 from mercer.fitting.fit import Fit
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.linear.direction import few_columns
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
@@ -22,4 +23,5 @@ def linear_way(machine: Any, fit: Fit, rows: Indices, problem: DualProblem) -> C
     linear = linear_problem(problem)
     if linear is None:
         return None
-    return partial(solve_by_rows, X=take(fit.merged.X, rows), linear=linear, n_threads=fit.limits.n_threads)
+    X, n_threads = fit.merged.X, fit.limits.n_threads
+    return partial(solve_by_rows, linear=linear, rows_of=lambda: LinearRows(take(X, rows), n_threads))

@@ -45,7 +45,7 @@ class BlockEvaluation:
             columns, rows = others.columns(np.arange(X.shape[0])), np.arange(self._coefficients.shape[0])
             if out.shape[1] == 1:
                 total = np.zeros(X.shape[0])
-                vectors.add(total, columns, rows, self._coefficients[:, 0])
+                vectors.add(total, columns, rows, np.ascontiguousarray(self._coefficients[:, 0]))
                 out[:, 0] += total
                 return
             values = vectors.block(rows, columns)

@@ -11,17 +11,14 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
-from mercer.gram.prepared import PreparedSamples
-from mercer.gram.square import Square
+from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
     from mercer.problems.dual_problem import DualProblem
-
-# Rows that a fused product prepares and lays out at a time: the copies stay small beside the samples themselves.
-_CHUNK_ROWS = 8192
 
 # Rows of a column of blocks in a generic product; fixes how many columns fit into BLOCK_BYTES.
 _BLOCK_ROWS = 2048
@@ -152,7 +149,7 @@ class KernelMatrix:
         everything = np.arange(self.n)
         samples = self._whole(dtype) if self.fused else None
         if samples is not None:
-            return Square(samples)(self._global(everything), self.diagonal)
+            return BlockBuffer(samples)(self._global(everything), self.diagonal)
         K = np.empty((self.n, self.n), dtype)
         for some in row_blocks(self.n, 8 * self.n):
             with np.errstate(over="ignore"):
@@ -181,9 +178,9 @@ class KernelMatrix:
         prepared = self._source.prepared
         assert prepared is not None
         out = np.zeros(len(rows))
-        chunk = _CHUNK_ROWS
+        chunk = CHUNK_ROWS
         if self._streamed:  # two chunks are held at a time, each as copied, as prepared and as laid out
-            chunk = int(max(64, min(_CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
+            chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
         for left in range(0, len(J), chunk):
             part = slice(left, left + chunk)
             vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)

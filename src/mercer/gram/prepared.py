@@ -17,6 +17,9 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
 from mercer.kernels import Kernel, Recipe
 
+# Samples that are prepared and laid out at a time, where not all are: the copies stay small beside the samples.
+CHUNK_ROWS = 8192
+
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
 # Dense data with at most this share of entries other than 0 are faster as CSR: a stored entry costs about what two

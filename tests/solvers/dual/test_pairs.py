@@ -193,7 +193,7 @@ def test_what_one_call_leaves_open_the_general_solver_closes(monkeypatch):
         return solution, certificate
 
     monkeypatch.setitem(SOLVERS, "auto", watched)
-    monkeypatch.setattr(pairs, "_STEPS", 1)
+    monkeypatch.setattr(pairs, "_STEPS_PER_VARIABLE", 1)
     begun = SVC(C=100, tol=1e-6, n_jobs=1).fit(X, y)
     assert begun.converged_
     assert begun.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-8)

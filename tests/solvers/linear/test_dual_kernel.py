@@ -49,7 +49,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     assert linear is not None
     gram, stop = gram_for(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
     kernel, proof = solve_certified(problem, gram, stop)
-    found, certificate = solve_by_rows(problem, gram, stop, X=data, linear=linear, n_threads=1)
+    found, certificate = solve_by_rows(problem, gram, stop, linear=linear, rows_of=partial(LinearRows, data, 1))
     assert found.stop_reason == "converged"
     assert certificate.violation <= 1e-8
     assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
@@ -63,7 +63,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
 
 def test_goes_on_from_a_start_and_keeps_limits():
     problem, gram = classification(1.0, True, False), gram_for(Linear(), X)
-    solve = partial(solve_by_rows, X=X, linear=linear_problem(problem), n_threads=1)
+    solve = partial(solve_by_rows, linear=linear_problem(problem), rows_of=partial(LinearRows, X, 1))
     found, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6))
     again, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
     np.testing.assert_allclose(X.T @ again.beta, X.T @ found.beta, atol=1e-4)

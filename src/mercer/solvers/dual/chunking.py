@@ -25,12 +25,13 @@ from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
 
-# A chunk is solved this far below the current violation: a pass over the rest costs more than its last steps.
-_SHARE = 0.1
+# A chunk is solved to this share of the current violation: a pass over the rest costs more than its last steps.
+_INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
-# A chunk's samples are copied, prepared in both precisions and laid out as columns: half of the budget goes there.
-_COPIES = 10
+# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and laid out as
+# columns, and half of the budget is left to rows of K.
+_BUDGET_PER_BYTE = 10
 
 
 def solve_by_chunks(
@@ -44,7 +45,7 @@ def solve_by_chunks(
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
     """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
-    size = int(gram.budget / (_COPIES * gram.bytes_per_row)) if size is None else size
+    size = int(gram.budget / (_BUDGET_PER_BYTE * gram.bytes_per_row)) if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
         return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
@@ -75,7 +76,7 @@ def _chunk_by_chunk(
         if reason is not None:
             return Solution(beta, steps, reason)
         rows = _choose(problem, beta, h, size)
-        asked = replace(stop.after(steps), tol=max(_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
+        asked = replace(stop.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)

@@ -32,7 +32,7 @@ from mercer.solvers.block_steps import (
 )
 from mercer.solvers.dual.newton import climb_face
 
-# Below this many variables the whole problem is one block: a full matrix wins up to there (letter, spam, usps).
+# Up to this many variables the whole problem is one block: a full matrix wins up to there (letter, spam, usps).
 _ONE_BLOCK = 2500
 # A block with more than this share of free variables leaves no room for new ones: it is doubled, up to the largest, and
 # solved to a smaller share of the violation, since what it holds is mostly settled (letter at C=100: 89 outer steps

@@ -39,11 +39,12 @@ from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.refine import Refinement
 
-# Below this many samples the whole problem is one block.
+# Up to this many samples the whole problem is one block.
 _ONE_BLOCK = 3000
-# Rounds of the method of multipliers; one that leaves more than this share of what was missing raises the price.
+# The most rounds of the method of multipliers. One that leaves more than `_SLOW_SHARE` of the sums it began with raises
+# the price by the inverse.
 _ROUNDS = 60
-_FALL = 0.25
+_SLOW_SHARE = 0.25
 
 
 def solve_joint(
@@ -89,8 +90,8 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
         settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
-        if missing > _FALL * before:
-            price *= 1 / _FALL
+        if missing > _SLOW_SHARE * before:
+            price *= 1 / _SLOW_SHARE
         before = missing
         # The sums are only as good as the ascent: in the end it is the more precise of the two.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))

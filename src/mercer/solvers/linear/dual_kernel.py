@@ -7,8 +7,8 @@ products with X instead of a pass over K.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -69,18 +69,17 @@ def solve_by_rows(
     start: Floats | None = None,
     report: Report | None = None,
     *,
-    X: Any,
     linear: LinearProblem,
-    n_threads: int,
+    rows_of: Callable[[], LinearRows],
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """A certified solution of a problem whose Gram matrix is XX' and which is the dual of `linear`."""
+    """A certified solution of a problem that is the dual of `linear`; `rows_of` makes the rows, where they are used."""
     if problem.n_variables < _MANY_VARIABLES:
         few = replace(stop, max_iter=min(stop.max_iter, _PAIR_STEPS_PER_VARIABLE * problem.n_variables))
         early, certificate = solve_certified(problem, gram, few, start, report, shrinking=shrinking)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
-    rows = LinearRows(X, n_threads)
+    rows = rows_of()
     point = None if start is None else _linear_point(rows, problem.row_coefficients(start, rows.n))
     asked, steps = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0
     for _ in range(_ROUNDS):
