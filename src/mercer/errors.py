@@ -1,8 +1,17 @@
-"""The exceptions and warnings that only mercer raises; everything else is a ValueError or scikit-learn's own."""
+"""The exceptions and warnings that only mercer raises, and the one way to warn; all else is a ValueError or
+scikit-learn's own."""
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
 from typing import Any
+
+import joblib
+import sklearn
 
 
 class ModelFormatError(ValueError):
@@ -53,6 +62,20 @@ class MissingExtraError(ImportError):
 
 INDEFINITE = (
     "{kernel} is not positive semi-definite on these samples: K has a negative eigenvalue. The fit is a "
-    "stationary point, not a "
-    "proven optimum, and its certificate says so; use a positive definite kernel for a proof"
+    "stationary point, not a proven optimum, and its certificate says so; use a positive definite kernel for a proof"
 )
+
+_OWN = str(Path(__file__).parent) + os.sep
+_LIBRARIES = (_OWN, *(str(Path(module.__file__).parent) + os.sep for module in (sklearn, joblib)))
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of whoever called mercer, straight or through scikit-learn's pipelines and searches."""
+    frame: FrameType | None = sys._getframe(1)
+    level, outside = 2, 0
+    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        if not outside and not frame.f_code.co_filename.startswith(_OWN):
+            outside = level
+        frame, level = frame.f_back, level + 1
+    # A worker of joblib's has no such line: there the first one outside of mercer stands for it.
+    warnings.warn(message, category, stacklevel=level if frame is not None else outside or 2)

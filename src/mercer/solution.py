@@ -77,7 +77,7 @@ class Solve(Protocol):
     """
 
     def __call__(
-        self, problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None
+        self, problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None, /
     ) -> tuple[Any, Certificate]: ...
 
 

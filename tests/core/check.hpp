@@ -5,12 +5,12 @@
 
 inline int failures = 0;
 
-#define CHECK(condition)                                                               \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
+#define CHECK(condition)                                                                \
+    do {                                                                                \
+        if (!(condition)) {                                                             \
             std::fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #condition); \
-            ++failures;                                                                \
-        }                                                                              \
+            ++failures;                                                                 \
+        }                                                                               \
     } while (false)
 
 void test_smo();

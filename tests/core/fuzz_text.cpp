@@ -16,16 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "text_parser.hpp"
+#include "text/parser.hpp"
 
 namespace {
 
-#define EXPECT(condition)                                                     \
-    do {                                                                      \
-        if (!(condition)) {                                                   \
+#define EXPECT(condition)                                                        \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
             std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            std::abort();                                                     \
-        }                                                                     \
+            std::abort();                                                        \
+        }                                                                        \
     } while (false)
 
 struct Read {
@@ -71,7 +71,8 @@ void check(const std::uint8_t* data, std::size_t size) {
         EXPECT(std::isfinite(whole.labels[i]) && whole.labels[i] == pieces.labels[i]);
         EXPECT(whole.queries[i] == pieces.queries[i]);
         EXPECT(whole.starts[i] <= whole.starts[i + 1] && whole.starts[i + 1] == pieces.starts[i + 1]);
-        for (auto k = static_cast<std::size_t>(whole.starts[i]); k < static_cast<std::size_t>(whole.starts[i + 1]); ++k) {
+        for (auto k = static_cast<std::size_t>(whole.starts[i]); k < static_cast<std::size_t>(whole.starts[i + 1]);
+             ++k) {
             EXPECT(std::isfinite(whole.values[k]) && whole.values[k] == pieces.values[k]);
             EXPECT(whole.indices[k] == pieces.indices[k]);
             EXPECT(whole.indices[k] >= result.least_index && whole.indices[k] <= result.largest_index);
@@ -100,8 +101,25 @@ const char* const kCorpus[] = {
     "1 1:179769313486231570814527423731704356798070e267 2:4.9e-324 3:1e-400 4:123456789012345678901234567890\n",
     "0.1 1:.5 2:5. 3:+5 4:-.5e+3\n",
 };
-const char* const kPieces[] = {":", " ", "\n", "#", "qid:", "nan", "inf", "-", "e", ".", "0x1", "1:1 ", "99999999999", "\r\n",
-                               "e-99999999999999999999", "00000000000000000000000000000001", "\t", "1e400", ""};
+const char* const kPieces[] = {":",
+                               " ",
+                               "\n",
+                               "#",
+                               "qid:",
+                               "nan",
+                               "inf",
+                               "-",
+                               "e",
+                               ".",
+                               "0x1",
+                               "1:1 ",
+                               "99999999999",
+                               "\r\n",
+                               "e-99999999999999999999",
+                               "00000000000000000000000000000001",
+                               "\t",
+                               "1e400",
+                               ""};
 
 std::vector<char> mutated(std::mt19937_64& random) {
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
@@ -114,13 +132,18 @@ std::vector<char> mutated(std::mt19937_64& random) {
         switch (below(6)) {
             case 0: text.insert(place, piece, piece + std::strlen(piece)); break;
             case 1: text.insert(place, static_cast<char>(random())); break;
-            case 2: if (at < text.size()) text[at] = static_cast<char>(random()); break;
-            case 3: if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
+            case 2:
+                if (at < text.size()) text[at] = static_cast<char>(random());
+                break;
+            case 3:
+                if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+                break;
             case 4: text.resize(at); break;
             default: {
                 const std::size_t count = std::min<std::size_t>(below(12), text.size() - at);
                 const std::vector<char> copy(place, place + static_cast<std::ptrdiff_t>(count));
-                text.insert(text.begin() + static_cast<std::ptrdiff_t>(below(text.size() + 1)), copy.begin(), copy.end());
+                text.insert(text.begin() + static_cast<std::ptrdiff_t>(below(text.size() + 1)), copy.begin(),
+                            copy.end());
             }
         }
     }

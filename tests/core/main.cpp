@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
     const struct {
         const char* name;
         void (*run)();
-    } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool}, {"row_hash", test_row_hash},
+    } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool},     {"row_hash", test_row_hash},
                  {"smo", test_smo},           {"blocks", test_blocks}, {"working_set", test_working_set},
                  {"joint", test_joint},       {"linear", test_linear}};
     for (const auto& test : tests) {

@@ -5,11 +5,11 @@
 #include <random>
 #include <vector>
 
-#include "blocks.hpp"
 #include "check.hpp"
-#include "dispatch.hpp"
-#include "table.hpp"
-#include "tables.hpp"
+#include "gram/blocks.hpp"
+#include "gram/kept_values.hpp"
+#include "simd/dispatch.hpp"
+#include "simd/level_entries.hpp"
 
 namespace {
 
@@ -73,8 +73,8 @@ std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple
 
 // What either kind of samples must give for rows `rows`, coefficients 1, 2, ... and columns `columns`.
 template <class T>
-void check_sum(const Data& data, int ending, const std::vector<std::int64_t>& columns, const std::vector<std::int64_t>& rows,
-               const std::vector<double>& total) {
+void check_sum(const Data& data, int ending, const std::vector<std::int64_t>& columns,
+               const std::vector<std::int64_t>& rows, const std::vector<double>& total) {
     for (std::size_t j = 0; j < columns.size(); ++j) {
         double expected = 10.0;
         for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -118,9 +118,15 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     std::vector<T> one(static_cast<std::size_t>(width));
     for (std::int64_t i = 0; i < m; ++i) {
         const std::int64_t r = rows[static_cast<std::size_t>(i)];
-        mercer::TileRun<T> run{stored.data() + r * data.d, panels.data(), norms.data() + r, panel_norms.data(), data.d,
-                               width / tiles.columns,      {}};
-        std::transform(kNumbers, kNumbers + mercer::kNumbers, run.numbers, [](double number) { return static_cast<T>(number); });
+        mercer::TileRun<T> run{stored.data() + r * data.d,
+                               panels.data(),
+                               norms.data() + r,
+                               panel_norms.data(),
+                               data.d,
+                               width / tiles.columns,
+                               {}};
+        std::transform(kNumbers, kNumbers + mercer::kNumbers, run.numbers,
+                       [](double number) { return static_cast<T>(number); });
         tiles.store_row[ending](run, one.data());
         for (std::int64_t j = 0; j < n; ++j) {
             const double expected = kernel(data, r, columns[static_cast<std::size_t>(j)], ending);
@@ -135,7 +141,8 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
         }
         for (std::int64_t i = 0; i < n; ++i) {
             const T got = square[static_cast<std::size_t>(i * stride + j)];
-            CHECK(close(static_cast<double>(got), kernel(data, columns[static_cast<std::size_t>(i)], cj, ending), kTolerance<T>));
+            CHECK(close(static_cast<double>(got), kernel(data, columns[static_cast<std::size_t>(i)], cj, ending),
+                        kTolerance<T>));
             CHECK(got == square[static_cast<std::size_t>(j * stride + i)]);
         }
     }
@@ -227,8 +234,8 @@ void tables(const mercer::Level& level) {
         for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(static_cast<double>(k % 17) - 8.0);
         std::vector<double> coefficients, total(19, 1.0);
         for (std::int64_t j = 0; j < columns; ++j) coefficients.push_back(static_cast<double>(j % 5) + 0.5);
-        mercer::add_table(mercer::Table<const T>{values.data(), rows, columns, stride}, coefficients.data(), total.data(),
-                          {2, level, poll});
+        mercer::add_table(mercer::Table<const T>{values.data(), rows, columns, stride}, coefficients.data(),
+                          total.data(), {2, level, poll});
         for (std::int64_t i = 0; i < rows; ++i) {
             double expected = 1.0;
             for (std::int64_t j = 0; j < columns; ++j) {
@@ -251,20 +258,22 @@ void tables(const mercer::Level& level) {
         combinations.append(0, 12, some.data(), 7, first.data());
         combinations.append(12, 7, one.data(), 1, second.data());
         std::vector<double> sums(static_cast<std::size_t>(columns) * 10, 1.0);
-        combinations.add(mercer::Table<const T>{values.data(), rows, columns, stride}, sums.data(), 10, {2, level, poll});
+        combinations.add(mercer::Table<const T>{values.data(), rows, columns, stride}, sums.data(), 10,
+                         {2, level, poll});
         for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
             for (std::size_t o = 0; o < 10; ++o) {
                 double expected = 1.0;
                 for (std::size_t j = 0; j < 19; ++j) {
-                    expected += table[j * 10 + o] * static_cast<double>(values[j * static_cast<std::size_t>(stride) + i]);
+                    expected +=
+                        table[j * 10 + o] * static_cast<double>(values[j * static_cast<std::size_t>(stride) + i]);
                 }
                 CHECK(close(sums[i * 10 + o], expected, 1e-13));
             }
         }
         const std::vector<std::int64_t> picked{18, 0, 7}, sources{columns - 1, 0}, places{1, 3};
         std::vector<T> copied(3 * 5, T{-99});
-        mercer::copy_entries(mercer::Table<const T>{values.data(), rows, columns, stride}, picked.data(), 3, sources.data(),
-                             places.data(), 2, copied.data(), 5, {2, level, poll});
+        mercer::copy_entries(mercer::Table<const T>{values.data(), rows, columns, stride}, picked.data(), 3,
+                             sources.data(), places.data(), 2, copied.data(), 5, {2, level, poll});
         for (std::size_t i = 0; i < 3; ++i) {
             CHECK(copied[i * 5 + 1] == values[static_cast<std::size_t>(picked[i] * stride + columns - 1)]);
             CHECK(copied[i * 5 + 3] == values[static_cast<std::size_t>(picked[i] * stride)]);

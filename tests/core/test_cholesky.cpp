@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "algebra/cholesky.hpp"
 #include "check.hpp"
-#include "cholesky.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

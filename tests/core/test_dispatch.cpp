@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "check.hpp"
-#include "dispatch.hpp"
-#include "thread_limit.hpp"
+#include "simd/dispatch.hpp"
+#include "threads/thread_limit.hpp"
 
 void test_dispatch() {
     const auto usable = mercer::levels();

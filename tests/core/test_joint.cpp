@@ -1,5 +1,5 @@
 // One sample's problem against what defines its solution, and whole blocks against slow ascent; on every level.
-#include "joint.hpp"
+#include "solve/joint.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -33,15 +33,17 @@ double value(const Doubles& v, const Doubles& a) {
 void check_best(const Doubles& v, double bound, bool shared, std::mt19937& random) {
     const auto n = static_cast<std::int64_t>(v.size());
     Doubles a(v.size());
-    const double sum = shared ? best_shared(v.data(), n, bound, a.data())
-                              : best_separate(v.data(), n, bound, std::uniform_real_distribution<>(-1, 5)(random), a.data());
+    const double sum =
+        shared ? best_shared(v.data(), n, bound, a.data())
+               : best_separate(v.data(), n, bound, std::uniform_real_distribution<>(-1, 5)(random), a.data());
     double total = 0.0, most = 0.0;
     for (const double x : a) {
         CHECK(x >= 0.0);
         total += x;
         most = std::max(most, x);
     }
-    const double scale = 1.0 + *std::max_element(v.begin(), v.end(), [](double x, double y) { return std::abs(x) < std::abs(y); });
+    const double scale =
+        1.0 + *std::max_element(v.begin(), v.end(), [](double x, double y) { return std::abs(x) < std::abs(y); });
     CHECK(std::abs(total - sum) <= 1e-12 * std::abs(scale) * static_cast<double>(n));
     CHECK(shared ? sum <= bound : most <= bound);
 
@@ -106,7 +108,13 @@ struct Case {
     double shift;
 
     Case(std::int64_t q_, std::int64_t classes_, double shift_, unsigned seed)
-        : q(q_), classes(classes_), kernel(at(q * q)), beta(at(q * classes)), bound(at(q)), label(at(q)), shift(shift_) {
+        : q(q_),
+          classes(classes_),
+          kernel(at(q * q)),
+          beta(at(q * classes)),
+          bound(at(q)),
+          label(at(q)),
+          shift(shift_) {
         std::mt19937 random(seed);
         std::normal_distribution<> normal;
         Doubles x(at(q * 2));
@@ -177,8 +185,8 @@ mercer::JointResult solve(Case& c, bool shared, const mercer::JointStop& stop, c
     const std::vector<T> kernel(c.kernel.begin(), c.kernel.end());
     const Doubles excess = c.excess();
     mercer::Poll poll;
-    return mercer::joint(mercer::JointProblem<T>{kernel.data(), c.q, c.q, c.classes, c.shift, excess.data(), c.beta.data(),
-                                                 c.label.data(), c.bound.data(), shared},
+    return mercer::joint(mercer::JointProblem<T>{kernel.data(), c.q, c.q, c.classes, c.shift, excess.data(),
+                                                 c.beta.data(), c.label.data(), c.bound.data(), shared},
                          stop, level, poll);
 }
 

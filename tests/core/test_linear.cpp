@@ -1,6 +1,6 @@
 // Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
-#include "linear.hpp"
-#include "packed_csr.hpp"
+#include "linear/linear.hpp"
+#include "linear/packed_csr.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -79,7 +79,9 @@ void passes(const Data& data, const Rows& rows, const mercer::Level& level, int 
         for (std::size_t b = 0; b <= a; ++b) {
             double sum = 0.0;
             for (std::size_t m = 0; m < 3; ++m) {
-                const auto z = [&](std::size_t k) { return k == d ? 1.0 : data.x(which[m], static_cast<std::int64_t>(k)); };
+                const auto z = [&](std::size_t k) {
+                    return k == d ? 1.0 : data.x(which[m], static_cast<std::int64_t>(k));
+                };
                 sum += weight[m] * z(a) * z(b);
             }
             CHECK(std::abs(outer[a * (d + 1) + b] - sum) <= 1e-12 * (1.0 + std::abs(sum)));
@@ -101,8 +103,8 @@ void descent(const Data& data, const Rows& rows, const mercer::Level& level, dou
     mercer::linear_lengths(rows, lengths.data(), {1, level, poll});
     double b = 0.0;
     std::uint64_t seed = 1;
-    const mercer::DcdProblem problem{p.data(),       lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
-                                     1.0,            beta.data(),  w.data(),     &b,           0.0,         true};
+    const mercer::DcdProblem problem{p.data(), lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
+                                     1.0,      beta.data(),  w.data(),     &b,           0.0,         true};
     mercer::PackedCsr kept;
     const mercer::DcdStop stop{1e-9, kInfinity, 100000, 10.0, false};
     const auto result = mercer::linear_dcd(rows, kept, problem, stop, &seed, {1, level, poll});

@@ -1,5 +1,5 @@
 // Problems on pairs of blocks: solved, summed and certified against loops over the whole matrix; on every level.
-#include "pairs.hpp"
+#include "solve/pairs.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -29,7 +29,9 @@ struct Blocks {
         std::int64_t n = 0;
         for (const std::int64_t size : sizes) n += size;
         for (std::int64_t k = 0; k < count; ++k) {
-            for (std::int64_t i = 0; i < sizes[at(k)]; ++i) members.push_back((starts.back() + i) * 5 % n);  // n is not one of fives
+            for (std::int64_t i = 0; i < sizes[at(k)]; ++i) {
+                members.push_back((starts.back() + i) * 5 % n);  // n is not one of fives
+            }
             starts.push_back(starts.back() + sizes[at(k)]);
         }
         for (std::int64_t a = 0; a < count; ++a) {
@@ -39,8 +41,12 @@ struct Blocks {
             }
         }
     }
-    mercer::BlockRows rows() const { return {members.data(), starts.data(), static_cast<std::int64_t>(starts.size()) - 1}; }
-    mercer::PairList list() const { return {pairs.data(), offsets.data(), static_cast<std::int64_t>(offsets.size()) - 1}; }
+    mercer::BlockRows rows() const {
+        return {members.data(), starts.data(), static_cast<std::int64_t>(starts.size()) - 1};
+    }
+    mercer::PairList list() const {
+        return {pairs.data(), offsets.data(), static_cast<std::int64_t>(offsets.size()) - 1};
+    }
     std::int64_t sample(std::int64_t t, std::int64_t i) const {
         const std::int64_t a = pairs[at(2 * t)], n = starts[at(a + 1)] - starts[at(a)];
         return i < n ? members[at(starts[at(a)] + i)] : members[at(starts[at(pairs[at(2 * t + 1)])] + i - n)];
@@ -89,9 +95,9 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
     const mercer::DenseSamples<T> view = samples.view();
     const mercer::PairKernel<T> kernel{view, samples.diagonal.data(), mercer::kGaussian, kNumbers};
     std::vector<mercer::SmoResult> results(at(count));
-    const std::int64_t values =
-        mercer::solve_pairs<T>(kernel, blocks.rows(), blocks.list(), {p.data(), beta.data(), lower.data(), upper.data(), d.data(), paired},
-                               {tol, 1'000'000, 60.0}, results.data(), threads);
+    const std::int64_t values = mercer::solve_pairs<T>(
+        kernel, blocks.rows(), blocks.list(), {p.data(), beta.data(), lower.data(), upper.data(), d.data(), paired},
+        {tol, 1'000'000, 60.0}, results.data(), threads);
     CHECK(values > 0);
     mercer::add_pairs<T>(kernel, blocks.rows(), blocks.list(), beta.data(), u.data(), threads);
     for (std::int64_t t = 0; t < count; ++t) {
@@ -118,12 +124,15 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
         const mercer::PairFindings found =
             mercer::find_pair(p.data() + from, lower.data() + from, upper.data() + from, d.data() + from, exact.data(),
                               beta.data() + from, n, paired);
-        CHECK(std::abs((paired ? found.found.top - found.found.bottom : std::max(found.found.top, -found.found.bottom)) - violation) <= 1e-12);
+        CHECK(
+            std::abs((paired ? found.found.top - found.found.bottom : std::max(found.found.top, -found.found.bottom)) -
+                     violation) <= 1e-12);
         CHECK(std::abs(found.energy - energy) <= 1e-10);
         CHECK(found.found.box == 0.0);
         CHECK(paired ? found.b >= bottom - 1e-12 && found.b <= top + 1e-12 : found.b == 0.0);
         // The gap is the difference of the two values.
-        const double primal = 0.5 * found.energy + found.found.losses, dual = found.gain - 0.5 * found.energy - 0.5 * found.curved;
+        const double primal = 0.5 * found.energy + found.found.losses,
+                     dual = found.gain - 0.5 * found.energy - 0.5 * found.curved;
         CHECK(std::abs(primal - dual - found.found.shares - found.b * found.found.total) <= 1e-9);
     }
 }

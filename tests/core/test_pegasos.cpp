@@ -1,5 +1,5 @@
 // Pegasos in its four kinds of storage against the algorithm as printed, and draws against a linear search.
-#include "pegasos.hpp"
+#include "solve/pegasos.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "counter_random.hpp"
+#include "solve/counter_random.hpp"
 
 namespace {
 
@@ -28,7 +28,8 @@ Problem make(std::int64_t n, std::int64_t d, std::int64_t steps) {
         double sum = 0.0;
         for (std::int64_t j = 0; j < d; ++j) {
             // The third row is empty, and a third of the other entries are zero.
-            const double value = i == 2 || random() % 3 == 0 ? 0.0 : static_cast<double>(static_cast<float>(normal(random)));
+            const double value =
+                i == 2 || random() % 3 == 0 ? 0.0 : static_cast<double>(static_cast<float>(normal(random)));
             out.x.push_back(value);
             sum += value;
         }
@@ -92,7 +93,8 @@ void check_rows(const Problem& p, const Rows& rows, double lam, bool project) {
     const auto half = static_cast<std::int64_t>(p.draws.size() / 2);
     for (const std::int64_t first : {std::int64_t{0}, half}) {
         const std::int64_t count = first == 0 ? half : static_cast<std::int64_t>(p.draws.size()) - half;
-        const mercer::PegasosSteps steps{p.draws.data() + first, count, p.y.data(), lam, first, project, norm2, counts.data()};
+        const mercer::PegasosSteps steps{p.draws.data() + first, count, p.y.data(), lam, first, project, norm2,
+                                         counts.data()};
         const auto result = mercer::pegasos(rows, {theta.data(), total.data(), p.d + 1}, steps, poll);
         CHECK(result.done == count);
         CHECK(project || result.scale == 1.0);
@@ -136,7 +138,8 @@ void check_kernel(const Problem& p, double lam, bool project) {
     double norm2 = 0.0;
     const auto count = static_cast<std::int64_t>(p.draws.size());
     while (true) {
-        const mercer::PegasosSteps steps{p.draws.data() + done, count - done, p.y.data(), lam, done, project, norm2, nullptr};
+        const mercer::PegasosSteps steps{
+            p.draws.data() + done, count - done, p.y.data(), lam, done, project, norm2, nullptr};
         const mercer::PegasosKernel rows{K.data(), slot.data(), p.n, 1.0, u.data()};
         const auto result = mercer::pegasos(rows, {theta.data(), total.data(), p.n}, steps, poll);
         done += result.done;

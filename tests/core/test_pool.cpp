@@ -1,5 +1,5 @@
 // The pool: every chunk once; errors and interrupts reach the caller; callers and forked children live in peace.
-#include "pool.hpp"
+#include "threads/pool.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "row_hash.hpp"
+#include "gram/row_hash.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Sequential minimal optimisation against cyclic ascent over all pairs and cases solved by hand; on every level.
-#include "smo.hpp"
+#include "solve/smo.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "working_set.hpp"
+#include "solve/working_set.hpp"
 
 namespace {
 
@@ -12,14 +12,16 @@ using Indices = std::vector<std::int64_t>;
 
 // Five variables of two groups with h = p, since u, d and beta's products vanish where d = 0.
 struct Example {
-    std::vector<double> p{3.0, -1.0, 2.0, 0.5, -4.0}, lower = std::vector<double>(5, 0.0), upper = std::vector<double>(5, 1.0),
-                        d = std::vector<double>(5, 0.0), beta{0.0, 1.0, 0.5, 0.5, 1.0}, u = std::vector<double>(5, 0.0);
+    std::vector<double> p{3.0, -1.0, 2.0, 0.5, -4.0},
+        lower = std::vector<double>(5, 0.0), upper = std::vector<double>(5, 1.0), d = std::vector<double>(5, 0.0),
+        beta{0.0, 1.0, 0.5, 0.5, 1.0}, u = std::vector<double>(5, 0.0);
     Indices row{0, 1, 2, 3, 4}, active{0, 1, 2, 3, 4};
     std::vector<std::int32_t> group{0, 0, 0, 1, 1};
 
     mercer::ActiveView view(std::int32_t groups) const {
-        return {p.data(), lower.data(), upper.data(), d.data(), beta.data(), row.data(), group.data(), u.data(), active.data(),
-                static_cast<std::int64_t>(active.size()), groups};
+        return {p.data(),   lower.data(), upper.data(), d.data(),      beta.data(),
+                row.data(), group.data(), u.data(),     active.data(), static_cast<std::int64_t>(active.size()),
+                groups};
     }
 };
 

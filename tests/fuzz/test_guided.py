@@ -1,15 +1,16 @@
 """A few seconds of the guided fuzzing, with a seed: the harness works, and finds what there is to find."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
-from mercer.files import libsvm_model, model_file
+from mercer.files import libsvm_model
+from mercer.fitting import state
 
-spec = importlib.util.spec_from_file_location("guided", Path(__file__).with_name("guided.py"))
-guided = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(guided)
+sys.path.insert(0, str(Path(__file__).parent))
+
+import guided
 
 
 def fuzz(target, files, folder, seed=0):
@@ -40,7 +41,7 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
 
 
 def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(model_file, "check_names", lambda *_: None)
-    monkeypatch.setattr(model_file, "check_machine", lambda *_: None)
+    monkeypatch.setattr(state, "check_names", lambda *_: None)
+    monkeypatch.setattr(state, "check_state", lambda *_: None)
     assert fuzz("mercer", 1500, tmp_path) > 0
     assert "FINDING 1" in capsys.readouterr().out

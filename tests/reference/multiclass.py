@@ -83,3 +83,24 @@ def _solve(P, q, equal, totals, above, bounds):
     found = clarabel.DefaultSolver(sparse.triu(P, format="csc"), q, A, np.r_[totals, bounds], cones, options).solve()
     assert found.status in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved), found.status
     return np.array(found.x)
+
+
+BIASES = [False, "regularized", True]
+NUMBERS = {
+    "linear": {},
+    "rbf": {"gamma": 0.4},
+    "laplacian": {"gamma": 0.3},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+}
+
+
+def clouds(seed, n=45, n_classes=4, n_features=3):
+    """Overlapping clouds with some labels wrong, every class present, half of the entries zero."""
+    rng = np.random.default_rng(seed)
+    y = np.r_[np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)]
+    centres = rng.normal(scale=1.5, size=(n_classes, n_features))
+    X = (centres[y] + rng.normal(size=(n, n_features))) * (rng.random((n, n_features)) < 0.8)
+    y[n_classes:] = np.where(
+        rng.random(n - n_classes) < 0.1, rng.integers(n_classes, size=n - n_classes), y[n_classes:]
+    )
+    return X, y

@@ -49,3 +49,11 @@ def objective(X, y, weight, w, lam):
     """(λ/2)‖w‖² + Σ p_i hinge_i, p proportional to the weights."""
     hinge = np.maximum(0.0, 1.0 - y * (X @ w))
     return lam / 2 * (w @ w) + (weight * hinge).sum() / weight.sum()
+
+
+def noisy(n=60, d=5, seed=0):
+    """Rows with some zeros, and signs that no hyperplane separates."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.8)
+    y = np.where(X @ np.arange(1.0, d + 1) + rng.normal(size=n) > 0, 1.0, -1.0)
+    return X, y

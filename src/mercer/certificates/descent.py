@@ -15,7 +15,8 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats
-from mercer.certificates.certificate import PROOF, Certificate
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import PROOF
 from mercer.problems.pegasos import PegasosProblem
 
 

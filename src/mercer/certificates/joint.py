@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import PROOF, SPOT_CHECKS, Certificate, Proves, fresh
+from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.dual import PROOF, SPOT_CHECKS, recompute_u
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.problems.multiclass import JointProblem
@@ -34,7 +35,7 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
         return np.sort(np.argpartition(problem.violations(beta, problem.excess(u, b)), -SPOT_CHECKS)[-SPOT_CHECKS:])
 
     norm = float(np.sqrt((coefficients**2).sum(axis=0)).max(initial=0.0))
-    u, precision = fresh(gram, norm, tol, product, deciding)
+    u, precision = recompute_u(gram, norm, tol, product, deciding)
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u
 
 

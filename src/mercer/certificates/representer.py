@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Floats, inner
-from mercer.certificates.certificate import PROOF, Certificate
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import PROOF
 from mercer.gram.gram import Gram
 from mercer.problems.representer import RepresenterProblem
 

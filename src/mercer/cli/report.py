@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from sklearn.pipeline import Pipeline
 import mercer
 from mercer.certificates.certificate import Certificate
 from mercer.cli.embedded import Embedded
+from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
@@ -309,9 +309,9 @@ def _free_and_bounded(machine: SVC) -> tuple[int, int]:
 def _narrowest_margin(machine: SVC) -> Margin:
     names = [str(c) for c in machine.classes_]
     norms = np.atleast_1d(machine.rkhs_norm_)
-    pair, norm = max(zip(combinations(names, 2), norms, strict=True), key=lambda one: one[1])
+    pair, norm = max(zip(every_pair(len(names)), norms, strict=True), key=lambda one: one[1])
     # An indefinite kernel has no feature space: w² may be negative, and there is no margin to speak of.
-    return Margin(1 / float(norm) if norm > 0 else math.inf, pair)
+    return Margin(1 / float(norm) if norm > 0 else math.inf, names_of(pair, names))
 
 
 def _without_infinities(value: Any) -> Any:

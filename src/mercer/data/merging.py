@@ -35,10 +35,10 @@ class Merged:
         return self.own_weight / self.weight[self.member]
 
 
-def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, take_out: bool = True) -> Merged:
+def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, copy_rows: bool = True) -> Merged:
     """Drop rows of weight zero and, where `identical` rows may be joined, join equal (x, y).
 
-    With `take_out` false the samples stay where they are, and `first` says where that is.
+    With `copy_rows` false the samples stay where they are, and `first` says where that is.
     """
     rows = np.flatnonzero(weight > 0)
     if not identical:
@@ -49,7 +49,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     member = np.empty(len(rows), dtype=np.intp)
     member[order] = group
     total = sums_by(member, weight[rows], len(first))
-    return Merged(_part(X, first) if take_out else X, y[first], total, rows, member, weight[rows], first)
+    return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, weight[rows], first)
 
 
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:

@@ -1,17 +1,14 @@
-"""Samples, labels and weights as users hand them over, checked once and never modified."""
+"""Samples and weights as users hand them over, checked once and never modified."""
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, is_sparse
 from mercer.data.sparse_samples import canonical_csr, check_sparse
 
 
@@ -45,8 +42,6 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
         ) from error
     _check_finite(checked)
-    if kind not in "fb":
-        _warn_of_large_integers(X, checked)
     if is_sparse(checked):
         return canonical_csr(checked)
     return checked if checked.flags.aligned else checked.copy()
@@ -73,45 +68,6 @@ def sequences(X: Any) -> list[str]:
     return samples
 
 
-def labels(y: Any) -> tuple[np.ndarray, Indices]:
-    """The classes in sorted order, and each sample's class as an index."""
-    if y is None:
-        raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    y = _column(_plain(y), "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output")
-    small = _small_integers(y)
-    if small is not None:
-        return small
-    kinds = {type(label) for label in y.tolist()} if y.dtype == object else set()
-    if str in kinds and kinds - {str}:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
-    if kinds and str not in kinds:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
-    if y.dtype.kind == "f":
-        _check_finite_targets(y)
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}"
-        )
-    return classes, codes
-
-
-def numbers(y: Any) -> Floats:
-    """One finite number per sample."""
-    if y is None:
-        raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
-    refuse_masked(y, "y")
-    y = _column(y, several)
-    refuse_what_is_no_number(y, "y")
-    target: Floats = y.astype(np.float64)
-    _check_finite_targets(target)
-    return np.asarray(target + 0.0)  # −0.0 is 0.0
-
-
 def refuse_what_is_no_number(values: np.ndarray, name: str) -> None:
     """Text that spells a number is none, nor is a date: numpy would cast either without a word."""
     text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
@@ -121,53 +77,6 @@ def refuse_what_is_no_number(values: np.ndarray, name: str) -> None:
             f"{values.ravel()[:1].tolist()}. Convert it to numbers first"
             + ("; for classes use a classifier, such as SVC" if name == "y" else "")
         )
-
-
-def _check_finite_targets(y: np.ndarray) -> None:
-    bad = np.flatnonzero(~np.isfinite(y))
-    if len(bad):
-        name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
-        raise ValueError(
-            f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "
-            "Impute or drop these samples first"
-        )
-
-
-def _plain(y: Any) -> Any:
-    """Labels of pandas' nullable types and numpy's strings as the arrays that scikit-learn takes, none of them cast."""
-    refuse_masked(y, "y")
-    dtype: Any = getattr(y, "dtype", None)
-    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
-        return y.to_numpy(dtype=dtype.numpy_dtype)
-    if getattr(dtype, "kind", "") == "T":
-        return y.astype(object)
-    return y
-
-
-def _column(y: Any, several: str) -> np.ndarray:
-    """y as one value per sample; where it has more, the error says what to do."""
-    try:
-        return np.asarray(column_or_1d(y, warn=True))
-    except ValueError as error:
-        if "1d array" not in str(error):
-            raise
-        raise ValueError(f"{error} {several}") from None
-
-
-def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
-    """Classes and codes by counting, where y holds a few small integers: sorting them takes as long as a linear fit."""
-    if y.dtype.kind not in "iu" or len(y) == 0:
-        return None
-    low, span = int(y.min()), int(y.max()) - int(y.min()) + 1
-    if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
-        return None
-    place = y.astype(np.int64) - low
-    found = np.flatnonzero(np.bincount(place, minlength=span))
-    if len(found) < 2:
-        return None
-    codes = np.zeros(span, dtype=np.intp)
-    codes[found] = np.arange(len(found))
-    return (found + low).astype(y.dtype), codes[place]
 
 
 def weights(sample_weight: Any, n: int) -> Floats:
@@ -199,36 +108,6 @@ def weights(sample_weight: Any, n: int) -> Floats:
                 f"sample_weight adds up to more than a float64 holds; its largest is {weight.max():g}: divide all by it"
             )
     return weight
-
-
-def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
-    """One positive factor per class; "balanced" gives every class the same total weight."""
-    mass = np.bincount(codes, weights=weight, minlength=len(classes))
-    if class_weight is None:
-        factor = np.ones(len(classes))
-    elif isinstance(class_weight, str) and class_weight == "balanced":
-        with np.errstate(divide="ignore"):
-            factor = mass.sum() / (len(classes) * mass)
-    elif isinstance(class_weight, dict):
-        known = {label: k for k, label in enumerate(classes.tolist())}
-        unknown = [label for label in class_weight if label not in known]
-        if unknown:
-            raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
-        factor = np.ones(len(classes))
-        for label, value in class_weight.items():
-            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
-                raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
-            factor[known[label]] = value
-    else:
-        raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
-    for k, label in enumerate(classes.tolist()):
-        if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
-            raise ValueError(
-                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier "
-                f"needs every "
-                "class; give it weight or leave its samples out"
-            )
-    return factor
 
 
 def gram_matrix(K: Any) -> Any:
@@ -287,13 +166,12 @@ def _column_that_is_no_number(X: Any) -> Any:
     return None
 
 
-def _warn_of_large_integers(X: Any, checked: Any) -> None:
-    """Tell of integers that no float64 holds; only data that came as something else than floats are looked at."""
+def rounding_remark(X: Any, checked: Any) -> str | None:
+    """What to tell of integers that no float64 holds; only what came as something else than floats is looked at."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb":
+        return None
     values = checked.data if is_sparse(checked) else checked
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     if largest >= 2**53 and np.result_type(X if is_sparse(X) else np.asarray(X)).kind in "iuO":
-        warnings.warn(
-            f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64",
-            UserWarning,
-            stacklevel=4,
-        )
+        return f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64"
+    return None

@@ -1,14 +1,28 @@
-"""Targets of regression as users hand them over: finite numbers, one column per output."""
+"""Targets of regression as users hand them over: finite numbers, one column or one column per output."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Floats
 from mercer.data.samples import refuse_masked, refuse_what_is_no_number
+
+
+def numbers(y: Any) -> Floats:
+    """One finite number per sample."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    refuse_masked(y, "y")
+    y = single_column(y, several)
+    refuse_what_is_no_number(y, "y")
+    target: Floats = y.astype(np.float64)
+    check_finite_targets(target)
+    return np.asarray(target + 0.0)  # −0.0 is 0.0
 
 
 def outputs(y: Any) -> tuple[Floats, bool]:
@@ -26,3 +40,24 @@ def outputs(y: Any) -> tuple[Floats, bool]:
         place = tuple(int(i) for i in bad[0])
         raise ValueError(f"y contains {y[place]} at {place}; impute or drop such samples first")
     return y.reshape(len(y), -1), y.ndim == 1
+
+
+def single_column(y: Any, several: str) -> np.ndarray:
+    """y as one value per sample; where it has more, the error ends with `several`, which says what to do."""
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        if "1d array" not in str(error):
+            raise
+        raise ValueError(f"{error} {several}") from None
+
+
+def check_finite_targets(y: np.ndarray) -> None:
+    """Refuse the first value that is not a finite number, by its place."""
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
+        raise ValueError(
+            f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "
+            "Impute or drop these samples first"
+        )

@@ -9,16 +9,23 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
-from mercer.data.merging import Merged, unit_weight
-from mercer.fitting.coefficients import Bounds, conclude_outputs, weight_vector
-from mercer.fitting.machine import Solved, Task
-from mercer.fitting.partial_fit import Growing
+from mercer.data.merging import unit_weight
+from mercer.fitting.coefficients import Bounds, weight_vector
+from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Array, Number, fitted
+from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
 
-class NoveltyDetector(OutlierMixin, Growing):  # type: ignore[misc]  # scikit-learn is untyped
+class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
+
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        offset_=Number(required=True),
+    )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Train on samples X.
@@ -37,8 +44,10 @@ class NoveltyDetector(OutlierMixin, Growing):  # type: ignore[misc]  # scikit-le
         """
         return super().fit(X, y, sample_weight)
 
-    def _target(self, y: Any) -> tuple[None, None]:
+    def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
+
+    def _read(self, y: Any) -> tuple[None, None]:
         return None, None
 
     def predict(self, X: Any) -> np.ndarray:
@@ -159,13 +168,14 @@ class OneClassSVM(NoveltyDetector):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tasks(self, merged: Merged, target: None) -> list[Task]:
-        problem = one_class(merged.weight, float(self.nu))
-        return [Task("", np.arange(len(merged.weight)), problem, unit=unit_weight(merged.weight))]
+    def _tasks(self, fit: Fit) -> list[Task]:
+        weight = fit.merged.weight
+        problem = one_class(weight, float(self.nu))
+        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_weight(weight))]
 
-    def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         (b,) = solved[0].certificate.b
-        conclude_outputs(self, merged, solved, Bounds(1.0, 0.0), np.array([b]), X)
+        self._conclude_outputs(fit, solved, Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
@@ -241,6 +251,11 @@ class SVDD(NoveltyDetector):
     2.0
     """
 
+    FITTED = fitted(
+        radius_=Number(required=True),
+        diagonal_=Number(or_none=True, required=True),
+    )
+
     def __init__(
         self,
         nu: float = 0.5,
@@ -278,24 +293,16 @@ class SVDD(NoveltyDetector):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tasks(self, merged: Merged, target: None) -> list[Task]:
-        problem = data_description(self._own_diagonal(merged), merged.weight, float(self.nu))
-        return [Task("", np.arange(len(merged.weight)), problem)]
+    def _tasks(self, fit: Fit) -> list[Task]:
+        weight = fit.merged.weight
+        problem = data_description(fit.diagonal, weight, float(self.nu))
+        return [Task("", problem, self._solver(), np.arange(len(weight)))]
 
-    def _own_diagonal(self, merged: Merged) -> Floats:
-        kernel = self._kernel()
-        if kernel.accepts == "gram":
-            return np.asarray(merged.X[np.arange(len(merged.rows)), merged.rows], dtype=np.float64)
-        diagonal = kernel.bind(merged.X, merged.weight).diag(merged.X)
-        if not np.isfinite(diagonal).all():
-            raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
-        return diagonal
-
-    def _conclude(self, merged: Merged, solved: list[Solved], target: None, X: Any) -> None:
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
-        bound = 1.0 / (float(self.nu) * float(merged.weight.sum()))
-        conclude_outputs(self, merged, solved, Bounds(bound, 0.0), np.array([b]), X)
+        bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))
+        self._conclude_outputs(fit, solved, Bounds(bound, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
         square = max(0.0, 2.0 * b + energy)
@@ -312,7 +319,7 @@ class SVDD(NoveltyDetector):
     def _diagonal_of(self, X: Any) -> Any:
         kernel = self._expansion_.kernel
         if kernel.accepts != "gram":
-            return kernel.diag(self._samples(X, kernel, reset=False))
+            return kernel.diag(read_samples(self, X, kernel, reset=False))
         if self.diagonal_ is None:
             raise ValueError(
                 "the distance from the centre needs k(x, x) of each new sample, which a precomputed matrix of kernel "

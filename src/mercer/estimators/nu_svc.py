@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.data.merging import Merged, unit_weight
-from mercer.fitting.classifier import Classes, PairwiseClassifier
+from mercer.data.labels import Classes
+from mercer.data.merging import unit_weight
+from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
-from mercer.fitting.machine import Solved, Task
-from mercer.fitting.telling import Progress
-from mercer.gram.gram import Gram
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, fitted
+from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.telling import warn_user
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
-from mercer.solution import Stop
 from mercer.solvers.dual.hulls import solve_reduced_hulls
 
 # "auto": this ν where it is feasible, else this share of the largest feasible one.
@@ -101,6 +101,11 @@ class NuSVC(PairwiseClassifier):
     0.99
     """
 
+    FITTED = fitted(
+        nu_=Array("outputs"),
+        equivalent_C_=Array("outputs"),
+    )
+
     def __init__(
         self,
         nu: Any = "auto",
@@ -142,11 +147,11 @@ class NuSVC(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> Classes:
-        target = super()._weigh(target, codes, weight)
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+        weight, target = super()._weigh(target, codes, weight)
         # Before any kernel is evaluated: an infeasible ν is known from the labels.
         self._check_feasible(target, codes, weight)
-        return target
+        return weight, target
 
     def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
         lowered = []
@@ -161,11 +166,10 @@ class NuSVC(PairwiseClassifier):
             if self.nu == "auto" and largest < _USUAL_NU:
                 lowered.append(f"{_SHARE_OF_LARGEST * largest:.4g} for {target.name(pair)}")
         if lowered:
-            warnings.warn(
+            warn_user(
                 f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
                 f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another",
                 UserWarning,
-                stacklevel=6,
             )
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
@@ -174,37 +178,33 @@ class NuSVC(PairwiseClassifier):
             return _USUAL_NU if largest >= _USUAL_NU else _SHARE_OF_LARGEST * largest
         return min(float(self.nu), largest)
 
-    def _tasks(self, merged: Merged, target: Classes) -> list[Task]:
+    def _tasks(self, fit: Fit) -> list[Task]:
         tasks = []
-        for pair in target.pairs:
-            rows, y = target.sides(pair, merged.y)
-            weight = merged.weight[rows]
+        for pair in fit.target.pairs:
+            rows, y = fit.target.sides(pair, fit.merged.y)
+            weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            tasks.append(Task(target.name(pair), rows, problem, solve_reduced_hulls, unit=unit_weight(weight)))
+            solve = self._solver(solve_reduced_hulls)
+            tasks.append(Task(fit.target.name(pair), problem, solve, rows, unit=unit_weight(weight)))
         return tasks
 
-    def _solve(
-        self,
-        tasks: list[Task],
-        gram: Gram,
-        stop: Stop,
-        progress: Progress,
-        abreast: int,
-        starts: list[Floats | None],
-    ) -> list[Solved]:
-        solved = super()._solve(tasks, gram, stop, progress, abreast, starts)
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         for one in solved:
             if one.solution.stop_reason == "no margin":
-                raise ValueError(self._too_small(one, gram, stop))
-        return solved
+                raise ValueError(self._too_small(one, fit))
+        rho, b = np.array([rho_and_b(s.certificate.b) for s in solved]).T
+        masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
+        totals = [2.0 * s.task.problem.totals[0] for s in solved]
+        self.nu_ = freeze(np.array(totals) / np.array(masses))
+        self.equivalent_C_ = freeze(1.0 / rho)
+        self._conclude_pairs(fit, solved, Bounds(1.0, 1.0), b / rho, 1.0 / rho)
 
-    def _too_small(self, one: Solved, gram: Gram, stop: Stop) -> str:
+    def _too_small(self, one: Solved, fit: Fit) -> str:
         """The message for reduced hulls that meet, with the smallest ν that keeps them apart, by bisection."""
         weight = np.where(one.task.problem.upper > 0, one.task.problem.upper, -one.task.problem.lower)
         y = np.where(one.task.problem.upper > 0, 1.0, -1.0)
-        part = gram if len(one.task.rows) == gram.n else gram.view(one.task.rows)
-
-        stop = replace(stop, tol=one.task.unit * stop.tol)
+        part = fit.gram().view(one.task.rows)
+        stop = replace(fit.limits.stop, tol=one.task.unit * fit.limits.stop.tol)
 
         def apart(nu: float) -> bool:
             return solve_reduced_hulls(reduced_hulls(y, weight, nu), part, stop)[0].stop_reason != "no margin"
@@ -221,12 +221,6 @@ class NuSVC(PairwiseClassifier):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if apart(middle) else (middle, high)
         return text + f"The smallest useful nu is {high:.4g} (up to {largest:.4g} is feasible); raise nu, or use SVC"
-
-    def _conclude(self, merged: Merged, solved: list[Solved], target: Classes, X: Any) -> None:
-        rho, b = np.array([rho_and_b(s.certificate.b) for s in solved]).T
-        self.nu_ = freeze(np.array([2.0 * s.task.problem.totals[0] / merged.weight[s.task.rows].sum() for s in solved]))
-        self.equivalent_C_ = freeze(1.0 / rho)
-        self._conclude_pairs(merged, solved, target, X, Bounds(1.0, 1.0), b / rho, 1.0 / rho)
 
     def _check_parameters(self) -> None:
         if self.nu != "auto":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze
-from mercer.certificates.certificate import Certificate
 from mercer.data import samples
+from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import merge
 from mercer.fitting.machine import Training
 from mercer.fitting.no_probabilities import Deciding
@@ -176,9 +176,9 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
         check_consistent_length(X, y)
-        labels, codes = samples.labels(y)
+        labels, codes = read_labels(y)
         weight = samples.weights(sample_weight, len(codes))
-        factor = samples.class_weights(self.class_weight, labels, codes, weight)
+        factor = class_weights(self.class_weight, labels, codes, weight)
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
         self.kernel_, gram = self._bound(kernel, merged, precomputed=X if kernel.accepts == "gram" else None)
         self._seed_ = seed_of(self.random_state)
@@ -232,14 +232,3 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         values = self.decision_function(X)
         winner = (values >= 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[winner])
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        if "expansion.b" in arrays:
-            return super()._from_state(header, arrays)
-        model = cls(**header["params"])
-        for name, value in {**header["fitted"], **arrays}.items():
-            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else freeze(value))
-        return model

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.data.merging import Merged
+from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.classifier import Classes, PairwiseClassifier
-from mercer.fitting.coefficients import Bounds, bias_of, own_table
+from mercer.fitting.classifier import PairwiseClassifier
+from mercer.fitting.coefficients import Bounds, own_table
+from mercer.fitting.dual_machine import bias_of
+from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import canonical, refuse_both_labels
-from mercer.fitting.joint import JOINT, joint_norms, joint_table, joint_task, outputs
+from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
-from mercer.fitting.machine import Solved, Task
-from mercer.fitting.margin_report import REST
 from mercer.fitting.no_probabilities import PROBABILITIES
-from mercer.kernels import kernel_accepts
+from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import one_of
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual.hulls import solve_hulls
-from mercer.threads import effective_n_threads
+from mercer.solvers.joint.ascent import solve_joint
 
 
 class SVC(PairwiseClassifier):
@@ -67,10 +67,10 @@ class SVC(PairwiseClassifier):
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature, so that it is kept small like the
         others (½(‖w‖² + b²); the kernel is then k + 1 inside).
-    lam : float, optional
-        λ of (1/n) Σ loss + λ‖w‖², n = Σ weights, in place of C = 1/(2λn); Igel's ϑ is the same number. See
-        `mercer.estimators.regularisation`.
+    theta : float, optional
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
     multiclass : {"ovo", "ovr", "crammer-singer", "weston-watkins"}, default="ovo"
+        An underscore will do for the hyphen.
         Several classes by machines for each pair and LIBSVM's vote, or for each class against the rest, of which the
         largest f wins; `dual_coef_` then has a row per class. The other two are one problem over all classes, with a
         function f_k for each: they minimise ½Σ_k‖w_k‖² + Σ_i C_i loss_i, where loss_i is
@@ -90,6 +90,8 @@ class SVC(PairwiseClassifier):
         Nothing here is random.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+    lam : float, optional
+        The old spelling of `theta`.
 
     Attributes
     ----------
@@ -118,6 +120,8 @@ class SVC(PairwiseClassifier):
     True
     """
 
+    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -137,7 +141,7 @@ class SVC(PairwiseClassifier):
         max_time: float | None = None,
         slack: str = "l1",
         bias: Any = True,
-        lam: float | None = None,
+        theta: float | None = None,
         multiclass: str = "ovo",
         solver: str = "auto",
         warm_start: bool = False,
@@ -145,6 +149,7 @@ class SVC(PairwiseClassifier):
         break_ties: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -162,7 +167,7 @@ class SVC(PairwiseClassifier):
         self.max_time = max_time
         self.slack = slack
         self.bias = bias
-        self.lam = lam
+        self.theta = theta
         self.multiclass = multiclass
         self.solver = solver
         self.warm_start = warm_start
@@ -170,87 +175,82 @@ class SVC(PairwiseClassifier):
         self.break_ties = break_ties
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.lam = lam
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _tasks(self, merged: Merged, target: Classes) -> list[Task]:
+    def _tasks(self, fit: Fit) -> list[Task]:
+        merged, target = fit.merged, fit.target
         if self._joint:
-            C = self._joint_price(merged, target) * merged.weight
-            return [joint_task(merged, C, len(target.labels), self.multiclass, self.bias)]
-        if self._hard and kernel_accepts(self.kernel) != "gram":
-            refuse_both_labels(merged, effective_n_threads(self.n_jobs))
+            C = self._joint_price(fit) * merged.weight
+            joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
+            return [Task("all classes", joint, self._solver(solve_joint), np.arange(joint.n))]
+        if self._hard and not fit.precomputed:
+            refuse_both_labels(merged, fit.limits.n_threads)
         if len(target.pairs) > 1 and REST not in target.pairs[0] and not self._hard:
-            return self._pair_tasks(merged, target)
+            return self._pair_tasks(fit)
         tasks = []
         for pair in target.pairs:
             rows, y = target.sides(pair, merged.y)
-            problem = hulls(y) if self._hard else self._problem(merged, target, [rows], y)
-            tasks.append(Task(target.name(pair), rows, problem, self._way(merged, rows, problem)))
+            problem = hulls(y) if self._hard else self._problem(fit, [rows], y)
+            own: Any = solve_hulls if self._hard else linear_way(self, fit, rows, problem)
+            tasks.append(Task(target.name(pair), problem, self._solver(own), rows))
         return tasks
 
-    def _pair_tasks(self, merged: Merged, target: Classes) -> list[Task]:
+    def _pair_tasks(self, fit: Fit) -> list[Task]:
         """One against one: hundreds of problems are made, and checked, as one, which is then cut."""
-        members = target.members(merged.y)
+        target = fit.target
+        members = target.members(fit.merged.y)
         blocks = [(members[first], members[second]) for first, second in target.pairs]
         sizes = np.array([(len(first), len(second)) for first, second in blocks])
         offsets = np.cumsum([0, *sizes.sum(axis=1)])
         together = np.concatenate([block for both in blocks for block in both])
         rows = [together[begin:end] for begin, end in pairwise(offsets.tolist())]
         y = np.repeat(np.tile([1.0, -1.0], len(blocks)), sizes.ravel())
-        problems = self._problem(merged, target, rows, y).parts(offsets)
+        problems = self._problem(fit, rows, y).parts(offsets)
+        shared = blocks if self.solver == "auto" else [None] * len(blocks)
         return [
-            Task(target.name(pair), some, problem, self._way(merged, some, problem), both)
-            for pair, some, problem, both in zip(target.pairs, rows, problems, blocks, strict=True)
+            Task(target.name(pair), problem, self._solver(linear_way(self, fit, some, problem)), some, both)
+            for pair, some, problem, both in zip(target.pairs, rows, problems, shared, strict=True)
         ]
 
-    def _way(self, merged: Merged, rows: Indices, problem: DualProblem) -> Any:
-        """How a task is solved where block decomposition is not the way."""
-        if self._hard:
-            return solve_hulls
-        return linear_way(self, merged, rows, problem)
-
-    def _problem(self, merged: Merged, target: Classes, rows: list[Indices], y: Floats) -> DualProblem:
+    def _problem(self, fit: Fit, rows: list[Indices], y: Floats) -> DualProblem:
         """The problems on some of the samples each, one after another."""
         together = rows[0] if len(rows) == 1 else np.concatenate(rows)
-        prices = np.repeat(self._prices(merged, rows), [len(some) for some in rows])
-        C = prices * target.factor[merged.y[together]] * merged.weight[together]
+        prices = np.repeat(self._prices(fit, rows), [len(some) for some in rows])
+        C = prices * fit.target.factor[fit.merged.y[together]] * fit.merged.weight[together]
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
         return problem if self.bias is True else problem.without_bias()
 
-    def _prices(self, merged: Merged, rows: list[Indices]) -> Floats:
+    def _prices(self, fit: Fit, rows: list[Indices]) -> Floats:
         """C of a sample of weight 1 in the problems on these samples."""
-        if self.lam is None:
-            return np.full(len(rows), price(self.C, None, 0.0))
-        return np.array([price(self.C, self.lam, float(merged.weight[some].sum())) for some in rows])
+        return np.array([price(self, float(fit.merged.weight[some].sum())) for some in rows])
 
-    def _conclude(self, merged: Merged, solved: list[Solved], target: Classes, X: Any) -> None:
+    def _joint_price(self, fit: Fit) -> Floats:
+        """C of a merged sample of weight 1."""
+        return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         if self._joint:
-            C = self._joint_price(merged, target)[:, None]
+            C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
-            own = own_table(table, merged, Bounds(C, C))
-            self._conclude_tables(merged, target, X, outputs(table), outputs(own), outputs(solved[0].certificate.b))
+            own = own_table(table, fit.merged, Bounds(C, C))
+            self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
+            self._conclude_duals(fit, solved)
             return
         bound: Any = np.inf
         if self._hard:
-            rho, b = canonical(merged, solved, self._largest_diagonal(merged))
-            self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound), b / rho, 1.0 / rho)
+            rho, b = canonical(fit.merged, solved, float(np.abs(fit.diagonal).max()))
+            self._conclude_pairs(fit, solved, Bounds(bound, bound), b / rho, 1.0 / rho)
             return
         if self.slack == "l1":
-            bound = self._prices(merged, [s.task.rows for s in solved])
+            bound = self._prices(fit, [s.task.rows for s in solved])
         b = np.array([bias_of(s, self.bias) for s in solved])
-        self._conclude_pairs(merged, solved, target, X, Bounds(bound, bound, target.factor[merged.y][:, None]), b)
-
-    def _largest_diagonal(self, merged: Merged) -> float:
-        if self.kernel_.accepts == "gram":
-            return float(np.abs(merged.X[np.arange(len(merged.rows)), merged.rows]).max())
-        return float(np.abs(self.kernel_.diag(merged.X)).max())
+        factor = fit.target.factor[fit.merged.y][:, None]
+        self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
 
     def _norms(self, solved: list[Solved]) -> Any:
         return joint_norms(solved[0]) if self._joint else super()._norms(solved)
-
-    def _joint_price(self, merged: Merged, target: Classes) -> Floats:
-        """C of a merged sample of weight 1."""
-        return np.asarray(price(self.C, self.lam, float(merged.weight.sum())) * target.factor[merged.y])
 
     @property
     def _hard(self) -> bool:
@@ -261,14 +261,14 @@ class SVC(PairwiseClassifier):
         return self.multiclass in JOINT
 
     @property
-    def _with_constant(self) -> bool:
-        return super()._with_constant and not self._joint  # the joint problem has a constant of its own
+    def _constant_feature(self) -> bool:
+        return super()._constant_feature and not self._joint  # the joint problem has a constant of its own
 
     def _check_parameters(self) -> None:
         if self._hard:
             self._check_hard()
         else:
-            check_price(self.C, self.lam)
+            check_price(self)
         if self.probability not in (False, "deprecated"):
             raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
@@ -289,8 +289,8 @@ class SVC(PairwiseClassifier):
             )
 
     def _check_hard(self) -> None:
-        if self.lam is not None:
-            raise ValueError(f"C=inf and lam={self.lam!r} both set the price of errors; give one")
+        if self.theta is not None or self.lam is not None:
+            raise ValueError(f"C=inf and theta={self.theta or self.lam!r} both set the price of errors; give one")
         if self.bias is not True:
             raise ValueError(
                 f"C=inf, the hard margin, is found as the nearest points of the two classes' hulls, whose plane has a "

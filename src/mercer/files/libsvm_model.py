@@ -22,14 +22,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices
+from mercer.data.labels import every_pair, plane_coefficients, votes, winner
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
@@ -81,7 +81,7 @@ class LibsvmModel:
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """The classes of each rho."""
-        return list(combinations(range(self.nr_class), 2))
+        return every_pair(self.nr_class)
 
     @property
     def has_probabilities(self) -> bool:
@@ -99,15 +99,12 @@ class LibsvmModel:
 
     @cached_property
     def by_pair(self) -> sp.csr_array:
-        """The coefficients with a column for each pair: a vector of class i serves i j in column j − 1, j i in i."""
+        """The coefficients with a column for each pair."""
         if self.nr_sv is None or self.nr_class == 2:
             return sp.csr_array(self.coefficients)
-        owner = np.repeat(np.arange(self.nr_class), self.nr_sv)
-        table = np.zeros((len(owner), len(self.pairs)))
-        for p, (i, j) in enumerate(self.pairs):
-            table[owner == i, p] = self.coefficients[owner == i, j - 1]
-            table[owner == j, p] = self.coefficients[owner == j, i]
-        return sp.csr_array(table)
+        n_pairs = len(self.pairs)
+        columns = [plane_coefficients(self.coefficients.T, self.nr_sv, self.pairs, p) for p in range(n_pairs)]
+        return sp.csr_array(np.array(columns).T)
 
     def expansion(self, n_features: int | None = None) -> Expansion:
         """The decision values of every pair, as one function of samples with ``n_features`` columns (rows of K)."""
@@ -120,6 +117,14 @@ class LibsvmModel:
         shape = (rows.shape[0], max(n_features or 0, rows.shape[1]))
         vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         return Expansion(self.kernel, vectors, table, -self.rho)
+
+    def answers(self, decisions: Floats) -> Any:
+        """svm-predict's answers: the label with most votes among the pairs, the first of them in a tie; ±1; or f."""
+        if self.svm_type == "one_class":
+            return np.where(decisions[:, 0] > 0, 1, -1)
+        if self.label is None:
+            return decisions[:, 0]
+        return np.array(self.label)[winner(votes(decisions, self.nr_class)[0])]
 
     @property
     def serials(self) -> Indices:

@@ -8,7 +8,6 @@ takes the kernels that a matrix product leads to (linear, polynomial, Gaussian, 
 from __future__ import annotations
 
 import os
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer.data.labels import every_pair
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
 from mercer.kernels import Recipe
@@ -236,7 +236,7 @@ def _code(graph: _Graph, decision: str) -> str:
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
     """How many of its pairs each class wins; with break_ties, and by how much, squeezed into less than half a vote."""
-    pairs = list(combinations(range(k), 2))
+    pairs = every_pair(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
     lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
     wins = graph.add("Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE)

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.data.merging import Merged
 from mercer.expansion import Expansion
-from mercer.fitting.machine import Solved
-from mercer.kernels import Kernel
+from mercer.fitting.fit import Fit
+from mercer.fitting.tasks import Solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,46 +55,31 @@ def own_table(table: sp.csr_array, merged: Merged, bounds: Bounds) -> sp.csr_arr
     return own
 
 
-def expansion_of(kernel: Kernel, merged: Merged, table: sp.csr_array, used: Indices, b: Floats, X: Any) -> Expansion:
-    """f on the merged samples `used`; X is what the caller trained on."""
-    precomputed = kernel.accepts == "gram"
+def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
+    """f on the merged samples `used` (None: all), each with a row of coefficients, dense or CSR."""
+    assert fit.kernel is not None
+    merged = fit.merged
     return Expansion(
-        kernel=kernel,
-        vectors=None if precomputed else take(merged.X, used),
-        coefficients=table[used].toarray() if len(b) == 1 else table[used],
+        kernel=fit.kernel,
+        vectors=None if fit.precomputed else merged.X if used is None else take(merged.X, used),
+        coefficients=coefficients,
         b=b,
-        columns=merged.rows[used] if precomputed else None,
-        n_columns=len(X) if precomputed else 0,
+        columns=None if not fit.precomputed else merged.first if used is None else merged.first[used],
+        n_columns=fit.n if fit.precomputed else 0,
     )
 
 
-def conclude_support(model: Any, merged: Merged, own: sp.csr_array, order: Indices, X: Any) -> None:
+def table_expansion(fit: Fit, table: sp.csr_array, used: Indices, b: Floats) -> Expansion:
+    """f from the coefficients of all merged samples (rows) for every output (column)."""
+    return expansion_of(fit, table[used].toarray() if len(b) == 1 else table[used], b, used)
+
+
+def conclude_support(model: Any, fit: Fit, order: Indices) -> None:
     """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
-    precomputed = model.kernel_.accepts == "gram"
-    rows = merged.rows[order]
+    rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
-    model.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else take(X, rows))
-    model.fit_status_ = int(not model.converged_)
-    model.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
-
-
-def conclude_outputs(model: Any, merged: Merged, solved: list[Solved], bounds: Bounds, b: Floats, X: Any) -> None:
-    """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
-    table = merged_table(merged, solved)
-    model.intercept_ = freeze(b)
-    model._expansion_ = expansion_of(model.kernel_, merged, table, np.flatnonzero(np.diff(table.indptr)), b, X)
-    own = own_table(table, merged, bounds)
-    order = np.flatnonzero(np.diff(own.indptr))
-    conclude_support(model, merged, own, order, X)
-    model.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-    model.dual_coef_ = freeze(np.ascontiguousarray(own[order].toarray().T))
-
-
-def bias_of(solved: Solved, bias: Any) -> float:
-    """b of one task: its equality's multiplier; without one zero, or Σβ where it is a feature with the constant 1."""
-    if solved.certificate.b:
-        return solved.certificate.b[0]
-    return float(solved.solution.beta.sum()) if bias == "regularized" else 0.0
+    model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else take(fit.X, rows))
+    model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 
 
 def weight_vector(model: Any) -> Any:

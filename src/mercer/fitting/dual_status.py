@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, freeze
 from mercer.data.merging import Merged
+from mercer.fitting.tasks import Solved
 from mercer.problems.working_set import violation
-
-if TYPE_CHECKING:
-    from mercer.fitting.machine import Solved
 
 FREE: Final = 1
 BOUNDED: Final = 2
 
 
-def standing(merged: Merged, solved: list[Solved], n: int) -> Any:
+def dual_status(merged: Merged, solved: list[Solved], n: int) -> Any:
     """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows."""
     beta = np.concatenate([s.solution.beta for s in solved])
     used = np.flatnonzero(beta)
@@ -37,7 +35,19 @@ def standing(merged: Merged, solved: list[Solved], n: int) -> Any:
     return freeze(by_sample[place])
 
 
-def admissible(solved: list[Solved]) -> Floats:
+def free_and_bounded(machine: Any) -> tuple[int, int] | None:
+    """How many support vectors of a fitted machine are free in some problem, and how many are bounded in all.
+
+    None where the fit did not tell: of a joint machine, or of a model that another program trained.
+    """
+    status: Any = getattr(machine, "_standing_", None)
+    if status is None:
+        return None
+    free = int(((status[machine.support_] == FREE).sum(axis=1) > 0).sum())
+    return free, len(machine.support_) - free
+
+
+def bias_intervals(solved: list[Solved]) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
     ends = np.full((len(solved), 2), np.nan)
     free = _free(solved, np.concatenate([s.solution.beta for s in solved]))

@@ -13,7 +13,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
-from mercer.fitting.machine import Solved
+from mercer.fitting.tasks import Solved
 from mercer.problems.classification import rho_and_b
 from mercer.solvers.dual.hulls import distance_of
 
@@ -63,6 +63,4 @@ def _no_margin(merged: Merged, one: Solved, bounds: tuple[float, float], meet: b
 def _combination(merged: Merged, rows: Indices, weight: Floats) -> tuple[Indices, Floats]:
     """The caller's first row of each merged sample that takes part, and its weight."""
     part = np.flatnonzero(weight)
-    first = np.full(len(merged.y), -1, dtype=np.intp)
-    first[merged.member[::-1]] = merged.rows[::-1]
-    return first[rows[part]], weight[part] / weight.sum()
+    return merged.first[rows[part]], weight[part] / weight.sum()

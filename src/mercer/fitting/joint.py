@@ -9,18 +9,17 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.merging import Merged
-from mercer.fitting.machine import Solved, Task
+from mercer.fitting.tasks import Solved
 from mercer.problems.multiclass import JointProblem
-from mercer.solvers.joint.ascent import solve_joint
 
 # Whether the multipliers of a sample share its bound.
-_SHARED = {"crammer-singer": True, "weston-watkins": False}
+_SHARED = {"crammer-singer": True, "weston-watkins": False, "crammer_singer": True, "weston_watkins": False}
 JOINT = tuple(_SHARED)
 
 
-def joint_task(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias: Any) -> Task:
+def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias: Any) -> JointProblem:
     """One problem over all samples and classes; `C` holds one bound per merged sample."""
-    problem = JointProblem(
+    return JointProblem(
         y=merged.y.astype(np.intp),
         C=C,
         n_classes=n_classes,
@@ -28,7 +27,6 @@ def joint_task(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias:
         shift=float(bias == "regularized"),
         balanced=bias is True,
     )
-    return Task("all classes", np.arange(problem.n), problem, solve_joint)
 
 
 def joint_table(solved: Solved) -> sp.csr_array:

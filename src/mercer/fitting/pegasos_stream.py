@@ -10,15 +10,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Indices, freeze, is_sparse
+from mercer.arrays import freeze, is_sparse
 from mercer.data import samples
+from mercer.data.labels import class_weights, codes_among, known_classes
 from mercer.data.merging import merge
-from mercer.fitting.machine import fitted_names
 from mercer.fitting.pegasos_machine import PegasosMachine, deadline_of, seed_of
+from mercer.fitting.state import fitted_names
 from mercer.solvers.pegasos.descent import advance
 from mercer.solvers.pegasos.draws import one_pass
 from mercer.solvers.pegasos.iterates import Iterates
@@ -104,14 +103,14 @@ class StreamLearner(PegasosMachine):
         if kernel.accepts == "gram":
             raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
         X = self._samples(X, kernel, reset=first)
-        labels = _known_classes(classes, None if first else self.classes_)
-        codes = _codes(y, labels)
+        labels = known_classes(classes, None if first else self.classes_)
+        codes = codes_among(labels, y)
         check_consistent_length(X, codes)
         weight = samples.weights(sample_weight, len(codes))
         if first:
             # Factors are checked against all classes, which the chunk need not show.
             every = np.arange(len(labels))
-            factor = samples.class_weights(self.class_weight, labels, every, np.ones(len(labels)))
+            factor = class_weights(self.class_weight, labels, every, np.ones(len(labels)))
             self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
             self._seed_, self.n_iter_ = seed_of(self.random_state), 0
         for name in ("objective_", "certificate_", "validation_loss_"):
@@ -147,36 +146,6 @@ class StreamLearner(PegasosMachine):
             new = merged.X
             vectors = new if first else _stack(self._expansion_.vectors, new)
         self._adopt(iterates, iterates.finite_output(problem.lam, self.average), vectors)
-
-
-def _known_classes(classes: Any, known: Any) -> np.ndarray:
-    """All classes of a stream, in sorted order."""
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
-            )
-        return np.asarray(known)
-    given = np.unique(column_or_1d(np.asarray(classes)))
-    if len(given) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
-    if known is not None and not np.array_equal(given, known):
-        raise ValueError(f"`classes={given.tolist()}` is not the same as on last call to partial_fit: {known.tolist()}")
-    return given
-
-
-def _codes(y: Any, classes: np.ndarray) -> Indices:
-    """Each label's position among the classes."""
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
-        raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
-    codes = np.searchsorted(classes, y)
-    unknown = np.flatnonzero(classes[np.minimum(codes, len(classes) - 1)] != y)
-    if len(unknown):
-        i = int(unknown[0])
-        raise ValueError(f"y[{i}]={y[i]!r} is not one of the classes {classes.tolist()} of this stream")
-    return np.asarray(codes)
 
 
 def _stack(old: Any, new: Any) -> Any:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import joblib
-import sklearn
-
-import mercer
+from mercer.errors import warn_user
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
@@ -29,22 +23,6 @@ except ImportError:
 
 
 __all__ = ["CallbackSupport", "Cancelled", "Progress", "warn_user", "with_callbacks"]
-
-_LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (mercer, sklearn, joblib))
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of whoever called mercer, through scikit-learn's searches and pipelines or straight."""
-    frame, level, nearest = sys._getframe(1), 2, None
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_LIBRARIES):
-            break
-        if nearest is None and not frame.f_code.co_filename.startswith(_LIBRARIES[0]):
-            nearest = level
-        frame, level = frame.f_back, level + 1  # type: ignore[assignment]  # None ends the loop
-    else:  # a thread or a process of joblib's own has no such line
-        level = nearest or 2
-    warnings.warn(message, category, stacklevel=level)
 
 
 class Cancelled(Exception):

@@ -26,7 +26,7 @@ _OF_TARGET, _OF_COPY = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class TrainingSet:
     """The samples trained on, in the order in which they came; never the caller's own memory."""
 
     X: Any
@@ -34,7 +34,7 @@ class Known:
     weight: Floats
 
     @classmethod
-    def of(cls, X: Any, y: Any, weight: Floats) -> Known:
+    def of(cls, X: Any, y: Any, weight: Floats) -> TrainingSet:
         return cls(_own(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
 
     def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
@@ -50,7 +50,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class TaskStart:
     """The solution of one task: for each variable its merged sample, which of that sample's variables it is, and β."""
 
     sample: Indices
@@ -60,13 +60,13 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class WarmStart:
     """What one training leaves for the next."""
 
     keys: Keys
     targets: Any
-    tasks: dict[str, Kept]
-    known: Known
+    tasks: dict[str, TaskStart]
+    samples: TrainingSet
 
     def start(self, name: str, rows: Indices, problem: DualProblem, keys: Keys, targets: Any) -> Floats | None:
         """A feasible β for a task on the merged samples `rows`, from the last solution of the same task, if any.
@@ -94,7 +94,7 @@ class Memory:
             beta[moved] = np.where(finite & (beta[moved] == then), now, beta[moved])
         return problem.nearest_feasible(beta)
 
-    def _counterparts(self, kept: Kept, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
+    def _counterparts(self, kept: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
         """For each variable of a new task the old variable of the same sample, or −1."""
         _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
         before = _mixed(self.keys, codes[: len(self.keys)])
@@ -125,11 +125,11 @@ def targets_of(merged: Merged, y: Any) -> Any:
     return np.asarray(y).ravel()[merged.rows[first]]
 
 
-def keep(rows: Indices, problem: DualProblem, solution: Solution) -> Kept:
+def task_start(rows: Indices, problem: DualProblem, solution: Solution) -> TaskStart:
     """What to keep of one solved task."""
     beta = solution.beta
     bound = np.where(beta > 0, problem.upper, problem.lower)
-    return Kept(rows[problem.row], _copies(problem.row), beta, bound)
+    return TaskStart(rows[problem.row], _copies(problem.row), beta, bound)
 
 
 def _copies(row: Any) -> Indices:

@@ -12,15 +12,15 @@ offset does no harm, and the implicit zeros of a CSR matrix are counted without 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
+from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
-from mercer.kernels.matrices import as_matrix, is_sparse, over_rows, strips, widened
-from mercer.kernels.parameters import check_not_negative
+from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
+from mercer.parameters import not_negative
 
 RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
@@ -31,13 +31,15 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def check_gamma(gamma: Any) -> None:
-    """A number ≥ 0, or one of the rules."""
+    """A finite number of at least 0, or one of the rules."""
     if isinstance(gamma, str) and gamma in RULES:
         return
     try:
-        check_not_negative("gamma", gamma)
-    except ValueError as error:
-        raise ValueError(f"{error}, or one of {', '.join(map(repr, RULES))}") from None
+        not_negative("gamma", gamma)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"gamma={gamma!r} must be a finite number of at least 0, or one of {', '.join(map(repr, RULES))}"
+        ) from None
 
 
 def gamma_of(kernel: Any) -> float:
@@ -55,19 +57,18 @@ def with_bound_gamma(kernel: Any, X: Any, sample_weight: Any, l1: bool = False) 
     """The kernel with gamma as a number; the same object where it is one already."""
     check_gamma(kernel.gamma)
     if isinstance(kernel.gamma, str):
-        gamma = gamma_from(kernel.gamma, X, sample_weight, l1, stacklevel=4)
+        gamma = gamma_from(kernel.gamma, X, sample_weight, l1)
         return type(kernel)(**{**kernel.get_params(deep=False), "gamma": gamma})
     if kernel.gamma == 0:
-        warnings.warn(
+        warn_user(
             f"gamma=0 makes {type(kernel).__name__} a constant: all samples look the same to it; "
             "give gamma a number > 0",
             UserWarning,
-            stacklevel=3,
         )
     return kernel
 
 
-def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False, stacklevel: int = 2) -> float:
+def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -> float:
     """The number that a rule stands for on data X."""
     X = as_matrix(X)
     n, d = X.shape
@@ -82,10 +83,9 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False, s
     gamma = _from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
     if gamma is None:
         what = "its variance is 0" if rule == "scale" else "all its rows are equal"
-        warnings.warn(
+        warn_user(
             f"gamma={rule!r} is undefined because X is constant up to rounding ({what}); gamma=1.0 is used",
             UserWarning,
-            stacklevel=stacklevel,
         )
         return 1.0
     return gamma

@@ -40,31 +40,10 @@ class LinearProblem:
 
     @cached_property
     def price(self) -> Floats:
-        """What a unit of error costs once it is large: the wider half of the box, or 1/d where there is none."""
+        """The largest slope of the loss, the wider half of the box; for a squared loss, which has none, 1/d."""
         half = np.maximum(self.upper, -self.lower)
         with np.errstate(divide="ignore"):
             return np.where(np.isfinite(half), half, 1.0 / self.d)
-
-    def response(self, r: Floats, centre: Floats | None = None, prox: Floats | None = None) -> Floats:
-        """The best t for residuals r, with −prox/2 (t − centre)² added where a centre is given."""
-        d = self.d if prox is None else self.d + prox
-        t = r if centre is None or prox is None else r + prox * centre
-        if self.epsilon.any():
-            t = np.sign(t) * np.maximum(np.abs(t) - self.epsilon, 0.0)
-        return np.clip(t / d, self.lower, self.upper)
-
-    def losses(self, r: Floats) -> Floats:
-        """loss_i(r_i), without a loop over t."""
-        r = np.sign(r) * np.maximum(np.abs(r) - self.epsilon, 0.0) if self.epsilon.any() else r
-        curved = self.d > 0
-        if curved.all():
-            t = np.clip(r / self.d, self.lower, self.upper)
-            return np.asarray(t * (r - 0.5 * self.d * t))
-        best = np.where(r > 0, self.upper, self.lower)
-        if curved.any():
-            best[curved] = np.clip(r[curved] / self.d[curved], self.lower[curved], self.upper[curved])
-        best[r == 0] = 0.0
-        return np.asarray(best * (r - 0.5 * self.d * best))
 
     def value(self, beta: Floats, energy: float) -> float:
         """The dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
@@ -72,7 +51,7 @@ class LinearProblem:
         return float(own.sum()) - 0.5 * energy
 
     def first(self, m: int, factor: float) -> LinearProblem:
-        """The problem of the first m samples, each counted `factor` times."""
+        """The problem of the first m samples, each with `factor` times its weight."""
         with np.errstate(invalid="ignore"):
             return LinearProblem(
                 self.p[:m],
@@ -83,9 +62,35 @@ class LinearProblem:
                 self.bias,
             )
 
+    def balanced(self, beta: Floats) -> Floats:
+        """β with the sum that the bias asks for: zero if b is free, otherwise any.
+
+        The excess is taken from the free variables in proportion to their room, so that none meets its bound unless all
+        do; only what they cannot take, from those at a bound. (`DualProblem.nearest_feasible` spreads evenly instead:
+        it moves more variables onto their bounds.)
+        """
+        if not self.exact_bias:
+            return beta
+        beta = beta.copy()
+        for only_free in (True, False):
+            excess = float(beta.sum())
+            # What is left is rounding, and would only lift variables off their bounds.
+            if abs(excess) <= 1e-14 * float(np.abs(beta).sum()):
+                break
+            room = beta - self.lower if excess > 0 else self.upper - beta
+            if not np.isfinite(room).all():
+                room = np.where(np.isfinite(room), room, np.abs(beta) + abs(excess))
+            if only_free:
+                room = np.where((beta > self.lower) & (beta < self.upper), room, 0.0)
+            total = float(room.sum())
+            if total > 0:
+                beta -= np.sign(excess) * room * min(1.0, abs(excess) / total)
+                beta = np.clip(beta, self.lower, self.upper)
+        return np.asarray(beta)
+
     @cached_property
     def dual(self) -> DualProblem:
-        """The same as a DualProblem: where ε > 0 a sample has two variables, the parts of β above and below zero."""
+        """The same as a DualProblem with K = XX'; where ε > 0 a sample has two variables, β⁺ and −β⁻."""
         n, group = len(self.p), 0 if self.exact_bias else -1
         totals = np.zeros(1 if self.exact_bias else 0)
         row = np.arange(n)

@@ -4,26 +4,24 @@ On the face of the box where β is free (F), the optimum solves
 
     (K_FF + diag d_F) δ + E ν = h_F,   E'δ = 0      (E: which group each variable is in)
 
-A step that would leave the box stops at the first bound it meets, that variable is fixed there, and the rest goes
-on, until a
-whole step fits: then the face's optimum is reached. A ridge far below the kernel's size makes every system solvable;
-along directions in which K is flat it only makes the step long, and the box cuts it.
+A step that would leave the box stops at the first bound it meets, that variable is fixed there, and the rest goes on,
+until a whole step fits: then the face's optimum is reached. A ridge far below the kernel's size makes every system
+solvable; along directions in which K is flat it only makes the step long, and the box cuts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.problems.dual_problem import DualProblem
+from mercer.solvers.ridge_factor import growing, ridge_factor
 
-# Relative to the largest diagonal entry, at the size of the kernel values' own rounding.
-RIDGE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-6}
-# A climb may spend a few hundredths of a second on factorisations before pair steps go on: one large factor, or many
-# small ones.
+# The most free variables that are factored, and the multiplications after which a climb ends, a few hundredths of a
+# second: one large factor, or many small ones.
 MAX_FREE = 2048
 MAX_WORK = 6e8
 
@@ -65,21 +63,20 @@ def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floa
     """The Newton direction that keeps each group's sum, or None where no ridge makes the system definite."""
     groups = np.unique(group[group >= 0])
     E = (group[:, None] == groups).astype(np.float64)
-    size = float((np.diagonal(K) + d).max())
-    ridge = RIDGE[K.dtype]
-    while ridge < 1e-3:
-        factor = np.array(K, dtype=np.float64, order="C")
-        np.fill_diagonal(factor, factor.diagonal() + d + ridge * size)
-        if _core.cholesky(factor, n_threads) >= 0:
-            ridge *= 100
-            continue
-        solved = np.column_stack([h, E])
-        _core.cholesky_solve(factor, solved, n_threads)
-        free, held = solved[:, 0], solved[:, 1:]
-        delta = free - held @ np.linalg.lstsq(E.T @ held, E.T @ free, rcond=None)[0] if E.shape[1] else free
-        # What rounding left of the sum is spread evenly: a direction must keep the equalities.
-        for k in range(E.shape[1]):
-            member = E[:, k] > 0
-            delta[member] -= delta[member].mean()
-        return delta if np.isfinite(delta).all() else None
-    return None
+    diagonal = np.diagonal(K) + d
+    factor = ridge_factor(K, ridges(K.dtype), n_threads, unit=float(diagonal.max()), diagonal=diagonal)
+    if factor is None:
+        return None
+    solved = factor.solve(np.column_stack([h, E]))
+    free, held = solved[:, 0], solved[:, 1:]
+    delta = free - held @ np.linalg.lstsq(E.T @ held, E.T @ free, rcond=None)[0] if E.shape[1] else free
+    # What rounding left of the sum is spread evenly: a direction must keep the equalities.
+    for k in range(E.shape[1]):
+        member = E[:, k] > 0
+        delta[member] -= delta[member].mean()
+    return delta if np.isfinite(delta).all() else None
+
+
+def ridges(dtype: np.dtype[Any]) -> Iterator[float]:
+    """Ridges as shares of the largest diagonal entry, from the rounding of the kernel values up to 1e-4."""
+    return growing(1e-6 if dtype == np.float32 else 1e-12, 100, 1e-3)

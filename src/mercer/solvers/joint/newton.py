@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.problems.multiclass import JointProblem
-from mercer.solvers.dual.newton import MAX_FREE, MAX_WORK, RIDGE
+from mercer.solvers.dual.newton import MAX_FREE, MAX_WORK, ridges
+from mercer.solvers.ridge_factor import ridge_factor
 
 
 def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta: Floats, n_threads: int = 1) -> Floats:
@@ -33,8 +33,12 @@ def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta:
         work += len(sample) ** 3 / 3 + len(J) * len(sample) * 2
         values = np.asarray(K[np.ix_(sample, sample)], dtype=np.float64) + problem.shift
         slopes = -(moves * e[sample]).sum(axis=1)
-        lengths = _solve(values * (moves @ moves.T), slopes, RIDGE[K.dtype], n_threads)
-        if lengths is None:
+        values *= moves @ moves.T
+        factor = ridge_factor(values, ridges(K.dtype), n_threads, unit=float(np.diagonal(values).max()))
+        if factor is None:
+            break
+        lengths = factor.solve(slopes[:, None])[:, 0]
+        if not np.isfinite(lengths).all():
             break
         delta = np.zeros_like(beta)
         np.add.at(delta, sample, lengths[:, None] * moves)
@@ -96,18 +100,3 @@ def _onto_bounds(shared: bool, y: Indices, C: Floats, beta: Floats, hit: Flags) 
     beta[own] = 0.0
     beta[own] = np.where(spent, C, np.minimum(-beta.sum(axis=1), C if shared else np.inf))
     return beta
-
-
-def _solve(matrix: Floats, right: Floats, ridge: float, n_threads: int) -> Floats | None:
-    """matrix⁻¹ right, with the smallest ridge that makes the matrix definite; None where none does."""
-    size = float(np.diagonal(matrix).max())
-    while ridge < 1e-3:
-        factor = matrix.copy()
-        np.fill_diagonal(factor, factor.diagonal() + ridge * size)
-        if _core.cholesky(factor, n_threads) >= 0:
-            ridge *= 100
-            continue
-        solved = right[:, None].copy()
-        _core.cholesky_solve(factor, solved, n_threads)
-        return solved[:, 0] if np.isfinite(solved).all() else None
-    return None

@@ -9,34 +9,25 @@ the primal the bias is one more feature of value B, and b₀ moves to the b that
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import replace
 
 import numpy as np
 
 from mercer.arrays import inner
-from mercer.gram.linear_rows import LinearRows
-from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import StopReason
-from mercer.solvers.linear.newton import Miss, Point
+from mercer.solvers.linear.outcome import Point
+from mercer.solvers.linear.referee import Referee
 
-# Passes between two moves of b₀.
-_PASSES = 5
-# A certificate that disagrees with the descent lowers its goal, by what was missed and between these two factors.
-_LOWEST, _LOWER = 0.2, 0.8
+# The method of multipliers moves b₀ after this many passes.
+_PASSES_PER_MULTIPLIER = 5
+# When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
+# _MOST / (how many times the goal was missed), but by no factor below _LEAST per round. Below _FLOOR of what was asked
+# for, rounding is taken to be the cause.
+_LEAST, _MOST, _FLOOR = 0.2, 0.8, 1e-12
 
 
-def descend(
-    problem: LinearProblem,
-    rows: LinearRows,
-    miss: Miss,
-    goals: tuple[float, float],
-    start: Point | None,
-    seed: int,
-    max_passes: int,
-    deadline: float,
-    shrinking: bool,
-) -> Point:
-    """Passes until a point misses nothing; goals are a violation and a gap relative to the dual value."""
+def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, shrinking: bool) -> Point:
+    """Passes until the referee accepts a point or a limit is met; those of the start count."""
+    problem, rows, stop = referee.problem, referee.rows, replace(referee.stop, max_iter=max_passes)
     if not np.isfinite(rows.lengths).all():
         raise FloatingPointError("the squares of the features overflow float64; scale the features")
     multipliers, B, origin = False, problem.bias, 0.0
@@ -45,9 +36,8 @@ def descend(
     b = np.array([0.0 if start is None else start.b])
     state = np.array([seed], dtype=np.uint64)
     passes, factor = 0 if start is None else start.steps, 1.0
-    tol, gap_tol = goals
     while True:
-        before = float(beta.sum())
+        before, left = float(beta.sum()), max(0, max_passes - passes)
         taken, _, _, ended = rows.core.descend(
             problem.p - origin if multipliers else problem.p,
             problem.lower,
@@ -62,36 +52,32 @@ def descend(
             problem.value(beta, inner(w, w)) - origin * before,
             not multipliers,
             state,
-            factor * tol,
-            factor * gap_tol,
-            min(_PASSES if multipliers else max_passes, max(1, max_passes - passes)),
-            max(0.0, deadline - time.monotonic()),
+            factor * stop.tol,
+            factor * stop.gap_tol,
+            min(left, _PASSES_PER_MULTIPLIER) if multipliers else left,
+            stop.seconds,
             shrinking,
         )
-        passes += taken if ended == "unsettled" and not multipliers else max(1, taken)
+        # A call that converges within its first pass counts as one, so that the limit is reached in the end.
+        passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:
-            # The bias's feature is as long as the others together: then it neither lags behind nor rules.
+            # B² = the mean curvature of the other variables, ‖x‖² + d: a smaller one makes b lag, a larger one lets it
+            # dominate the steps.
             multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
             w, b = rows.transposed(beta), np.zeros(1)
             continue
-        reason: StopReason | None = None
-        if passes >= max_passes:
-            reason = "max_iter"
-        elif time.monotonic() > deadline:
-            reason = "max_time"
+        limit = stop.limit(passes)
         point = Point(w.copy(), origin + float(b[0]), beta.copy(), passes)
-        missed = miss(point)
+        missed = referee.judge_beta(point)
         if missed <= 1:
             return point
-        if reason is not None:
-            point.reason = reason
-            return point
-        w = rows.transposed(beta)  # what rounding added in many small steps goes
+        if limit is not None:
+            return replace(point, reason=limit)
+        w = rows.transposed(beta)  # drops the rounding that many small steps have added up
         moving = multipliers and abs(before) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
         if ended == "converged" and not moving:
-            factor *= min(_LOWER, max(_LOWEST, _LOWER / missed))
+            factor *= min(_MOST, max(_LEAST, _MOST / missed))
         if multipliers:
             origin, b = point.b, np.zeros(1)
-        if factor < 1e-12:
-            point.reason = "rounding floor"
-            return point
+        if factor < _FLOOR:
+            return replace(point, reason="rounding floor")

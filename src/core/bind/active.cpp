@@ -1,0 +1,93 @@
+// Python's view of working_set.hpp: a problem at a point that moves, seen through its active variables.
+#include <algorithm>
+
+#include "bind/arguments.hpp"
+#include "solve/working_set.hpp"
+
+namespace {
+
+using Values = Vector<const double>;
+
+// Every index is checked once, when the object is made, and kept in a copy; the values may change from call to call.
+class Active {
+public:
+    Active(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+           std::int32_t groups, nb::handle beta, nb::handle u)
+        : p_(vector<const double>(p, "p")),
+          lower_(vector<const double>(lower, "lower", size())),
+          upper_(vector<const double>(upper, "upper", size())),
+          d_(vector<const double>(d, "d", size())),
+          beta_(vector<const double>(beta, "beta", size())),
+          u_(vector<const double>(u, "u")),
+          row_(copy(vector<const std::int64_t>(row, "row", size()))),
+          group_(copy(vector<const std::int32_t>(group, "group", size()))) {
+        if (groups < 0) refuse("groups", "must not be negative");
+        check_range(row_.data(), row_.size(), static_cast<std::int64_t>(u_.shape(0)), "row");
+        for (const std::int32_t g : group_) {
+            if (groups > 0 && (g < 0 || g >= groups)) refuse("group", "holds an unknown group");
+        }
+        view_ = {p_.data(),     lower_.data(), upper_.data(), d_.data(), beta_.data(), row_.data(),
+                 group_.data(), u_.data(),     nullptr,       0,         groups};
+    }
+
+    void choose(nb::handle active) {
+        const auto given = vector<const std::int64_t>(active, "active");
+        check_range(given.data(), given.shape(0), static_cast<std::int64_t>(size()), "active");
+        active_ = copy(given);
+        view_.active = active_.data();
+        view_.n = static_cast<std::int64_t>(active_.size());
+    }
+
+    nb::tuple ends() const {
+        mercer::Ends ends = mercer::ends_of(view_);
+        return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
+    }
+
+    nb::object working_set(nb::handle top, nb::handle bottom, nb::handle kept, std::int64_t count) const {
+        const auto kept_ = vector<const std::int64_t>(kept, "kept");
+        check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(size()), "kept");
+        if (count < 0) refuse("size", "must not be negative");
+        std::vector<std::uint8_t> taken(size(), 0);
+        for (std::size_t k = 0; k < kept_.shape(0); ++k) taken[static_cast<std::size_t>(kept_.data()[k])] = 1;
+        return as_array(mercer::working_set(view_, given(top, bottom), taken.data(), count));
+    }
+
+    nb::object survivors(nb::handle top, nb::handle bottom) const {
+        return as_array(mercer::survivors(view_, given(top, bottom)));
+    }
+
+private:
+    std::size_t size() const { return p_.shape(0); }
+
+    template <class T>
+    static std::vector<T> copy(const Vector<const T>& from) {
+        return {from.data(), from.data() + from.shape(0)};
+    }
+
+    mercer::Ends given(nb::handle top, nb::handle bottom) const {
+        const auto count = static_cast<std::size_t>(std::max(view_.groups, 1));
+        return {copy(vector<const double>(top, "top", count)), copy(vector<const double>(bottom, "bottom", count))};
+    }
+
+    Values p_, lower_, upper_, d_, beta_, u_;
+    std::vector<std::int64_t> row_, active_;
+    std::vector<std::int32_t> group_;
+    mercer::ActiveView view_{};
+};
+
+}  // namespace
+
+void bind_active(nb::module_& m) {
+    nb::class_<Active>(m, "Active", "A problem at a point that moves, seen through its active variables.")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, std::int32_t, nb::handle,
+                      nb::handle>(),
+             "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(), "group"_a.none(),
+             "groups"_a, "beta"_a.none(), "u"_a.none())
+        .def("choose", &Active::choose, "active"_a.none(), "Which variables are active from now on.")
+        .def("ends", &Active::ends,
+             "The violation, and per group the largest h that may grow and the smallest that may shrink.")
+        .def("working_set", &Active::working_set, "top"_a.none(), "bottom"_a.none(), "kept"_a.none(), "size"_a,
+             "The worst violators besides those kept.")
+        .def("survivors", &Active::survivors, "top"_a.none(), "bottom"_a.none(),
+             "The active variables that are free or could still be chosen.");
+}

@@ -1,0 +1,147 @@
+// What every file of bindings shares: arguments checked for what memory safety needs, and Python's signals as a poll.
+// Only files that include this one know Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "threads/interrupt.hpp"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+[[noreturn]] inline void refuse(const char* name, const std::string& why) {
+    throw nb::value_error((std::string(name) + " " + why).c_str());
+}
+
+template <class T>
+const char* type_name() {
+    if constexpr (std::is_same_v<T, double>) return "float64";
+    if constexpr (std::is_same_v<T, float>) return "float32";
+    if constexpr (std::is_same_v<T, std::int32_t>) return "int32";
+    return "int64";
+}
+
+// Loads through a pointer that is not a multiple of the element size are undefined.
+template <class Array>
+void check_alignment(const Array& array, const char* name) {
+    using T = std::remove_const_t<typename Array::Scalar>;
+    if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0) refuse(name, "is not aligned; copy it first");
+}
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+Vector<T> vector(nb::handle object, const char* name) {
+    Vector<T> out;
+    if (!nb::try_cast(object, out, false)) {
+        using Plain = std::remove_const_t<T>;
+        refuse(name, std::string("must be a contiguous one-dimensional ") + type_name<Plain>() + " array" +
+                         (std::is_const_v<T> ? "" : " that can be written to"));
+    }
+    check_alignment(out, name);
+    return out;
+}
+
+template <class T>
+Vector<T> vector(nb::handle object, const char* name, std::size_t size) {
+    Vector<T> out = vector<T>(object, name);
+    if (out.shape(0) != size) {
+        refuse(name, "has " + std::to_string(out.shape(0)) + " elements, but " + std::to_string(size) + " are needed");
+    }
+    return out;
+}
+
+// Calls use(T array) for the first T of Types the object is a matrix of.
+template <class... Types, class Use>
+auto with_matrix(nb::handle object, const char* name, Use use) {
+    using Result = std::common_type_t<std::invoke_result_t<Use, Matrix<Types>>...>;
+    Result result{};
+    const auto attempt = [&]<class T>(T*) {
+        Matrix<T> matrix;
+        if (!nb::try_cast(object, matrix, false)) return false;
+        check_alignment(matrix, name);
+        result = use(matrix);
+        return true;
+    };
+    if (!(attempt(static_cast<Types*>(nullptr)) || ...)) {
+        refuse(name, "must be a two-dimensional float32 or float64 array");
+    }
+    return result;
+}
+
+template <class... Types, class Use>
+void with_vector(nb::handle object, const char* name, const char* types, Use use) {
+    const auto attempt = [&]<class T>(T*) {
+        Vector<const T> array;
+        if (!nb::try_cast(object, array, false)) return false;
+        check_alignment(array, name);
+        use(array);
+        return true;
+    };
+    if (!(attempt(static_cast<Types*>(nullptr)) || ...)) {
+        refuse(name, std::string("must be a contiguous one-dimensional ") + types + " array");
+    }
+}
+
+// Signals are Python's business, and only its main thread handles them: elsewhere asking once is enough, and a fit in a
+// worker thread does not queue for the lock again and again.
+class Signals {
+public:
+    Signals() : poll_(&Signals::ask, this) {}
+    mercer::Poll& poll() { return poll_; }
+
+private:
+    enum class Thread { unknown, main, other } thread_ = Thread::unknown;
+    mercer::Poll poll_;
+
+    static bool finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+        return Py_IsFinalizing() != 0;
+#else
+        return _Py_IsFinalizing() != 0;
+#endif
+    }
+
+    static void ask(void* self) {
+        auto& thread = static_cast<Signals*>(self)->thread_;
+        if (thread == Thread::other || finalizing()) return;
+        const nb::gil_scoped_acquire lock;
+        if (thread == Thread::unknown) {
+            const nb::module_ threading = nb::module_::import_("threading");
+            const bool main = threading.attr("get_ident")().equal(threading.attr("main_thread")().attr("ident"));
+            thread = main ? Thread::main : Thread::other;
+        }
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+};
+
+inline void check_range(const std::int64_t* index, std::size_t count, std::int64_t n, const char* name) {
+    for (std::size_t i = 0; i < count; ++i) {
+        if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index that is out of range");
+    }
+}
+
+// An array that takes over a vector.
+template <class T>
+nb::object as_array(std::vector<T> values) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = kept->data();
+    const std::size_t n = kept->size();
+    const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+}
+
+inline void check_threads(int n_threads) {
+    if (n_threads < 1) refuse("n_threads", "must be at least 1, got " + std::to_string(n_threads));
+}

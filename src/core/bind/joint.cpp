@@ -1,0 +1,67 @@
+// The joint multi-class solver as Python sees it.
+#include "solve/joint.hpp"
+#include "bind/arguments.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+template <class T>
+using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+Table<T> table(nb::handle object, const char* name, std::size_t rows) {
+    Table<T> out;
+    if (!nb::try_cast(object, out, false)) {
+        refuse(name, std::string("must be a C-contiguous two-dimensional float64 array") +
+                         (std::is_const_v<T> ? "" : " that can be written to"));
+    }
+    check_alignment(out, name);
+    if (out.shape(0) != rows) {
+        refuse(name, "has " + std::to_string(out.shape(0)) + " rows, but K has " + std::to_string(rows));
+    }
+    return out;
+}
+
+nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle label, nb::handle bound, bool shared,
+                double shift, double tol, std::int64_t max_steps, double max_seconds) {
+    const mercer::JointResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(kernel)>::Scalar>;
+        const std::size_t q = kernel.shape(0);
+        if (kernel.shape(1) != q) refuse("K", "must be square");
+        if (q > 1 && kernel.stride(1) != 1) refuse("K", "must have contiguous rows");
+        const auto excess_ = table<const double>(excess, "excess", q);
+        const auto beta_ = table<double>(beta, "beta", q);
+        const std::size_t classes = excess_.shape(1);
+        if (classes < 2) refuse("excess", "must have at least two columns, the classes");
+        if (beta_.shape(1) != classes) refuse("beta", "must have the shape of excess");
+        const auto label_ = vector<const std::int64_t>(label, "label", q);
+        const auto bound_ = vector<const double>(bound, "bound", q);
+        check_range(label_.data(), q, static_cast<std::int64_t>(classes), "label");
+        for (std::size_t i = 0; i < q; ++i) {
+            if (!(bound_.data()[i] > 0.0)) refuse("bound", "must be positive");
+        }
+        const mercer::JointProblem<T> problem{.kernel = kernel.data(),
+                                              .stride = static_cast<std::ptrdiff_t>(kernel.stride(0)),
+                                              .q = static_cast<std::int64_t>(q),
+                                              .classes = static_cast<std::int64_t>(classes),
+                                              .shift = shift,
+                                              .excess = excess_.data(),
+                                              .beta = beta_.data(),
+                                              .label = label_.data(),
+                                              .bound = bound_.data(),
+                                              .shared = shared};
+        const mercer::Level& level = mercer::level();
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        return mercer::joint(problem, {tol, max_steps, max_seconds}, level, signals.poll());
+    });
+    return nb::make_tuple(result.steps, result.violation, result.reason);
+}
+
+}  // namespace
+
+void bind_joint(nb::module_& m) {
+    m.def("joint", &joint, "K"_a.none(), "excess"_a.none(), "beta"_a.none(), "label"_a.none(), "bound"_a.none(),
+          "shared"_a, "shift"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
+          "Ascend the dual of a joint multi-class machine on one block of samples; changes beta in place.");
+}

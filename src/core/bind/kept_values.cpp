@@ -1,0 +1,143 @@
+// Python's view of kept kernel values (table.hpp).
+#include <nanobind/stl/pair.h>
+
+#include "bind/arguments.hpp"
+#include "gram/kept_values.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+template <class Array>
+auto table_of(const Array& array) {
+    using T = std::remove_reference_t<decltype(*array.data())>;
+    const auto rows = static_cast<std::int64_t>(array.shape(0)), columns = static_cast<std::int64_t>(array.shape(1));
+    if ((columns > 1 && array.stride(1) != 1) || (rows > 1 && array.stride(0) < columns)) {
+        refuse("table", "must have contiguous rows that do not overlap");
+    }
+    return mercer::Table<T>{array.data(), rows, columns, array.stride(0)};
+}
+
+void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads) {
+    with_matrix<float, double>(table, "table", [&](const auto& values) {
+        const auto table_ = table_of(values);
+        const auto total_ = vector<double>(total, "total", values.shape(0));
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", values.shape(1));
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        mercer::add_table(table_, coefficients_.data(), total_.data(), threads);
+        return 0;
+    });
+}
+
+template <class T>
+using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+class Combinations {
+public:
+    void append(nb::handle which, nb::handle outputs, nb::handle coefficients) {
+        const auto range = nb::cast<std::pair<std::int64_t, std::int64_t>>(which);
+        const auto outputs_ = vector<const std::int64_t>(outputs, "outputs");
+        Rows<const double> coefficients_;
+        if (!nb::try_cast(coefficients, coefficients_, false)) {
+            refuse("coefficients", "must be a C-contiguous float64 matrix");
+        }
+        check_alignment(coefficients_, "coefficients");
+        const auto [first, end] = range;
+        if (first < 0 || end < first || coefficients_.shape(0) != static_cast<std::size_t>(end - first) ||
+            coefficients_.shape(1) != outputs_.shape(0)) {
+            refuse("coefficients", "must have a row for each vector and a column for each output");
+        }
+        check_range(outputs_.data(), outputs_.shape(0), INT32_MAX, "outputs");
+        combinations_.append(first, end - first, outputs_.data(), static_cast<std::int64_t>(outputs_.shape(0)),
+                             coefficients_.data());
+    }
+
+    void add(nb::handle total, nb::handle table, int n_threads) const {
+        with_matrix<float, double>(table, "table", [&](const auto& values) {
+            const auto table_ = table_of(values);
+            Rows<double> total_;
+            if (!nb::try_cast(total, total_, false)) {
+                refuse("total", "must be a C-contiguous float64 matrix that can be written to");
+            }
+            check_alignment(total_, "total");
+            if (total_.shape(0) != values.shape(1) ||
+                static_cast<std::int64_t>(total_.shape(1)) < combinations_.outputs()) {
+                refuse("total", "must have a row for each column of the table and a column for each output");
+            }
+            if (table_.rows < combinations_.vectors()) refuse("table", "must have a row for each vector");
+            Signals signals;
+            const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+            const nb::gil_scoped_release unlocked;
+            combinations_.add(table_, total_.data(), static_cast<std::int64_t>(total_.shape(1)), threads);
+            return 0;
+        });
+    }
+
+private:
+    mercer::Combinations combinations_;
+};
+
+void keep_rows(nb::handle table, nb::handle which) {
+    const auto attempt = [&]<class T>(T*) {
+        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> values;
+        if (!nb::try_cast(table, values, false)) return false;
+        check_alignment(values, "table");
+        const auto table_ = table_of(values);
+        const auto which_ = vector<const std::int64_t>(which, "which");
+        check_range(which_.data(), which_.shape(0), table_.rows, "which");
+        for (std::size_t r = 1; r < which_.shape(0); ++r) {
+            if (which_.data()[r] <= which_.data()[r - 1]) refuse("which", "must rise");
+        }
+        const nb::gil_scoped_release unlocked;
+        mercer::keep_rows(table_, which_.data(), static_cast<std::int64_t>(which_.shape(0)));
+        return true;
+    };
+    if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
+        refuse("table", "must be a two-dimensional float32 or float64 array that can be written to");
+    }
+}
+
+void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns,
+                  int n_threads) {
+    with_matrix<float, double>(table, "table", [&](const auto& values) {
+        using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
+        const auto table_ = table_of(values);
+        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> out_;
+        if (!nb::try_cast(out, out_, false)) {
+            refuse("out", std::string("must be a two-dimensional ") + type_name<T>() + " array that can be written to");
+        }
+        check_alignment(out_, "out");
+        const auto room = table_of(out_);
+        const auto rows_ = vector<const std::int64_t>(rows, "rows", out_.shape(0));
+        const auto sources_ = vector<const std::int64_t>(sources, "sources");
+        const auto columns_ = vector<const std::int64_t>(columns, "columns", sources_.shape(0));
+        check_range(rows_.data(), rows_.shape(0), table_.rows, "rows");
+        check_range(sources_.data(), sources_.shape(0), table_.columns, "sources");
+        check_range(columns_.data(), columns_.shape(0), room.columns, "columns");
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        mercer::copy_entries(table_, rows_.data(), room.rows, sources_.data(), columns_.data(),
+                             static_cast<std::int64_t>(columns_.shape(0)), room.values, room.stride, threads);
+        return 0;
+    });
+}
+
+}  // namespace
+
+void bind_table(nb::module_& m) {
+    m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
+          "total += table @ coefficients, in float64.");
+    nb::class_<Combinations>(m, "Combinations",
+                             "Runs of vectors that serve the same few outputs, with their coefficients.")
+        .def(nb::init<>())
+        .def("append", &Combinations::append, "which"_a.none(), "outputs"_a.none(), "coefficients"_a.none(),
+             "The vectors from the first to before the second of `which` serve these outputs.")
+        .def("add", &Combinations::add, "total"_a.none(), "table"_a.none(), "n_threads"_a,
+             "total += table' coefficients, in float64; the table has a row for each vector.");
+    m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(),
+          "Move the rows `which`, which rise, to the front.");
+    m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(),
+          "columns"_a.none(), "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
+}

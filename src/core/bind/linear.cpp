@@ -1,0 +1,287 @@
+// Linear machines for Python: rows are checked once, when a LinearRows is made, and shared with the arrays they came from.
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+#include "bind/arguments.hpp"
+#include "linear/linear.hpp"
+#include "linear/packed_csr.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+class LinearRows {
+public:
+    LinearRows(std::int64_t n, std::int64_t d, int n_threads) : n(n), d(d), n_threads_(n_threads) {
+        if (n_threads < 1) refuse("n_threads", "must be at least 1");
+    }
+    virtual ~LinearRows() = default;
+    virtual void product(nb::handle w, double shift, nb::handle out) = 0;
+    virtual void transposed(nb::handle c, nb::handle out) = 0;
+    virtual void outer(nb::handle which, nb::handle c, nb::handle out) = 0;
+    virtual void lengths(nb::handle out) = 0;
+    virtual nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
+                              nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b,
+                              double value, bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+                              double max_seconds, bool shrinking) = 0;
+
+    virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta,
+                                    nb::handle w, nb::handle w_bias, nb::handle seed, double tol, double gap,
+                                    std::int64_t max_epochs, double max_seconds) = 0;
+
+    const std::int64_t n, d;
+
+protected:
+    int n_threads_;
+    const mercer::Level& level_ = mercer::level();
+};
+
+// Keeps the arrays alive that the view `Rows` points into.
+template <class Rows, class... Arrays>
+class RowsOf final : public LinearRows {
+public:
+    RowsOf(const Rows& rows, int n_threads, Arrays... arrays)
+        : LinearRows(rows.n, rows.d, n_threads), rows_(rows), kept_(arrays...) {}
+
+    void product(nb::handle w, double shift, nb::handle out) override {
+        const auto w_ = vector<const double>(w, "w", columns());
+        const auto out_ = vector<double>(out, "out", height());
+        run([&](const mercer::LinearThreads& threads) {
+            mercer::linear_product(rows_, w_.data(), shift, out_.data(), threads);
+        });
+    }
+
+    void transposed(nb::handle c, nb::handle out) override {
+        const auto c_ = vector<const double>(c, "c", height());
+        const auto out_ = vector<double>(out, "out", columns());
+        run([&](const mercer::LinearThreads& threads) {
+            mercer::linear_transposed(rows_, c_.data(), out_.data(), threads);
+        });
+    }
+
+    void outer(nb::handle which, nb::handle c, nb::handle out) override {
+        const auto which_ = vector<const std::int64_t>(which, "which");
+        check_range(which_.data(), which_.shape(0), n, "which");
+        const auto c_ = vector<const double>(c, "c", which_.shape(0));
+        nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> out_;
+        if (!nb::try_cast(out, out_, false) || out_.shape(0) != columns() + 1 || out_.shape(1) != columns() + 1) {
+            refuse("out", "must be a contiguous float64 matrix with one row and column more than there are features");
+        }
+        run([&](const mercer::LinearThreads& threads) {
+            mercer::linear_outer(rows_, which_.data(), c_.data(), static_cast<std::int64_t>(which_.shape(0)),
+                                 out_.data(), threads);
+        });
+    }
+
+    void lengths(nb::handle out) override {
+        const auto out_ = vector<double>(out, "out", height());
+        run([&](const mercer::LinearThreads& threads) { mercer::linear_lengths(rows_, out_.data(), threads); });
+    }
+
+    nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
+                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value,
+                      bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
+                      bool shrinking) override {
+        const auto p_ = vector<const double>(p, "p", height());
+        const auto lower_ = vector<const double>(lower, "lower", height());
+        const auto upper_ = vector<const double>(upper, "upper", height());
+        const auto ridge_ = vector<const double>(d_given, "d", height());
+        const auto epsilon_ = vector<const double>(epsilon, "epsilon", height());
+        const auto lengths_ = vector<const double>(lengths, "lengths", height());
+        const auto beta_ = vector<double>(beta, "beta", height());
+        const auto w_ = vector<double>(w, "w", columns());
+        const auto b_ = vector<double>(b, "b", 1);
+        nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
+        if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
+        const mercer::DcdProblem problem{p_.data(),       lower_.data(),   upper_.data(), ridge_.data(),
+                                         epsilon_.data(), lengths_.data(), bias,          beta_.data(),
+                                         w_.data(),       b_.data(),       value,         hold};
+        const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
+        mercer::DcdResult result{};
+        run([&](const mercer::LinearThreads& threads) {
+            result = mercer::linear_dcd(rows_, packed_, problem, stop, seed_.data(), threads);
+        });
+        return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
+    }
+
+    nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
+                            nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+                            double max_seconds) override {
+        const auto w_bias_ = vector<double>(w_bias, "w_bias");
+        const std::size_t classes = w_bias_.shape(0);
+        if (classes < 2) refuse("w_bias", "must have an element for each of at least two classes");
+        const auto y_ = vector<const std::int64_t>(y, "y", height());
+        check_range(y_.data(), height(), static_cast<std::int64_t>(classes), "y");
+        const auto C_ = vector<const double>(C, "C", height());
+        const auto lengths_ = vector<const double>(lengths, "lengths", height());
+        const auto beta_ = vector<double>(beta, "beta", height() * classes);
+        const auto w_ = vector<double>(w, "w", columns() * classes);
+        nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
+        if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
+        const mercer::JointDcdProblem problem{
+            y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
+            beta_.data(), w_.data(), w_bias_.data()};
+        const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, false};
+        mercer::DcdResult result{};
+        run([&](const mercer::LinearThreads& threads) {
+            result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), level_, threads.poll);
+        });
+        return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
+    }
+
+private:
+    std::size_t height() const { return static_cast<std::size_t>(n); }
+    std::size_t columns() const { return static_cast<std::size_t>(d); }
+
+    template <class Work>
+    void run(Work work) {
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        work(mercer::LinearThreads{n_threads_, level_, signals.poll()});
+    }
+
+    Rows rows_;
+    std::tuple<Arrays...> kept_;
+    mercer::PackedCsr packed_;
+};
+
+std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
+    std::unique_ptr<LinearRows> out;
+    const auto attempt = [&]<class T>(T*) {
+        nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x;
+        if (!nb::try_cast(X, x, false)) return false;
+        check_alignment(x, "X");
+        const mercer::LinearDense<T> rows{x.data(), static_cast<std::int64_t>(x.shape(0)),
+                                          static_cast<std::int64_t>(x.shape(1))};
+        out = std::make_unique<RowsOf<mercer::LinearDense<T>, decltype(x)>>(rows, n_threads, x);
+        return true;
+    };
+    if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
+        refuse("X", "must be a C-contiguous two-dimensional float32 or float64 array");
+    }
+    return out;
+}
+
+// Whether no column is outside of [0, d): as unsigned numbers the negative ones are the largest.
+template <class Index>
+bool columns_fit(const Index* indices, std::int64_t stored, std::int64_t d) {
+    using Unsigned = std::make_unsigned_t<Index>;
+    Unsigned largest = 0;
+    for (std::int64_t k = 0; k < stored; ++k) largest = std::max(largest, static_cast<Unsigned>(indices[k]));
+    return stored == 0 || static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d);
+}
+
+std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends,
+                                     std::int64_t d, int n_threads) {
+    std::unique_ptr<LinearRows> out;
+    if (d < 0) refuse("d", "must not be negative");
+    with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(data_)>::Scalar>;
+        with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
+            using Index = std::remove_const_t<typename std::decay_t<decltype(indices_)>::Scalar>;
+            const auto starts_ = vector<const Index>(starts, "starts");
+            const auto ends_ = vector<const Index>(ends, "ends", starts_.shape(0));
+            if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
+            const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
+            std::int64_t stored = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const auto from = static_cast<std::int64_t>(starts_.data()[i]),
+                           to = static_cast<std::int64_t>(ends_.data()[i]);
+                if (from < 0 || to < from || to > all) {
+                    refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
+                }
+                stored += to - from;
+            }
+            if (!columns_fit(indices_.data(), all, d)) refuse("indices", "holds a column that is out of range");
+            using Rows = mercer::LinearCsr<T, Index>;
+            const Rows rows{data_.data(), indices_.data(), starts_.data(), ends_.data(), stored, n, d};
+            using Kept = RowsOf<Rows, std::decay_t<decltype(data_)>, std::decay_t<decltype(indices_)>,
+                                std::decay_t<decltype(starts_)>, std::decay_t<decltype(ends_)>>;
+            out = std::make_unique<Kept>(rows, n_threads, data_, indices_, starts_, ends_);
+        });
+    });
+    return out;
+}
+
+// The samples of a Newton method, whose arrays it keeps.
+class Respondents {
+public:
+    Respondents(nb::handle q, nb::handle inverse, nb::handle lower, nb::handle upper, nb::handle epsilon, int n_threads)
+        : q_(vector<const double>(q, "q")),
+          inverse_(vector<const double>(inverse, "inverse", size())),
+          lower_(vector<const double>(lower, "lower", size())),
+          upper_(vector<const double>(upper, "upper", size())),
+          epsilon_(vector<const double>(epsilon, "epsilon", size())),
+          n_threads_(n_threads) {
+        if (n_threads < 1) refuse("n_threads", "must be at least 1");
+    }
+
+    nb::tuple respond(nb::handle p, nb::handle d, nb::handle f, nb::handle t) const {
+        const auto p_ = vector<const double>(p, "p", size()), d_ = vector<const double>(d, "d", size());
+        const auto f_ = vector<const double>(f, "f", size());
+        const auto t_ = vector<double>(t, "t", size());
+        mercer::Response sums{};
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            sums =
+                mercer::linear_response(view(), p_.data(), d_.data(), f_.data(), t_.data(), n_threads_, signals.poll());
+        }
+        return nb::make_tuple(sums.total, sums.losses, sums.shares);
+    }
+
+    double along(nb::handle f, nb::handle move, double step) const {
+        const auto f_ = vector<const double>(f, "f", size()), move_ = vector<const double>(move, "move", size());
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        return mercer::linear_along(view(), f_.data(), move_.data(), step, n_threads_, signals.poll());
+    }
+
+private:
+    std::size_t size() const { return q_.shape(0); }
+    mercer::Respondents view() const {
+        return {static_cast<std::int64_t>(size()),
+                q_.data(),
+                inverse_.data(),
+                lower_.data(),
+                upper_.data(),
+                epsilon_.data()};
+    }
+    Vector<const double> q_, inverse_, lower_, upper_, epsilon_;
+    int n_threads_;
+};
+
+}  // namespace
+
+void bind_linear(nb::module_& m);
+void bind_linear(nb::module_& m) {
+    nb::class_<LinearRows>(m, "LinearRows", "The rows of a linear machine's data, dense or CSR.")
+        .def_ro("n", &LinearRows::n)
+        .def_ro("d", &LinearRows::d)
+        .def("product", &LinearRows::product, "w"_a.none(), "shift"_a, "out"_a.none(), "out = Xw + shift.")
+        .def("transposed", &LinearRows::transposed, "c"_a.none(), "out"_a.none(), "out = X'c.")
+        .def("outer", &LinearRows::outer, "which"_a.none(), "c"_a.none(), "out"_a.none(),
+             "The lower triangle of out = sum of c z z' over the rows named, z = (x, 1).")
+        .def("lengths", &LinearRows::lengths, "out"_a.none(), "Squared lengths of the rows.")
+        .def("descend", &LinearRows::descend, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
+             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "b"_a.none(), "value"_a,
+             "hold"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
+             "Dual coordinate descent; changes beta, w, b and seed in place.")
+        .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
+             "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
+             "max_seconds"_a,
+             "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
+    nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs, for Newton's method.")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(),
+             "inverse"_a.none(), "lower"_a.none(), "upper"_a.none(), "epsilon"_a.none(), "n_threads"_a)
+        .def("respond", &Respondents::respond, "p"_a.none(), "d"_a.none(), "f"_a.none(), "t"_a.none(),
+             "Fills t; the sums of t, of the losses and of the shares of the gap.")
+        .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a,
+             "The sum of t * move at f + step * move.");
+    m.def("dense_rows", &dense_rows, "X"_a.none(), "n_threads"_a, "Rows that share the memory of X.");
+    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "starts"_a.none(), "ends"_a.none(), "d"_a,
+          "n_threads"_a, "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
+}

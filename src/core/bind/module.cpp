@@ -1,0 +1,66 @@
+// The module that Python sees: arrays come in, are checked for what memory safety needs, and the core runs without the
+// interpreter's lock.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "bind/arguments.hpp"
+#include "simd/dispatch.hpp"
+#include "threads/thread_limit.hpp"
+
+// A file for each subject.
+void bind_active(nb::module_& m);
+void bind_cholesky(nb::module_& m);
+void bind_joint(nb::module_& m);
+void bind_linear(nb::module_& m);
+void bind_linear_certificate(nb::module_& m);
+void bind_merging(nb::module_& m);
+void bind_pairs(nb::module_& m);
+void bind_pegasos(nb::module_& m);
+void bind_row_hash(nb::module_& m);
+void bind_samples(nb::module_& m);
+void bind_smo(nb::module_& m);
+void bind_table(nb::module_& m);
+void bind_text(nb::module_& m);
+
+namespace {
+
+std::vector<std::string> levels() {
+    std::vector<std::string> names;
+    for (const mercer::Level* level : mercer::levels()) names.emplace_back(level->name);
+    return names;
+}
+
+void set_num_threads(int n) {
+    if (n < 1) refuse("n", "must be at least 1, got " + std::to_string(n));
+    mercer_set_num_threads(n);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    nb::set_leak_warnings(false);  // objects that a traceback or a debugger holds at exit are no fault of ours
+    m.doc() = "The loops of mercer: arrays in, arrays out.";
+    m.def("levels", &levels, "Instruction sets usable here, fastest last.");
+    m.def(
+        "level", [] { return std::string(mercer::level().name); },
+        "The instruction set in use; the environment variable MERCER_SIMD forces one.");
+    m.def("get_num_threads", &mercer_get_num_threads, "Threads a call may use when the user named no number.");
+    m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the threads of calls for which the user named no number.");
+    // Arguments are none(): the functions themselves say what is wrong with None.
+    bind_active(m);
+    bind_cholesky(m);
+    bind_joint(m);
+    bind_linear(m);
+    bind_linear_certificate(m);
+    bind_merging(m);
+    bind_pairs(m);
+    bind_pegasos(m);
+    bind_row_hash(m);
+    bind_samples(m);
+    bind_smo(m);
+    bind_table(m);
+    bind_text(m);
+}

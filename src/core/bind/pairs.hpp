@@ -1,0 +1,91 @@
+// Python's view of pairs.hpp: arguments checked, then the core without the interpreter's lock.
+#pragma once
+
+#include <vector>
+
+#include "bind/arguments.hpp"
+#include "simd/dispatch.hpp"
+#include "solve/pairs.hpp"
+
+// Blocks of samples and the pairs of them, with every index checked.
+class PairLayout {
+public:
+    PairLayout(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, std::int64_t n)
+        : members_(vector<const std::int64_t>(members, "members")),
+          starts_(vector<const std::int64_t>(starts, "starts")),
+          blocks_(vector<const std::int64_t>(blocks, "blocks")),
+          offsets_(vector<const std::int64_t>(offsets, "offsets")) {
+        check_range(members_.data(), members_.shape(0), n, "members");
+        check_steps(starts_, "starts", static_cast<std::int64_t>(members_.shape(0)));
+        check_range(blocks_.data(), blocks_.shape(0), rows().count, "blocks");
+        check_steps(offsets_, "offsets", offsets_.shape(0) == 0 ? 0 : offsets_.data()[offsets_.shape(0) - 1]);
+        if (blocks_.shape(0) != 2 * static_cast<std::size_t>(pairs().count)) {
+            refuse("blocks", "must name two blocks per pair");
+        }
+        for (std::int64_t t = 0; t < pairs().count; ++t) {
+            const std::int64_t* both = blocks_.data() + 2 * t;
+            if (rows().size(both[0]) + rows().size(both[1]) != offsets_.data()[t + 1] - offsets_.data()[t]) {
+                refuse("offsets", "must leave each pair as many variables as its blocks have samples");
+            }
+        }
+    }
+
+    mercer::BlockRows rows() const {
+        return {members_.data(), starts_.data(), static_cast<std::int64_t>(starts_.shape(0)) - 1};
+    }
+    mercer::PairList pairs() const {
+        return {blocks_.data(), offsets_.data(), static_cast<std::int64_t>(offsets_.shape(0)) - 1};
+    }
+    std::size_t variables() const { return static_cast<std::size_t>(offsets_.data()[pairs().count]); }
+
+private:
+    static void check_steps(const Vector<const std::int64_t>& steps, const char* name, std::int64_t end) {
+        const std::size_t n = steps.shape(0);
+        bool rising = n > 0 && steps.data()[0] == 0 && steps.data()[n - 1] == end;
+        for (std::size_t k = 1; rising && k < n; ++k) rising = steps.data()[k - 1] <= steps.data()[k];
+        if (!rising) refuse(name, "must rise from 0 to the number of elements");
+    }
+
+    Vector<const std::int64_t> members_, starts_, blocks_, offsets_;
+};
+
+template <class T>
+nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers,
+                      const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
+                      nb::handle upper, nb::handle d, bool paired, double tol, std::int64_t max_steps,
+                      double max_seconds, int n_threads) {
+    const std::size_t n = layout.variables();
+    const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
+    const auto h_ = vector<const double>(h, "h", n), lower_ = vector<const double>(lower, "lower", n);
+    const auto upper_ = vector<const double>(upper, "upper", n), d_ = vector<const double>(d, "d", n);
+    const auto beta_ = vector<double>(beta, "beta", n);
+    check_threads(n_threads);
+    std::vector<mercer::SmoResult> results(static_cast<std::size_t>(layout.pairs().count));
+    std::int64_t values = 0;
+    {
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        values = mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
+                                        {h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
+                                        {tol, max_steps, max_seconds}, results.data(),
+                                        {n_threads, mercer::level(), signals.poll()});
+    }
+    nb::list steps, reasons;
+    for (const mercer::SmoResult& result : results) {
+        steps.append(result.steps);
+        reasons.append(result.reason);
+    }
+    return nb::make_tuple(steps, reasons, values);
+}
+
+template <class T>
+void add_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers, const PairLayout& layout,
+               nb::handle beta, nb::handle total, int n_threads) {
+    const auto beta_ = vector<const double>(beta, "beta", layout.variables());
+    const auto total_ = vector<double>(total, "total", layout.variables());
+    check_threads(n_threads);
+    Signals signals;
+    const nb::gil_scoped_release unlocked;
+    mercer::add_pairs<T>({samples, nullptr, ending, numbers}, layout.rows(), layout.pairs(), beta_.data(),
+                         total_.data(), {n_threads, mercer::level(), signals.poll()});
+}

@@ -1,0 +1,187 @@
+// Pegasos for Python.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "bind/arguments.hpp"
+#include "gram/row_hash.hpp"
+#include "solve/counter_random.hpp"
+#include "solve/pegasos.hpp"
+
+namespace {
+
+// The arrays of a run of steps, checked: every draw is a row, every length agrees.
+class Steps {
+public:
+    Steps(nb::handle draws, nb::handle y, std::size_t n, double lam, std::int64_t t, bool project, double norm2,
+          nb::handle counts)
+        : draws_(vector<const std::int64_t>(draws, "draws")), y_(vector<const double>(y, "y", n)) {
+        if (t < 0) refuse("t", "must not be negative");
+        check_range(draws_.data(), draws_.shape(0), static_cast<std::int64_t>(n), "draws");
+        std::int64_t* violations = nullptr;
+        if (!counts.is_none()) {
+            counts_ = vector<std::int64_t>(counts, "counts", n);
+            violations = counts_.data();
+        }
+        steps = {draws_.data(), static_cast<std::int64_t>(draws_.shape(0)), y_.data(), lam, t, project, norm2,
+                 violations};
+    }
+    mercer::PegasosSteps steps{};
+
+private:
+    Vector<const std::int64_t> draws_;
+    Vector<const double> y_;
+    Vector<std::int64_t> counts_;
+};
+
+class State {
+public:
+    State(nb::handle theta, nb::handle total, std::size_t d, std::size_t most)
+        : theta_(vector<double>(theta, "theta")), total_(vector<double>(total, "total", theta_.shape(0))) {
+        if (theta_.shape(0) < d || theta_.shape(0) > most) refuse("theta", "must have one element per feature");
+        state = {theta_.data(), total_.data(), static_cast<std::int64_t>(theta_.shape(0))};
+    }
+    mercer::PegasosState state{};
+
+private:
+    Vector<double> theta_, total_;
+};
+
+nb::tuple as_tuple(const mercer::PegasosResult& result) {
+    return nb::make_tuple(result.done, result.scale, result.mass, result.norm2);
+}
+
+template <class Rows>
+mercer::PegasosResult go(const Rows& rows, const State& state, const Steps& steps) {
+    Signals signals;
+    const nb::gil_scoped_release unlocked;
+    return mercer::pegasos(rows, state.state, steps.steps, signals.poll());
+}
+
+nb::tuple pegasos_dense(nb::handle X, nb::handle y, nb::handle draws, double lam, std::int64_t t, bool project,
+                        double norm2, nb::handle theta, nb::handle total, nb::handle counts) {
+    return as_tuple(with_matrix<float, double>(X, "X", [&](const auto& x) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
+        const std::size_t n = x.shape(0), d = x.shape(1);
+        if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
+            refuse("X", "must be C-contiguous");
+        }
+        const State state(theta, total, d, d + 1);
+        const Steps steps(draws, y, n, lam, t, project, norm2, counts);
+        return go(mercer::PegasosDense<T>{x.data(), static_cast<std::int64_t>(d)}, state, steps);
+    }));
+}
+
+nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, std::int64_t d, nb::handle y,
+                      nb::handle draws, double lam, std::int64_t t, bool project, double norm2, nb::handle theta,
+                      nb::handle total, nb::handle counts) {
+    mercer::PegasosResult result;
+    if (d < 0) refuse("d", "must not be negative");
+    const State state(theta, total, static_cast<std::size_t>(d), static_cast<std::size_t>(d) + 1);
+    with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
+        with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
+            with_vector<std::int32_t, std::int64_t>(indptr, "indptr", "int32 or int64", [&](const auto& indptr_) {
+                using T = std::remove_const_t<typename std::decay_t<decltype(data_)>::Scalar>;
+                using Index = std::remove_const_t<typename std::decay_t<decltype(indices_)>::Scalar>;
+                using Pointer = std::remove_const_t<typename std::decay_t<decltype(indptr_)>::Scalar>;
+                const std::size_t stored = data_.shape(0);
+                if (indices_.shape(0) != stored) refuse("indices", "must have as many elements as data");
+                if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
+                const std::size_t n = indptr_.shape(0) - 1;
+                if (!mercer::check_indptr(indptr_.data(), static_cast<std::int64_t>(n),
+                                          static_cast<std::int64_t>(stored))) {
+                    refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
+                }
+                const Steps steps(draws, y, n, lam, t, project, norm2, counts);
+                const auto outside = [d](Index j) { return j < 0 || static_cast<std::int64_t>(j) >= d; };
+                const auto check = [&](Pointer from, Pointer to) {
+                    if (std::any_of(indices_.data() + from, indices_.data() + to, outside)) {
+                        refuse("indices", "holds a feature outside of the range");
+                    }
+                };
+                // A short run looks at the rows it draws only.
+                if (steps.steps.count < static_cast<std::int64_t>(n)) {
+                    for (std::int64_t k = 0; k < steps.steps.count; ++k) {
+                        const std::int64_t i = steps.steps.draws[k];
+                        check(indptr_.data()[i], indptr_.data()[i + 1]);
+                    }
+                } else {
+                    check(indptr_.data()[0], indptr_.data()[n]);
+                }
+                result = go(mercer::PegasosSparse<T, Index, Pointer>{data_.data(), indices_.data(), indptr_.data(), d},
+                            state, steps);
+            });
+        });
+    });
+    return as_tuple(result);
+}
+
+nb::tuple pegasos_kernel(nb::handle rows, nb::handle slot, double shift, nb::handle u, nb::handle y, nb::handle draws,
+                         double lam, std::int64_t t, bool project, double norm2, nb::handle theta, nb::handle total,
+                         nb::handle counts) {
+    nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows_;
+    if (!nb::try_cast(rows, rows_, false)) refuse("rows", "must be a C-contiguous float64 matrix");
+    const std::size_t n = rows_.shape(1);
+    const auto slot_ = vector<const std::int64_t>(slot, "slot", n);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (slot_.data()[i] >= static_cast<std::int64_t>(rows_.shape(0))) refuse("slot", "points beyond the rows");
+    }
+    const auto u_ = vector<double>(u, "u", n);
+    const State state(theta, total, n, n);
+    const Steps steps(draws, y, n, lam, t, project, norm2, counts);
+    return as_tuple(
+        go(mercer::PegasosKernel{rows_.data(), slot_.data(), static_cast<std::int64_t>(n), shift, u_.data()}, state,
+           steps));
+}
+
+template <class T>
+nb::object hand_over(std::unique_ptr<T[]> values, std::size_t n) {
+    const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.release(), {n}, owner));
+}
+
+void check_span(std::int64_t first, std::int64_t count) {
+    if (first < 0) refuse("first", "must not be negative");
+    if (count < 0) refuse("count", "must not be negative");
+}
+
+nb::object random_bits(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count) {
+    check_span(first, count);
+    const mercer::CounterRandom random(seed, stream);
+    auto out = std::make_unique<std::uint64_t[]>(static_cast<std::size_t>(count));
+    for (std::int64_t k = 0; k < count; ++k) {
+        out[static_cast<std::size_t>(k)] = random.bits(static_cast<std::uint64_t>(first + k));
+    }
+    return hand_over(std::move(out), static_cast<std::size_t>(count));
+}
+
+nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
+                     nb::handle cumulative) {
+    check_span(first, count);
+    const auto cumulative_ = vector<const double>(cumulative, "cumulative");
+    if (cumulative_.shape(0) == 0) refuse("cumulative", "must have at least one element");
+    auto out = std::make_unique<std::int64_t[]>(static_cast<std::size_t>(count));
+    {
+        const nb::gil_scoped_release unlocked;
+        mercer::draw_rows(seed, stream, first, count, cumulative_.data(),
+                          static_cast<std::int64_t>(cumulative_.shape(0)), out.get());
+    }
+    return hand_over(std::move(out), static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+void bind_pegasos(nb::module_& m) {
+    m.def("pegasos_dense", &pegasos_dense, "X"_a.none(), "y"_a.none(), "draws"_a.none(), "lam"_a, "t"_a, "project"_a,
+          "norm2"_a, "theta"_a.none(), "total"_a.none(), "counts"_a.none(),
+          "Steps of stochastic subgradient descent on dense rows.");
+    m.def("pegasos_csr", &pegasos_csr, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "d"_a, "y"_a.none(),
+          "draws"_a.none(), "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a.none(), "total"_a.none(),
+          "counts"_a.none(), "The same on a CSR matrix.");
+    m.def("pegasos_kernel", &pegasos_kernel, "rows"_a.none(), "slot"_a.none(), "shift"_a, "u"_a.none(), "y"_a.none(),
+          "draws"_a.none(), "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a.none(), "total"_a.none(),
+          "counts"_a.none(), "The same on rows of a kernel matrix.");
+    m.def("random_bits", &random_bits, "seed"_a, "stream"_a, "first"_a, "count"_a, "Random 64-bit numbers by counter.");
+    m.def("draw_rows", &draw_rows, "seed"_a, "stream"_a, "first"_a, "count"_a, "cumulative"_a.none(),
+          "Random rows by inverse CDF over cumulative weights.");
+}

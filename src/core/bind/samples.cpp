@@ -1,0 +1,458 @@
+// Python's view of blocks.hpp: samples prepared for a recipe, and what is computed of their kernel matrix.
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bind/arguments.hpp"
+#include "bind/pairs.hpp"
+#include "gram/blocks.hpp"
+#include "gram/row_hash.hpp"
+#include "simd/dispatch.hpp"
+#include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
+
+namespace {
+
+std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+using Index = Vector<const std::int64_t>;
+
+// From about so many features, or stored entries per sample, on.
+constexpr std::int64_t kDearFeatures = 100, kDearEntries = 40;
+
+// Samples laid out to be met as columns, any number of times.
+struct Columns {
+    virtual ~Columns() = default;
+    std::int64_t n = 0;
+};
+
+// Prepared samples of either kind and precision, with the recipe's ending; they keep the arrays they were made of.
+class Samples {
+public:
+    Samples(int ending, nb::handle numbers, int n_threads) : ending_(ending), n_threads_(n_threads) {
+        if (ending < 0 || ending >= mercer::kEndings) refuse("ending", "is not one of the known endings");
+        const auto given = vector<const double>(numbers, "numbers", mercer::kNumbers);
+        std::copy_n(given.data(), mercer::kNumbers, numbers_);
+    }
+    virtual ~Samples() = default;
+    virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
+    virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
+    virtual void add_normal(nb::handle, const Columns&, nb::handle, nb::handle, nb::handle) {
+        refuse("samples", "must be dense and float64 for add_normal");
+    }
+    virtual nb::object block(nb::handle which, const Columns& columns) = 0;
+    virtual nb::object table(nb::handle rows, nb::handle which) = 0;
+    virtual void square(nb::handle which, nb::handle out) = 0;
+    virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                  nb::handle, nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
+        refuse("samples", "must be dense for solve_pairs");
+    }
+    virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
+        refuse("samples", "must be dense for add_pairs");
+    }
+    virtual bool dense() const { return false; }
+    // Whether computing a value costs far more than reading one that was kept.
+    virtual bool dear() const = 0;
+    virtual nb::object dtype() const = 0;
+
+protected:
+    Index rows(nb::handle which, std::int64_t n) const {
+        const auto index = vector<const std::int64_t>(which, "which");
+        check_range(index.data(), index.shape(0), n, "which");
+        return index;
+    }
+    mercer::Threads threads(Signals& signals) const { return {n_threads_, level_, signals.poll()}; }
+
+    int ending_, n_threads_;
+    double numbers_[mercer::kNumbers] = {};
+    const mercer::Level& level_ = mercer::level();
+};
+
+// A matrix whose rows are `stride` elements apart and aligned, of which n x m are shown.
+template <class T>
+nb::object hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, std::int64_t m, std::int64_t stride) {
+    T* values = data->data();
+    const nb::capsule owner(data.release(), [](void* p) noexcept { delete static_cast<mercer::Padded<T>*>(p); });
+    const std::size_t shape[2] = {static_cast<std::size_t>(n), static_cast<std::size_t>(m)};
+    const std::int64_t strides[2] = {stride, 1};
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(values, 2, shape, owner, strides));
+}
+
+// A matrix to be written to, with contiguous rows and room for whole tiles.
+template <class T>
+auto room_for(nb::handle object, std::int64_t rows, std::int64_t columns) {
+    nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
+    if (!nb::try_cast(object, out, false)) {
+        refuse("out", std::string("must be a C-contiguous two-dimensional ") + type_name<T>() + " array to write to");
+    }
+    check_alignment(out, "out");
+    if (static_cast<std::int64_t>(out.shape(0)) < rows || static_cast<std::int64_t>(out.shape(1)) < columns) {
+        refuse("out", "needs at least " + std::to_string(rows) + " rows of " + std::to_string(columns));
+    }
+    return out;
+}
+
+// Rows a power of two apart would share few cache sets; 16 more elements keep them apart.
+std::int64_t row_stride(std::int64_t n) { return n + 16; }
+
+template <class T>
+class Dense final : public Samples {
+public:
+    using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+    Dense(Rows rows_, Vector<const T> norms, int ending, nb::handle numbers, int n_threads)
+        : Samples(ending, numbers, n_threads), rows_array_(rows_), norms_(norms) {
+        samples_ = {rows_array_.data(), static_cast<std::int64_t>(rows_array_.shape(0)),
+                    static_cast<std::int64_t>(rows_array_.shape(1)), norms_.data()};
+    }
+
+    std::unique_ptr<Columns> columns(nb::handle which) override {
+        const Index index = rows(which, samples_.n);
+        auto out = std::make_unique<Panels>();
+        out->n = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t padded = up_to(out->n, tiles_.columns);
+        out->data = mercer::Padded<T>(padded * samples_.d);
+        out->norms = mercer::Padded<T>(padded);
+        out->d = samples_.d;
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::pack(samples_, index.data(), out->n, out->data.data(), out->norms.data(), threads(signals));
+        return out;
+    }
+
+    void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+        const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(panels.n));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                          coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
+    }
+
+    void add_normal(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients,
+                    nb::handle weights) override {
+        if constexpr (std::is_same_v<T, double>) {
+            const mercer::Panels<T> panels = panels_of(columns);
+            const Index index = rows(which, samples_.n);
+            const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+            const auto weights_ = vector<const double>(weights, "weights", static_cast<std::size_t>(panels.n));
+            const auto total_ = vector<double>(total, "total", index.shape(0));
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::add_normal(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                               coefficients_.data(), weights_.data(), ending_, numbers_, total_.data(),
+                               threads(signals));
+        } else {
+            Samples::add_normal(total, columns, which, coefficients, weights);
+        }
+    }
+
+    nb::object block(nb::handle which, const Columns& columns) override {
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(up_to(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>(up_to(m, tiles_.rows) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), m, panels.n, stride);
+    }
+
+    nb::object table(nb::handle rows, nb::handle which) override { return block(rows, *columns(which)); }
+
+    void square(nb::handle which, nb::handle out) override {
+        const auto laid_out = columns(which);
+        const mercer::Panels<T> panels = panels_of(*laid_out);
+        const Index index = rows(which, samples_.n);
+        const auto room = room_for<T>(out, up_to(panels.n, tiles_.rows), up_to(panels.n, tiles_.columns));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0),
+                             threads(signals));
+    }
+
+    nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
+                          int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol,
+                             max_steps, max_seconds, n_threads);
+    }
+
+    void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta,
+                   nb::handle total, int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        ::add_pairs(samples_, ending_, numbers_, layout, beta, total, n_threads);
+    }
+
+    bool dense() const override { return true; }
+    bool dear() const override { return samples_.d >= kDearFeatures; }
+    nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
+
+private:
+    struct Panels final : Columns {
+        mercer::Padded<T> data, norms;
+        std::int64_t d = 0;
+    };
+
+    mercer::Panels<T> panels_of(const Columns& columns) const {
+        const auto* panels = dynamic_cast<const Panels*>(&columns);
+        if (panels == nullptr || panels->d != samples_.d) refuse("columns", "were made of another kind of samples");
+        return {panels->data.data(), panels->norms.data(), panels->n, panels->d};
+    }
+
+    Rows rows_array_;
+    Vector<const T> norms_;
+    mercer::DenseSamples<T> samples_{};
+    const mercer::Tiles<T>& tiles_ = mercer::tiles_of<T>(level_);
+};
+
+template <class T>
+class Sparse final : public Samples {
+public:
+    Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms,
+           std::int64_t d, int ending, nb::handle numbers, int n_threads)
+        : Samples(ending, numbers, n_threads),
+          own_(std::make_shared<Own>(Own{std::move(values), std::move(indices), std::move(starts), std::move(norms)})) {
+        samples_ = {own_->values.data(),
+                    own_->indices.data(),
+                    own_->starts.data(),
+                    static_cast<std::int64_t>(own_->starts.shape(0)) - 1,
+                    d,
+                    own_->norms.data()};
+    }
+
+    std::unique_ptr<Columns> columns(nb::handle which) override {
+        const Index index = rows(which, samples_.n);
+        auto out = std::make_unique<Picked>();
+        out->n = static_cast<std::int64_t>(index.shape(0));
+        out->which.assign(index.data(), index.data() + index.shape(0));
+        out->samples = samples_;
+        out->own = own_;
+        return out;
+    }
+
+    void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+        const auto total_ = vector<double>(total, "total", static_cast<std::size_t>(picked.n));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_block(picked.view(), samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
+                          coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
+    }
+
+    // The core stores a row per column sample, so the block is the transpose of what it filled.
+    nb::object block(nb::handle which, const Columns& columns) override {
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(up_to(m, mercer::strips_of<T>(level_).width));
+        auto out = std::make_unique<mercer::Padded<T>>(picked.n * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), picked.n, m, stride).attr("T");
+    }
+
+    nb::object table(nb::handle rows, nb::handle which) override { return block(which, *columns(rows)).attr("T"); }
+
+    void square(nb::handle which, nb::handle out) override {
+        const Index index = rows(which, samples_.n);
+        const auto n = static_cast<std::int64_t>(index.shape(0));
+        const auto room = room_for<T>(out, n, up_to(n, mercer::strips_of<T>(level_).width));
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_,
+                             room.data(), room.stride(0), threads(signals));
+    }
+
+    bool dear() const override { return samples_.starts[samples_.n] >= kDearEntries * samples_.n; }
+    nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
+
+private:
+    struct Own {
+        Vector<const T> values;
+        Vector<const std::int32_t> indices;
+        Index starts;
+        Vector<const T> norms;
+    };
+    struct Picked final : Columns {
+        std::vector<std::int64_t> which;
+        mercer::SparseSamples<T> samples{};
+        std::shared_ptr<Own> own;
+        mercer::SparseColumns<T> view() const { return {samples, which.data(), n}; }
+    };
+
+    const Picked& picked_of(const Columns& columns) const {
+        const auto* picked = dynamic_cast<const Picked*>(&columns);
+        if (picked == nullptr || picked->samples.d != samples_.d) {
+            refuse("columns", "were made of another kind of samples");
+        }
+        return *picked;
+    }
+
+    std::shared_ptr<Own> own_;
+    mercer::SparseSamples<T> samples_{};
+};
+
+// A C-contiguous matrix, as a flat pointer.
+template <class Array>
+auto contiguous(const Array& x, const char* name) {
+    const std::size_t n = x.shape(0), d = x.shape(1);
+    if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
+        refuse(name, "must be C-contiguous");
+    }
+    return x.data();
+}
+
+void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb::handle norms, int n_threads) {
+    with_matrix<float, double>(X, "X", [&](const auto& x) {
+        const std::size_t n = x.shape(0), d = x.shape(1);
+        const auto* data = contiguous(x, "X");
+        const auto centre_ = vector<const double>(centre, "centre", d);
+        const auto fill = [&]<class T>(T*) {
+            nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
+            if (!nb::try_cast(rows, out, false)) return false;
+            if (out.shape(0) != n || out.shape(1) != d) refuse("rows", "must have the shape of X");
+            const auto norms_ = vector<T>(norms, "norms", n);
+            Signals signals;
+            const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+            const nb::gil_scoped_release unlocked;
+            mercer::prepare_dense(data, static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(),
+                                  scale, out.data(), norms_.data(), threads);
+            return true;
+        };
+        if (!fill(static_cast<float*>(nullptr)) && !fill(static_cast<double*>(nullptr))) {
+            refuse("rows", "must be a writable C-contiguous float32 or float64 matrix");
+        }
+        return 0;
+    });
+}
+
+template <class T, class S>
+nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1,
+                    int n_threads) {
+    std::vector<std::int64_t> starts(n + 1, 0);
+    std::vector<T> values, norms(n);
+    std::vector<std::int32_t> indices;
+    {
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+        const nb::gil_scoped_release unlocked;
+        const auto rows = static_cast<std::int64_t>(n), columns = static_cast<std::int64_t>(d);
+        mercer::count_entries(x, rows, columns, centre, starts.data() + 1, threads);
+        std::partial_sum(starts.begin(), starts.end(), starts.begin());
+        values.resize(static_cast<std::size_t>(starts.back()));
+        indices.resize(values.size());
+        mercer::prepare_sparse(x, rows, columns, centre, scale, l1, starts.data(), values.data(), indices.data(),
+                               norms.data(), threads);
+    }
+    return nb::make_tuple(as_array(std::move(values)), as_array(std::move(indices)), as_array(std::move(starts)),
+                          as_array(std::move(norms)));
+}
+
+nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1, bool single, int n_threads) {
+    nb::tuple out;
+    with_matrix<float, double>(X, "X", [&](const auto& x) {
+        const auto* data = contiguous(x, "X");
+        const std::size_t n = x.shape(0), d = x.shape(1);
+        if (d > std::size_t{INT32_MAX}) refuse("X", "has too many features");
+        const auto centre_ = vector<const double>(centre, "centre", d);
+        out = single ? sparse_of<float>(data, n, d, centre_.data(), scale, l1, n_threads)
+                     : sparse_of<double>(data, n, d, centre_.data(), scale, l1, n_threads);
+        return 0;
+    });
+    return out;
+}
+
+std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers,
+                                       int n_threads) {
+    std::unique_ptr<Samples> out;
+    with_matrix<float, double>(rows, "rows", [&](const auto& x) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
+        typename Dense<T>::Rows contiguous;
+        if (!nb::try_cast(rows, contiguous, false)) refuse("rows", "must be C-contiguous");
+        out = std::make_unique<Dense<T>>(contiguous, vector<const T>(norms, "norms", x.shape(0)), ending, numbers,
+                                         n_threads);
+        return 0;
+    });
+    return out;
+}
+
+std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms,
+                                        std::int64_t d, int ending, nb::handle numbers, int n_threads) {
+    std::unique_ptr<Samples> out;
+    with_vector<float, double>(values, "values", "float32 or float64", [&](const auto& values_) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(values_)>::Scalar>;
+        const std::size_t stored = values_.shape(0);
+        const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
+        const auto starts_ = vector<const std::int64_t>(starts, "starts");
+        if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
+        const std::size_t n = starts_.shape(0) - 1;
+        const auto norms_ = vector<const T>(norms, "norms", n);
+        if (!mercer::check_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
+            refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
+        }
+        for (std::size_t e = 0; e < stored; ++e) {
+            if (indices_.data()[e] < 0 || indices_.data()[e] >= d) {
+                refuse("indices", "holds a feature outside of the range");
+            }
+        }
+        out = std::make_unique<Sparse<T>>(values_, indices_, starts_, norms_, d, ending, numbers, n_threads);
+    });
+    return out;
+}
+
+}  // namespace
+
+void bind_samples(nb::module_& m) {
+    m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(),
+          "n_threads"_a, "rows = (X - centre) * scale and norms = half their squared lengths.");
+    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a,
+          "n_threads"_a,
+          "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the "
+          "samples' norms.");
+    nb::class_<Columns>(m, "Columns", "Samples laid out to be met as columns.").def_ro("n", &Columns::n);
+    nb::class_<Samples>(m, "Samples", "Samples prepared for a recipe.")
+        .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
+        .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
+             "total += K[columns, which] @ coefficients, without keeping K.")
+        .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(),
+             "coefficients"_a.none(), "weights"_a.none(),
+             "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
+        .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
+        .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
+        .def_prop_ro("dtype", &Samples::dtype)
+        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
+        .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
+        .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
+             "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+             "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
+        .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
+             "total += K beta on each pair of blocks.")
+        .def("square", &Samples::square, "which"_a.none(), "out"_a.none(), "out = K[which, which], exactly symmetric.");
+    m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(),
+          "n_threads"_a, "Samples that share the memory of `rows` and `norms`.");
+    m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(),
+          "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
+}

@@ -1,0 +1,47 @@
+// Python's view of smo.hpp.
+#include "solve/smo.hpp"
+#include "bind/arguments.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d,
+              nb::handle group, double tol, std::int64_t max_steps, double max_seconds) {
+    const mercer::SmoResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
+        using T = std::remove_const_t<typename std::decay_t<decltype(kernel)>::Scalar>;
+        const std::size_t q = kernel.shape(0);
+        if (kernel.shape(1) != q) refuse("K", "must be square");
+        if (q > 1 && kernel.stride(1) != 1) refuse("K", "must have contiguous rows");
+        const auto h_ = vector<const double>(h, "h", q);
+        const auto beta_ = vector<double>(beta, "beta", q);
+        const auto lower_ = vector<const double>(lower, "lower", q);
+        const auto upper_ = vector<const double>(upper, "upper", q);
+        const auto d_ = vector<const double>(d, "d", q);
+        const auto group_ = vector<const std::int32_t>(group, "group", q);
+        for (std::size_t i = 0; i < q; ++i) {
+            if (group_.data()[i] < -1) refuse("group", "must hold group numbers from 0, or -1 for no equality");
+        }
+        const mercer::SmoProblem<T> problem{.kernel = kernel.data(),
+                                            .stride = static_cast<std::ptrdiff_t>(kernel.stride(0)),
+                                            .q = static_cast<std::int64_t>(q),
+                                            .h = h_.data(),
+                                            .beta = beta_.data(),
+                                            .lower = lower_.data(),
+                                            .upper = upper_.data(),
+                                            .d = d_.data(),
+                                            .group = group_.data()};
+        const mercer::Level& level = mercer::level();
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        return mercer::smo(problem, {tol, max_steps, max_seconds}, level, signals.poll());
+    });
+    return nb::make_tuple(result.steps, result.violation, result.reason);
+}
+
+}  // namespace
+
+void bind_smo(nb::module_& m) {
+    m.def("smo", &smo, "K"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
+          "group"_a.none(), "tol"_a, "max_steps"_a, "max_seconds"_a,
+          "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; h = p - Kb - d b; changes beta in place.");
+}

@@ -1,0 +1,103 @@
+// Blocks of the kernel matrix from prepared samples, stored or summed against coefficients, on all threads.
+//
+// Samples come prepared for the recipe's ending (endings.hpp): centred, scaled, each with its norm. Dense ones are packed into
+// panels of columns once; rows are packed per call. Sparse ones stay as they are; rows are laid out dense, a strip at a time.
+// Outputs are split over threads, sums never, so that a result does not depend on their number.
+#pragma once
+
+#include <cstdint>
+
+#include "simd/level.hpp"
+#include "threads/interrupt.hpp"
+
+namespace mercer {
+
+template <class T>
+struct DenseSamples {
+    const T* rows;  // n x d
+    std::int64_t n, d;
+    const T* norms;
+};
+
+template <class T>
+struct SparseSamples {
+    const T* values;
+    const std::int32_t* indices;
+    const std::int64_t* starts;
+    std::int64_t n, d;
+    const T* norms;
+};
+
+template <class T>
+struct SparseColumns {
+    const SparseSamples<T>& samples;
+    const std::int64_t* which;
+    std::int64_t n;
+};
+
+template <class T>
+struct Panels {
+    const T* data;   // [panel][feature][column], padded with zeros to whole panels
+    const T* norms;  // padded likewise
+    std::int64_t n, d;
+};
+
+struct Threads {
+    int count;
+    const Level& level;
+    Poll& poll;
+};
+
+// (x - centre) * scale in T; a norm is half the squared length of what was stored, so that rounding cancels in x.z - norms.
+template <class T, class S>
+void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
+                   const Threads& threads);
+
+// Dense samples that are mostly zero, as sparse ones: how many entries of each differ from the centre, and then those entries,
+// shifted and scaled, at `starts`. A norm is half the squared length, or the sum of absolute values where `l1`.
+template <class S>
+void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts,
+                   const Threads& threads);
+template <class T, class S>
+void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+                    const std::int64_t* starts, T* values, std::int32_t* indices, T* norms, const Threads& threads);
+
+// The samples `which` (or all where null), as panels.
+template <class T>
+void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
+          const Threads& threads);
+
+// total[j] += sum over i of coefficients[i] k(rows[i], j) for the panels' columns j.
+template <class T>
+void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
+
+// total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]: one kernel value for both sums.
+void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
+                std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
+                double* total, const Threads& threads);
+
+// out[i][j] = k(rows[i], j); out has `stride` elements per row and room for whole tiles.
+template <class T>
+void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+
+// out[i][j] = k(rows[i], rows[j]) where `columns` are these rows: one triangle is computed and mirrored.
+template <class T>
+void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, int ending,
+                  const double* numbers, T* out, std::int64_t stride, const Threads& threads);
+template <class T>
+void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers,
+                  T* out, std::int64_t stride, const Threads& threads);
+
+// The same for sparse samples; here out[j][i] = k(rows[i], j).
+template <class T>
+void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+               std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,
+               const Threads& threads);
+template <class T>
+void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                 std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride,
+                 const Threads& threads);
+
+}  // namespace mercer

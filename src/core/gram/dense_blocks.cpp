@@ -1,0 +1,225 @@
+// Dense samples: prepared, packed into panels, and met tile by tile.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "gram/blocks.hpp"
+#include "gram/mirror.hpp"
+#include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
+#include "threads/pool.hpp"
+
+namespace mercer {
+namespace {
+
+// A block of packed rows stays in the second-level cache while the panels stream past it.
+constexpr std::int64_t kRowBlockBytes = 640 << 10;
+// Panels a thread takes at a time: about a millisecond of work.
+constexpr std::int64_t kElementsPerChunk = 1 << 20;
+// Columns that are summed together where sums run over columns: enough that adding the sums up costs little.
+constexpr std::int64_t kColumnsPerSum = 512;
+
+template <class T>
+struct PackedRows {
+    std::int64_t groups;
+    Padded<T> rows, norms;
+};
+
+template <class T>
+PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t m,
+                        const Threads& threads) {
+    const std::int64_t height = tiles_of<T>(threads.level).rows, d = samples.d;
+    PackedRows<T> packed{(m + height - 1) / height, {}, {}};
+    packed.rows = Padded<T>(packed.groups * height * d, T{0});
+    packed.norms = Padded<T>(packed.groups * height, T{0});
+    T* rows = packed.rows.data();
+    T* norms = packed.norms.data();
+    parallel_for(
+        packed.groups, threads.count,
+        [&](std::int64_t g) {
+            for (std::int64_t r = 0; r < std::min(height, m - g * height); ++r) {
+                const std::int64_t i = which == nullptr ? g * height + r : which[g * height + r];
+                const T* x = samples.rows + i * d;
+                T* to = rows + g * height * d + r;
+                for (std::int64_t k = 0; k < d; ++k) to[k * height] = x[k];
+                norms[g * height + r] = samples.norms[i];
+            }
+        },
+        threads.poll);
+    return packed;
+}
+
+// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row i; where
+// only the lower triangle is wanted, groups that lie wholly above the panel's diagonal are left out.
+template <class T, class Visit>
+void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const double* numbers, const Threads& threads,
+                bool lower_only, Visit visit) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const std::int64_t d = columns.d, width = tiles.columns, height = tiles.rows;
+    const std::int64_t panels = (columns.n + width - 1) / width;
+    const std::int64_t block = std::max<std::int64_t>(
+        1, kRowBlockBytes / (static_cast<std::int64_t>(sizeof(T)) * height * std::max<std::int64_t>(d, 1)));
+    const std::int64_t work = packed.groups * height * width * (d + 16);
+    const std::int64_t chunk =
+        std::clamp<std::int64_t>(16 * kElementsPerChunk / std::max<std::int64_t>(work, 1), 1, 64);
+    parallel_for((panels + chunk - 1) / chunk, threads.count,
+                 [&](std::int64_t c) {
+                     const std::int64_t last = std::min(panels, (c + 1) * chunk);
+                     for (std::int64_t g = 0; g < packed.groups; g += block) {
+                         for (std::int64_t p = c * chunk; p < last; ++p) {
+                             const std::int64_t end = std::min(packed.groups, g + block);
+                             const std::int64_t begin = lower_only ? std::max(g, p * width / height) : g;
+                             if (begin >= end) continue;
+                             TileRun<T> run{};
+                             run.rows = packed.rows.data() + begin * height * d;
+                             run.panel = columns.data + p * width * d;
+                             run.row_norms = packed.norms.data() + begin * height;
+                             run.column_norms = columns.norms + p * width;
+                             run.d = d;
+                             run.groups = end - begin;
+                             std::copy_n(numbers, kNumbers, run.numbers);
+                             visit(run, begin * height, p * width);
+                         }
+                     }
+                 },
+                 threads.poll);
+}
+
+}  // namespace
+
+template <class T, class S>
+void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
+                   const Threads& threads) {
+    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
+    parallel_for((n + chunk - 1) / chunk, threads.count,
+                 [&](std::int64_t c) {
+                     for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
+                         double length = 0.0;
+                         for (std::int64_t k = 0; k < d; ++k) {
+                             const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
+                             rows[i * d + k] = value;
+                             length += static_cast<double>(value) * static_cast<double>(value);
+                         }
+                         norms[i] = static_cast<T>(0.5 * length);
+                     }
+                 },
+                 threads.poll);
+}
+
+template <class T>
+void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
+          const Threads& threads) {
+    const std::int64_t width = tiles_of<T>(threads.level).columns, d = samples.d;
+    parallel_for((count + width - 1) / width, threads.count,
+                 [&](std::int64_t p) {
+                     T* to = panels + p * width * d;
+                     const std::int64_t filled = std::min(width, count - p * width);
+                     const T* from[kMaxPanel];
+                     for (std::int64_t c = 0; c < filled; ++c) {
+                         const std::int64_t i = which == nullptr ? p * width + c : which[p * width + c];
+                         from[c] = samples.rows + i * d;
+                         norms[p * width + c] = samples.norms[i];
+                     }
+                     for (std::int64_t c = filled; c < width; ++c) norms[p * width + c] = T{0};
+                     for (std::int64_t k = 0; k < d; ++k) {
+                         for (std::int64_t c = 0; c < filled; ++c) to[k * width + c] = from[c][k];
+                         for (std::int64_t c = filled; c < width; ++c) to[k * width + c] = T{0};
+                     }
+                 },
+                 threads.poll);
+}
+
+template <class T>
+void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
+    Padded<T> weights(packed.groups * tiles.rows, T{0});
+    std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
+    for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+        double sum[kMaxPanel] = {};
+        tiles.sum[ending](run, weights.data() + i, sum);
+        for (std::int64_t c = 0; c < std::min<std::int64_t>(tiles.columns, columns.n - j); ++c) total[j + c] += sum[c];
+    });
+}
+
+// Here the sums run over the columns, which are what the threads share: each chunk of them, whose size depends on nothing but the
+// level, has sums of its own, and these are added in order.
+void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
+                std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
+                double* total, const Threads& threads) {
+    const Tiles<double>& tiles = tiles_of<double>(threads.level);
+    const NormalTiles& normal = threads.level.normal;
+    const PackedRows<double> packed = pack_rows(samples, rows, m, threads);
+    const std::int64_t d = columns.d, width = tiles.columns, padded = packed.groups * tiles.rows;
+    const std::int64_t panels = (columns.n + width - 1) / width, chunk = kColumnsPerSum / width;
+    const std::int64_t chunks = (panels + chunk - 1) / chunk;
+    Padded<double> c(padded, 0.0), w(panels * width, 0.0), sums(chunks * m);
+    std::copy_n(coefficients, m, c.data());
+    std::copy_n(weights, columns.n, w.data());
+    parallel_for(
+        chunks, threads.count,
+        [&](std::int64_t k) {
+            Padded<double> kept(padded * width), sum(padded * normal.lanes, 0.0);
+            for (std::int64_t p = k * chunk; p < std::min(panels, (k + 1) * chunk); ++p) {
+                TileRun<double> run{};
+                run.rows = packed.rows.data();
+                run.panel = columns.data + p * width * d;
+                run.row_norms = packed.norms.data();
+                run.column_norms = columns.norms + p * width;
+                run.d = d;
+                run.groups = packed.groups;
+                std::copy_n(numbers, kNumbers, run.numbers);
+                normal.add[ending](run, c.data(), w.data() + p * width, kept.data(), sum.data());
+            }
+            for (std::int64_t i = 0; i < m; ++i) {
+                double all = 0.0;
+                for (int l = 0; l < normal.lanes; ++l) all += sum[i * normal.lanes + l];
+                sums[k * m + i] = all;
+            }
+        },
+        threads.poll);
+    for (std::int64_t k = 0; k < chunks; ++k) {
+        for (std::int64_t i = 0; i < m; ++i) total[i] += sums[k * m + i];
+    }
+}
+
+template <class T>
+void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                 int ending, const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
+    for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+        tiles.store[ending](run, out + i * stride + j, stride);
+    });
+}
+
+template <class T>
+void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, int ending,
+                  const double* numbers, T* out, std::int64_t stride, const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const PackedRows<T> packed = pack_rows(samples, rows, columns.n, threads);
+    const bool halve = mirror_pays(samples.d);
+    for_panels(columns, packed, numbers, threads, halve, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+        tiles.store[ending](run, out + i * stride + j, stride);
+    });
+    if (halve) mirror(out, columns.n, stride, threads);
+}
+
+#define MERCER_FOR(T)                                                                                                 \
+    template void prepare_dense(const float*, std::int64_t, std::int64_t, const double*, double, T*, T*,              \
+                                const Threads&);                                                                      \
+    template void prepare_dense(const double*, std::int64_t, std::int64_t, const double*, double, T*, T*,             \
+                                const Threads&);                                                                      \
+    template void pack(const DenseSamples<T>&, const std::int64_t*, std::int64_t, T*, T*, const Threads&);            \
+    template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,              \
+                            const double*, int, const double*, double*, const Threads&);                              \
+    template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int,       \
+                              const double*, T*, std::int64_t, const Threads&);                                       \
+    template void store_square(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, int, const double*, T*, \
+                               std::int64_t, const Threads&);
+MERCER_FOR(float)
+MERCER_FOR(double)
+#undef MERCER_FOR
+
+}  // namespace mercer

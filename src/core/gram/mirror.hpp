@@ -1,0 +1,36 @@
+// The upper triangle of a symmetric matrix from its lower one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gram/blocks.hpp"
+#include "simd/level_entries.hpp"
+#include "threads/pool.hpp"
+
+namespace mercer {
+
+// Copying an element across the diagonal is not free: with a dozen features it costs what computing the element does.
+inline bool mirror_pays(std::int64_t features) { return features >= 24; }
+
+template <class T>
+void mirror(T* matrix, std::int64_t n, std::int64_t stride, const Threads& threads) {
+    constexpr std::int64_t kBlock = 64;  // a multiple of every level's vectors; two blocks fit the first-level cache
+    const auto transpose = cholesky_of<T>(threads.level).transpose;
+    const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+    parallel_for(
+        blocks, threads.count,
+        [&](std::int64_t top) {
+            const std::int64_t i0 = top * kBlock, i1 = std::min(n, i0 + kBlock);
+            for (std::int64_t i = i0; i < i1; ++i) {
+                for (std::int64_t j = i + 1; j < i1; ++j) matrix[i * stride + j] = matrix[j * stride + i];
+            }
+            for (std::int64_t j = i1; j < n; j += kBlock) {
+                const std::int64_t rows = std::min(kBlock, n - j);
+                transpose(matrix + j * stride + i0, stride, rows, i1 - i0, matrix + i0 * stride + j, stride);
+            }
+        },
+        threads.poll);
+}
+
+}  // namespace mercer

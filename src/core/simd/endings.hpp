@@ -1,0 +1,111 @@
+// From inner products or distances in registers to kernel values: the closed list of endings.
+//
+// Data are prepared so that each ending is cheap. For the Gaussian they are centred and scaled by sqrt(2 gamma log2 e), and a
+// sample's norm is half its squared length, so that k = 2^(x.z - norm x - norm z). For the Laplacian they are scaled by
+// gamma log2 e, so that k = 2^-|x - z|_1. For level.cpp only.
+#pragma once
+
+#include "simd/level.hpp"
+#include "simd/simd.hpp"
+
+namespace mercer {
+namespace {
+
+// 2^f on [-1/2, 1/2] as a Chebyshev fit: errors 2e-9 and 3e-18, below half a unit in the last place.
+template <class T>
+struct Exp2;
+
+template <>
+struct Exp2<float> {
+    static constexpr int mantissa = 23, degree = 6;
+    static constexpr float lowest = -125.0F, magic = 12582912.0F;
+    static constexpr float c[] = {1.0F,
+                                  0.693147206702832596F,
+                                  0.240226509222887581F,
+                                  0.0555032722667030206F,
+                                  0.00961805667852463808F,
+                                  0.00134004281776158379F,
+                                  0.000154614446985691291F};
+};
+
+template <>
+struct Exp2<double> {
+    static constexpr int mantissa = 52, degree = 11;
+    static constexpr double lowest = -1021.0, magic = 6755399441055744.0;
+    static constexpr double c[] = {1.0,
+                                   0.693147180559945309,
+                                   0.240226506959101596,
+                                   0.055504108664821627,
+                                   0.00961812910758725667,
+                                   0.00133335581464064707,
+                                   0.000154035304637243542,
+                                   0.0000152527338415567726,
+                                   1.32154325359123762e-6,
+                                   1.01780570877339411e-7,
+                                   7.07419429728852101e-9,
+                                   4.45581790833606449e-10};
+};
+
+// 2^x for x <= 0, and 0 where that would be below the smallest normal number.
+template <class T>
+inline Vec<T> exp2_negative(Vec<T> x) {
+    using E = Exp2<T>;
+    using Int = IndexOf<T>;
+    // Adding 1.5 * 2^mantissa rounds to an integer and leaves it in the low bits, ready to be moved into the exponent.
+    const Vec<T> shifted = larger<T>(x, splat<T>(E::lowest)) + E::magic;
+    const Vec<T> f = x - (shifted - E::magic);
+    Vec<T> p = splat<T>(E::c[E::degree]);
+    for (int i = E::degree - 1; i >= 0; --i) p = p * f + E::c[i];
+    const Vec<T> value = bits_as<T>(bits<T>(p) + (bits<T>(shifted) << static_cast<Int>(E::mantissa)));
+    return x < E::lowest ? Vec<T>{} : value;
+}
+
+// Each ending takes the tile's inner value, the row's norm, the columns' norms and the recipe's numbers.
+struct Identity {
+    template <class T>
+    static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {
+        return numbers[0] * dot;
+    }
+};
+
+struct Gaussian {
+    template <class T>
+    static Vec<T> apply(Vec<T> dot, Vec<T> row, Vec<T> column, const T* numbers) {
+        const Vec<T> x = dot - (row + column);  // symmetric in row and column, to the last bit
+        return numbers[0] * exp2_negative<T>(x < T{0} ? x : Vec<T>{});
+    }
+};
+
+struct Laplacian {
+    template <class T>
+    static Vec<T> apply(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
+        return numbers[0] * exp2_negative<T>(-distance);
+    }
+};
+
+struct Polynomial {
+    template <class T>
+    static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {
+        Vec<T> base = numbers[1] * dot + numbers[2];
+        Vec<T> value = splat<T>(numbers[0]);
+        for (int degree = static_cast<int>(numbers[3]); degree > 0; degree >>= 1) {
+            if (degree & 1) value *= base;
+            base *= base;
+        }
+        return value;
+    }
+};
+
+struct Sigmoid {
+    template <class T>
+    static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {
+        const Vec<T> x = numbers[1] * dot + numbers[2];
+        const Vec<T> size = larger<T>(x, -x);
+        const Vec<T> t = exp2_negative<T>(static_cast<T>(-2.885390081777926815) * size);  // e^(-2|x|)
+        const Vec<T> value = numbers[0] * (T{1} - t) / (T{1} + t);
+        return x < T{0} ? -value : value;
+    }
+};
+
+}  // namespace
+}  // namespace mercer

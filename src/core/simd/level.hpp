@@ -1,0 +1,169 @@
+// What one instruction set offers: a table of the loops that level.cpp compiles once per level.
+#pragma once
+
+#include <cstdint>
+
+namespace mercer {
+
+// Arrays the core owns are aligned to this and padded to a multiple of kPad elements, so that the loops need no edge.
+inline constexpr int kAlign = 64;
+inline constexpr int kPad = 16;
+
+template <class T>
+struct Extremes {
+    T max_up;           // largest h + up
+    T min_low;          // smallest h + low
+    std::int64_t i_up;  // lowest index of max_up, -1 where up excludes all
+};
+
+// h, up, low, diag and floor are the core's own padded arrays; rows of K are the user's, of exactly n elements.
+// up is 0 where beta may rise and -inf elsewhere, low is 0 where beta may fall and +inf elsewhere.
+template <class T>
+struct SmoPasses {
+    // h -= step (ki - kj), or step ki where kj is null, and the extremes of the result.
+    void (*update)(T* h, const T* ki, const T* kj, T step, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
+    void (*extremes)(const T* h, const T* up, const T* low, std::int64_t n, Extremes<T>* out);
+    // Lowest index of the largest (h_i - h_j)^2 / eta > 0, eta = max(diag_i + diag_j - 2 k_ij, floor_i + floor_j).
+    std::int64_t (*partner)(const T* h, const T* ki, const T* low, const T* diag, const T* floor, T h_i, T diag_i,
+                            T floor_i, std::int64_t n);
+    // Lowest index of the largest v^2 / max(diag, floor) > 0, v = max(h + up, -(h + low)).
+    std::int64_t (*coordinate)(const T* h, const T* up, const T* low, const T* diag, const T* floor, std::int64_t n);
+    // acc -= factor row, in float64.
+    void (*subtract)(double* acc, const T* row, double factor, std::int64_t n);
+};
+
+// Of a joint multi-class machine's working set: values lie class by class, `stride` elements apart, a sample per column.
+template <class T>
+struct JointPasses {
+    // to[c] += factors[c] (row + shift) for m classes c; only `row` is the user's, of exactly n elements.
+    void (*add)(T* const* to, const T* factors, std::int64_t m, const T* row, T shift, std::int64_t n);
+    // The largest h + up and the smallest h + low over the classes, for each sample.
+    void (*ends)(const T* h, const T* up, const T* low, std::int64_t stride, std::int64_t classes, std::int64_t n,
+                 T* top, T* bottom);
+};
+
+// How inner values become kernel values; the order of the tables below.
+enum Ending { kIdentity, kGaussian, kPolynomial, kSigmoid, kLaplacian, kEndings };
+inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
+inline constexpr int kMaxPanel = 32;  // widest panel of any level
+
+// One panel of columns against `groups` groups of rows, all packed feature by feature.
+template <class T>
+struct TileRun {
+    const T* rows;
+    const T* panel;
+    const T* row_norms;
+    const T* column_norms;
+    std::int64_t d, groups;
+    T numbers[kNumbers];
+};
+
+template <class T>
+struct Tiles {
+    int rows, columns;  // of one tile: rows per group, columns per panel
+    void (*store[kEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
+    void (*sum[kEndings])(const TileRun<T>& run, const T* coefficients, double* total);
+    // One row, as it is, against `groups` panels, which lie one after another.
+    void (*store_row[kEndings])(const TileRun<T>& run, T* out);
+};
+
+// One panel's share of K W K' c for the rows of `run`: with u = w K'c for the panel's columns, total[row][lane] += K u, lanes
+// of columns apart. `kept` holds the panel's kernel values meanwhile, rows x columns; coefficients of padding rows and weights of
+// padding columns are zero.
+struct NormalTiles {
+    int lanes;
+    void (*add[kEndings])(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
+                          double* total);
+};
+
+// A strip of rows laid out [feature][row] against n sparse samples.
+template <class T>
+struct StripRun {
+    const T* strip;
+    const T* strip_norms;
+    const T* values;
+    const std::int32_t* indices;
+    const std::int64_t* starts;
+    const T* norms;
+    const std::int64_t* samples;
+    std::int64_t n;
+    T numbers[kNumbers];
+};
+
+template <class T>
+struct Strips {
+    int width;
+    void (*store[kEndings])(const StripRun<T>& run, T* out, std::int64_t stride);
+    void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
+};
+
+// Rows of a factor that are packed together: a multiple of every level's tile, both ways.
+inline constexpr int kRowChunk = 96;
+inline constexpr int kMaxTileRows = 12;  // highest tile of any level
+
+// Groups hold `rows` rows as [k][row], panels `columns` rows or right-hand sides as [k][column] (cholesky_tiles.hpp).
+template <class T>
+struct CholeskyTiles {
+    int rows, columns;
+    // lt[k][i], i >= k, becomes the factor of the symmetric block it holds (n a multiple of `rows`, stride >= n + columns), and
+    // groups its rows, n steps apart, with reciprocals on the diagonal. The first pivot that is not positive, or -1.
+    std::int64_t (*factor_block)(T* lt, std::int64_t stride, std::int64_t n, T* groups);
+    // panel = L^-1 panel for the `depth` rows of groups.
+    void (*solve_panel)(const T* groups, std::int64_t depth, T* panel);
+    // c -= group panel' for `count` panels side by side.
+    void (*rank_update)(const T* group, const T* panels, std::int64_t depth, std::int64_t count, T* c,
+                        std::int64_t stride);
+    // kRowChunk rows of panels as groups.
+    void (*regroup)(const T* panels, std::int64_t depth, T* groups);
+    void (*transpose)(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, T* to,
+                      std::int64_t to_stride);
+    // to[r] -= sum over k of a[r row + k step] panel[k], one tile; row or step is 1.
+    void (*subtract_products)(const T* a, std::int64_t row, std::int64_t step, const T* panel, std::int64_t depth,
+                              T* to);
+    // One tile with the triangle of a group, and with its transpose.
+    void (*solve_tile)(const T* triangle, T* to);
+    void (*solve_tile_transposed)(const T* triangle, T* to);
+};
+
+// Rows of a linear machine's data against its weight vector, sums in float64.
+template <class T>
+struct LinearPasses {
+    double (*dot)(const T* x, const double* w, std::int64_t n);
+    void (*add)(double* w, const T* x, double factor, std::int64_t n);  // w += factor x
+};
+
+// Rows of kernel values combined into several outputs at a time.
+inline constexpr int kCombined = 6;
+template <class T>
+struct TablePasses {
+    // out[o][i] += sum over the rows j of coefficients[j][o] values[j][i], for kCombined outputs o and n columns i, in float64.
+    void (*combine)(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
+                    double* out, std::int64_t out_stride);
+};
+
+struct Level {
+    const char* name;
+    SmoPasses<float> smo_float;
+    SmoPasses<double> smo_double;
+    Tiles<float> tiles_float;
+    Tiles<double> tiles_double;
+    Strips<float> strips_float;
+    Strips<double> strips_double;
+    CholeskyTiles<float> cholesky_float;
+    CholeskyTiles<double> cholesky_double;
+    JointPasses<float> joint_float;
+    JointPasses<double> joint_double;
+    NormalTiles normal;
+    LinearPasses<float> linear_float;
+    LinearPasses<double> linear_double;
+    TablePasses<float> table_float;
+    TablePasses<double> table_double;
+};
+
+extern const Level level_plain;
+#if defined(MERCER_X86)
+extern const Level level_avx2;
+extern const Level level_avx512;
+#endif
+
+}  // namespace mercer

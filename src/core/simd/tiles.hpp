@@ -1,0 +1,131 @@
+// Kernel values between packed rows and packed columns, a register tile at a time: inner values by a loop over the
+// features, the ending in registers, and then either stored or summed against coefficients, so that K is never kept.
+// For level.cpp only.
+#pragma once
+
+#include "simd/endings.hpp"
+#include "simd/level.hpp"
+#include "simd/simd.hpp"
+
+namespace mercer {
+namespace {
+
+// 12 x 2 vectors of accumulators fill the 32 registers of AVX-512, 6 x 2 the 16 of AVX2 and SSE.
+#if defined(__AVX512F__)
+constexpr int kTileRows = 12;
+#else
+constexpr int kTileRows = 6;
+#endif
+template <class T>
+constexpr int kTileColumns = 2 * lanes<T>;
+
+struct Dot {
+    template <class T>
+    static Vec<T> add(Vec<T> sum, T a, Vec<T> b) {
+        return sum + a * b;
+    }
+};
+
+struct Distance1 {
+    template <class T>
+    static Vec<T> add(Vec<T> sum, T a, Vec<T> b) {
+        const Vec<T> difference = a - b;
+        return sum + larger<T>(difference, -difference);
+    }
+};
+
+template <class T, class Inner>
+MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],
+                                Vec<T> (&right)[kTileRows]) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kTileRows; ++r) left[r] = right[r] = Vec<T>{};
+    for (std::int64_t k = 0; k < d; ++k) {
+        const Vec<T> b0 = load(column), b1 = load(column + lanes<T>);
+#pragma GCC unroll 12
+        for (int r = 0; r < kTileRows; ++r) {
+            left[r] = Inner::template add<T>(left[r], row[r], b0);
+            right[r] = Inner::template add<T>(right[r], row[r], b1);
+        }
+        row += kTileRows;
+        column += kTileColumns<T>;
+    }
+}
+
+template <class T, class Inner, class Ending>
+void store_tiles(const TileRun<T>& run, T* out, std::int64_t stride) {
+    const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
+    for (std::int64_t g = 0; g < run.groups; ++g) {
+        Vec<T> left[kTileRows], right[kTileRows];
+        inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
+        const T* norms = run.row_norms + g * kTileRows;
+#pragma GCC unroll 12
+        for (int r = 0; r < kTileRows; ++r) {
+            T* to = out + (g * kTileRows + r) * stride;
+            store(to, Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers));
+            store(to + lanes<T>, Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers));
+        }
+    }
+}
+
+// Twelve products are summed in the tile's own precision, everything beyond in float64.
+template <class T, class Inner, class Ending>
+void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
+    const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
+    for (std::int64_t g = 0; g < run.groups; ++g) {
+        Vec<T> left[kTileRows], right[kTileRows];
+        inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
+        const T* norms = run.row_norms + g * kTileRows;
+        const T* weight = coefficients + g * kTileRows;
+        Vec<T> s0{}, s1{};
+#pragma GCC unroll 12
+        for (int r = 0; r < kTileRows; ++r) {
+            s0 += weight[r] * Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers);
+            s1 += weight[r] * Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers);
+        }
+        add_to<T>(total, s0);
+        add_to<T>(total + lanes<T>, s1);
+    }
+}
+
+// Four panels at a time: enough independent sums to hide the latency of multiply-and-add. The last four may overlap.
+template <class T, class Inner, class Ending>
+void store_row(const TileRun<T>& run, T* out) {
+    constexpr int kPanels = 4, kSums = 2 * kPanels;
+    const std::int64_t width = kTileColumns<T>, apart = run.d * width, last = run.groups - 1;
+    const Vec<T> norm = splat<T>(*run.row_norms);
+    for (std::int64_t first = 0; first <= last; first += kPanels) {
+        std::int64_t panel[kPanels];
+        for (int v = 0; v < kPanels; ++v) panel[v] = first + v < last ? first + v : last;
+        const T* const at[kPanels] = {run.panel + panel[0] * apart, run.panel + panel[1] * apart,
+                                      run.panel + panel[2] * apart, run.panel + panel[3] * apart};
+        Vec<T> sum[kSums];
+#pragma GCC unroll 8
+        for (int v = 0; v < kSums; ++v) sum[v] = Vec<T>{};
+        for (std::int64_t k = 0; k < run.d; ++k) {
+#pragma GCC unroll 8
+            for (int v = 0; v < kSums; ++v) {
+                sum[v] = Inner::template add<T>(sum[v], run.rows[k], load(at[v / 2] + k * width + v % 2 * lanes<T>));
+            }
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < kSums; ++v) {
+            const std::int64_t column = panel[v / 2] * width + v % 2 * lanes<T>;
+            store(out + column, Ending::template apply<T>(sum[v], norm, load(run.column_norms + column), run.numbers));
+        }
+    }
+}
+
+template <class T>
+constexpr Tiles<T> tiles() {
+    return {kTileRows,
+            kTileColumns<T>,
+            {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
+             store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>},
+            {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
+             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>},
+            {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
+             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>}};
+}
+
+}  // namespace
+}  // namespace mercer

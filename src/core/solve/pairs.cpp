@@ -1,0 +1,288 @@
+// Pairs are claimed by threads one at a time; what a thread needs for a pair it takes over from the last one.
+#include "solve/pairs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "simd/level_entries.hpp"
+#include "simd/padded.hpp"
+#include "threads/pool.hpp"
+
+namespace mercer {
+namespace {
+
+std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// One block laid out as columns.
+template <class T>
+struct BlockColumns {
+    Padded<T> data, norms;
+    std::int64_t n = 0, d = 0;
+
+    Panels<T> view() const { return {data.data(), norms.data(), n, d}; }
+};
+
+template <class T>
+std::vector<BlockColumns<T>> columns_of(const DenseSamples<T>& samples, const BlockRows& rows, const Threads& threads) {
+    const std::int64_t width = tiles_of<T>(threads.level).columns;
+    std::vector<BlockColumns<T>> out(static_cast<std::size_t>(rows.count));
+    for (std::int64_t k = 0; k < rows.count; ++k) {
+        BlockColumns<T>& block = out[static_cast<std::size_t>(k)];
+        block.n = rows.size(k);
+        block.d = samples.d;
+        const std::int64_t padded = up_to(block.n, width);
+        block.data = Padded<T>(padded * samples.d);
+        block.norms = Padded<T>(padded);
+        pack(samples, rows.rows(k), block.n, block.data.data(), block.norms.data(), threads);
+    }
+    return out;
+}
+
+// K between the samples of one block.
+template <class T>
+struct OwnValues {
+    Padded<T> values;
+    std::int64_t stride = 0;
+};
+
+template <class T>
+OwnValues<T> own_values(const PairKernel<T>& kernel, const BlockColumns<T>& columns, const std::int64_t* rows,
+                        const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    OwnValues<T> own;
+    own.stride = up_to(columns.n, tiles.columns) + kPad;
+    own.values = Padded<T>(up_to(columns.n, tiles.rows) * own.stride);
+    store_square(columns.view(), kernel.samples, rows, kernel.ending, kernel.numbers, own.values.data(), own.stride,
+                 threads);
+    for (std::int64_t i = 0; i < columns.n; ++i) {
+        own.values[i * own.stride + i] = static_cast<T>(kernel.diagonal[rows[i]]);
+    }
+    return own;
+}
+
+template <class T>
+struct Shared {
+    const PairKernel<T>& kernel;
+    const BlockRows& rows;
+    std::vector<BlockColumns<T>> columns;
+    std::vector<OwnValues<T>> own;
+};
+
+// The rows of one pair, in memory that the thread's next pair takes over.
+template <class T>
+class PairRows final : public RowSource<T> {
+public:
+    PairRows(const Shared<T>& shared, const Level& level, std::int64_t elements, std::int64_t variables)
+        : shared_(shared), tiles_(tiles_of<T>(level)), values_(elements), at_(static_cast<std::size_t>(variables)) {}
+
+    void begin(std::int64_t first, std::int64_t second) {
+        block_[0] = first;
+        block_[1] = second;
+        n_[0] = shared_.rows.size(first);
+        n_[1] = shared_.rows.size(second);
+        stride_ = row_length(n_[0], n_[1], tiles_.columns);
+        std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
+        next_ = values_.data();
+        computed_ = 0;
+    }
+    std::int64_t computed() const { return computed_; }
+
+    // A row ends where the tiles of its second part do, and the second part follows the first at once.
+    static std::int64_t row_length(std::int64_t first, std::int64_t second, std::int64_t width) {
+        return up_to(std::max(first + up_to(second, width), up_to(first, width)), kPad) + kPad;
+    }
+
+    const T* row(std::int64_t i) override {
+        T*& at = at_[static_cast<std::size_t>(i)];
+        if (at == nullptr) at = fill(i);
+        return at;
+    }
+    double diagonal(std::int64_t i) const override { return shared_.kernel.diagonal[sample(i)]; }
+
+private:
+    int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
+    std::int64_t sample(std::int64_t i) const {
+        return shared_.rows.rows(block_[side(i)])[side(i) == 0 ? i : i - n_[0]];
+    }
+
+    T* fill(std::int64_t i) {
+        T* const to = next_;
+        next_ += stride_;
+        const int own = side(i), other = 1 - own;
+        const DenseSamples<T>& samples = shared_.kernel.samples;
+        const BlockColumns<T>& columns = shared_.columns[static_cast<std::size_t>(block_[other])];
+        const std::int64_t s = sample(i);
+        TileRun<T> run{};
+        run.rows = samples.rows + s * samples.d;
+        run.panel = columns.data.data();
+        run.row_norms = samples.norms + s;
+        run.column_norms = columns.norms.data();
+        run.d = samples.d;
+        run.groups = up_to(columns.n, tiles_.columns) / tiles_.columns;
+        std::copy_n(shared_.kernel.numbers, kNumbers, run.numbers);
+        tiles_.store_row[shared_.kernel.ending](
+            run, to + (other == 0 ? 0 : n_[0]));  // its padding may reach into the other part
+        const OwnValues<T>& same = shared_.own[static_cast<std::size_t>(block_[own])];
+        const T* from = same.values.data() + (own == 0 ? i : i - n_[0]) * same.stride;
+        std::copy_n(from, n_[own], to + (own == 0 ? 0 : n_[0]));
+        computed_ += columns.n;
+        return to;
+    }
+
+    const Shared<T>& shared_;
+    const Tiles<T>& tiles_;
+    Padded<T> values_;
+    std::vector<T*> at_;
+    T* next_ = nullptr;
+    std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
+};
+
+// As many as threads meet at once are made.
+template <class Thing>
+class Spares {
+public:
+    template <class Make>
+    std::unique_ptr<Thing> take(Make make) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (!spare_.empty()) {
+                auto thing = std::move(spare_.back());
+                spare_.pop_back();
+                return thing;
+            }
+        }
+        return make();
+    }
+    void give_back(std::unique_ptr<Thing> thing) {
+        const std::lock_guard lock(mutex_);
+        spare_.push_back(std::move(thing));
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Thing>> spare_;
+};
+
+}  // namespace
+
+template <class T>
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairProblems& problems, const SmoStop& stop, SmoResult* results,
+                         const Threads& threads) {
+    const auto started = Poll::Clock::now();
+    std::atomic<std::int64_t> values{0};
+    Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
+    std::int64_t elements = 0, variables = 0;
+    for (std::int64_t k = 0; k < rows.count; ++k) {
+        shared.own.push_back(own_values(kernel, shared.columns[static_cast<std::size_t>(k)], rows.rows(k), threads));
+        values += rows.size(k) * rows.size(k);
+    }
+    for (std::int64_t t = 0; t < pairs.count; ++t) {
+        const std::int64_t first = rows.size(pairs.blocks[2 * t]), second = rows.size(pairs.blocks[2 * t + 1]);
+        const std::int64_t length = PairRows<T>::row_length(first, second, tiles_of<T>(threads.level).columns);
+        variables = std::max(variables, first + second);
+        elements = std::max(elements, (first + second) * length);
+    }
+    const std::vector<std::int32_t> group(static_cast<std::size_t>(variables), problems.paired ? 0 : -1);
+    Spares<PairRows<T>> spares;
+    parallel_for(
+        pairs.count, threads.count,
+        [&](std::int64_t t) {
+            auto source =
+                spares.take([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
+            source->begin(pairs.blocks[2 * t], pairs.blocks[2 * t + 1]);
+            const std::int64_t from = pairs.offsets[t];
+            const SmoProblem<T> problem{.kernel = nullptr,
+                                        .stride = 0,
+                                        .q = pairs.offsets[t + 1] - from,
+                                        .h = problems.h + from,
+                                        .beta = problems.beta + from,
+                                        .lower = problems.lower + from,
+                                        .upper = problems.upper + from,
+                                        .d = problems.d + from,
+                                        .group = group.data(),
+                                        .source = source.get()};
+            const double spent = std::chrono::duration<double>(Poll::Clock::now() - started).count();
+            results[t] = smo(problem, {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - spent)},
+                             threads.level, threads.poll);
+            values += source->computed();
+            spares.give_back(std::move(source));
+        },
+        threads.poll);
+    return values;
+}
+
+template <class T>
+void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+               double* total, const Threads& threads) {
+    const std::vector<BlockColumns<T>> columns = columns_of(kernel.samples, rows, threads);
+    const Threads alone{1, threads.level, threads.poll};
+    parallel_for(
+        pairs.count, threads.count,
+        [&](std::int64_t t) {
+            const std::int64_t first = pairs.blocks[2 * t], second = pairs.blocks[2 * t + 1], n = rows.size(first);
+            const std::int64_t from = pairs.offsets[t];
+            std::vector<std::int64_t> vectors;
+            std::vector<double> coefficients;
+            for (std::int64_t i = 0; i < pairs.offsets[t + 1] - from; ++i) {
+                if (beta[from + i] == 0.0) continue;
+                vectors.push_back(i < n ? rows.rows(first)[i] : rows.rows(second)[i - n]);
+                coefficients.push_back(beta[from + i]);
+            }
+            const auto sum = [&](std::int64_t block, double* to) {
+                sum_block(columns[static_cast<std::size_t>(block)].view(), kernel.samples, vectors.data(),
+                          static_cast<std::int64_t>(vectors.size()), coefficients.data(), kernel.ending, kernel.numbers,
+                          to, alone);
+            };
+            sum(first, total + from);
+            sum(second, total + from + n);
+        },
+        threads.poll);
+}
+
+PairFindings find_pair(const double* p, const double* lower, const double* upper, const double* d, const double* u,
+                       const double* beta, std::int64_t n, bool paired) {
+    PairFindings out;
+    if (paired) {
+        double sum = 0.0, top = -std::numeric_limits<double>::infinity(), bottom = -top;
+        std::int64_t free = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double h = p[i] - u[i] - d[i] * beta[i];
+            const bool up = beta[i]<upper[i], low = beta[i]> lower[i];
+            if (up) top = std::max(top, h);
+            if (low) bottom = std::min(bottom, h);
+            if (up && low) {
+                sum += h;
+                ++free;
+            }
+        }
+        const int ends = std::isfinite(top) + std::isfinite(bottom);
+        const double middle = ends == 2 ? 0.5 * (top + bottom) : std::isfinite(top) ? top : ends == 1 ? bottom : 0.0;
+        out.b = free > 0 ? sum / static_cast<double>(free) : middle;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+        look(p[i], u[i] + out.b, d[i], lower[i], upper[i], beta[i], i, &out.found);
+        out.found.total += beta[i];
+        out.energy += beta[i] * u[i];
+        out.gain += p[i] * beta[i];
+        out.curved += d[i] * beta[i] * beta[i];
+    }
+    return out;
+}
+
+#define MERCER_FOR(T)                                                                                               \
+    template std::int64_t solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&, \
+                                      const SmoStop&, SmoResult*, const Threads&);                                  \
+    template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,        \
+                            const Threads&);
+MERCER_FOR(float)
+MERCER_FOR(double)
+#undef MERCER_FOR
+
+}  // namespace mercer

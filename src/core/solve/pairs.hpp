@@ -1,0 +1,72 @@
+// Many small problems on pairs of blocks of samples, such as the pairs of classes of a one-against-one machine, solved side by
+// side: a problem's variables are the samples of its first block and then those of its second,
+//
+//     maximise  p'b - 1/2 b'(K + diag d)b   subject to  lower <= b <= upper,  and sum of b constant where `paired`.
+//
+// No pair's matrix is stored. What a block's samples have to do with each other is computed once for all of its pairs; values
+// across the pair are computed a row at a time, when a step first needs the row: most rows never are.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gram/blocks.hpp"
+#include "solve/findings.hpp"
+#include "solve/smo.hpp"
+
+namespace mercer {
+
+// Which samples are in which block: members[starts[k]] ... members[starts[k + 1] - 1] are block k's.
+struct BlockRows {
+    const std::int64_t* members;
+    const std::int64_t* starts;
+    std::int64_t count;
+
+    std::int64_t size(std::int64_t k) const { return starts[k + 1] - starts[k]; }
+    const std::int64_t* rows(std::int64_t k) const { return members + starts[k]; }
+};
+
+// The variables of problem t are those from offsets[t] on; blocks[2 t] and blocks[2 t + 1] differ.
+struct PairList {
+    const std::int64_t* blocks;
+    const std::int64_t* offsets;
+    std::int64_t count;
+};
+
+struct PairProblems {
+    const double* h;  // the gradient at beta
+    double* beta;     // the starts, and the solutions
+    const double* lower;
+    const double* upper;
+    const double* d;
+    bool paired;
+};
+
+template <class T>
+struct PairKernel {
+    const DenseSamples<T>& samples;
+    const double* diagonal;  // of every sample; not needed for sums
+    int ending;
+    const double* numbers;
+};
+
+// Returns how many kernel values that took.
+template <class T>
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
+
+// total += K beta for each pair, from values computed for this sum alone.
+template <class T>
+void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+               double* total, const Threads& threads);
+
+// What the certificate of one pair needs besides its sums: at u = K beta, with the b that the free variables agree on.
+struct PairFindings {
+    Findings found;
+    double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
+};
+
+PairFindings find_pair(const double* p, const double* lower, const double* upper, const double* d, const double* u,
+                       const double* beta, std::int64_t n, bool paired);
+
+}  // namespace mercer

@@ -1,0 +1,27 @@
+"""The proof of each pair of a one-against-one machine, from numbers that the core found for all pairs at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.certificates.certificate import Certificate, Proves
+
+
+def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
+    """The certificate of one pair from its findings; `paired` says that it has an equality, Σβ = 0."""
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
+    return Certificate(
+        primal=0.5 * energy + losses,
+        dual=gain - 0.5 * energy - 0.5 * curved,
+        gap=shares,
+        violation=max(0.0, top - bottom) if paired else max(0.0, top, -bottom),
+        kkt={
+            "dual feasibility: box": box,
+            "dual feasibility: equality": abs(total) if paired else 0.0,
+            "primal feasibility": outward,
+            "complementary slackness": inward,
+        },
+        proves=proves,
+        worst=worst,
+        b=(b,) if paired else (),
+    )

@@ -1,0 +1,272 @@
+"""Classes: labels and their codes, ±1 targets, the planes between classes, who wins, and scikit-learn's layout of α.
+
+A class is known by its code, its place among the `classes_`. Two classes have one plane, on whose positive side the
+second class lies. More classes have a plane for each class against the rest, or one for each pair in the order 0 1,
+0 2, …, 1 2, …, with the first of the two on its positive side (as in scikit-learn and LIBSVM).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from mercer.arrays import Floats, Indices
+from mercer.data.samples import refuse_masked
+from mercer.data.targets import check_finite_targets, single_column
+
+REST = -1  # stands for all other classes as the second of a pair
+Pair = tuple[int, int]
+
+
+# --- labels as users hand them over ----------------------------------------------------------------------------------
+
+
+def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
+    """The classes in sorted order, and each sample's class as an index."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    several = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
+    y = single_column(_plain(y), several)
+    small = _small_integers(y)
+    if small is not None:
+        return small
+    kinds = {type(label) for label in y.tolist()} if y.dtype == object else set()
+    if str in kinds and kinds - {str}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
+    if kinds and str not in kinds:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
+    if y.dtype.kind == "f":
+        check_finite_targets(y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}"
+        )
+    return classes, codes
+
+
+def codes_among(classes: np.ndarray, y: Any) -> Indices:
+    """Each label's place among classes that are known, in whatever order these are."""
+    y = column_or_1d(_plain(y), warn=True)
+    check_classification_targets(y)
+    if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+        raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
+    order = np.argsort(classes, kind="stable")
+    codes = order[np.minimum(np.searchsorted(classes, y, sorter=order), len(classes) - 1)]
+    unknown = np.flatnonzero(classes[codes] != y)
+    if len(unknown):
+        (label,) = y[unknown[:1]].tolist()
+        raise ValueError(f"y[{unknown[0]}]={label!r} is not one of the classes {classes.tolist()}")
+    return np.asarray(codes, dtype=np.intp)
+
+
+def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """All classes, in sorted order, of samples that come in parts: those named, or those `known` from the part before.
+
+    A part need not hold every class, so that the first must come with their names.
+    """
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
+            )
+        return known
+    given = np.unique(column_or_1d(np.asarray(classes)))
+    if len(given) < 2:
+        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(
+            f"`classes={given.tolist()}` is not the same as on last call to partial_fit: they differ from those of the "
+            f"first call, {known.tolist()}"
+        )
+    return given
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
+    """One positive factor per class; "balanced" gives every class the same total weight."""
+    mass = np.bincount(codes, weights=weight, minlength=len(classes))
+    if class_weight is None:
+        factor = np.ones(len(classes))
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        with np.errstate(divide="ignore"):
+            factor = mass.sum() / (len(classes) * mass)
+    elif isinstance(class_weight, dict):
+        known = {label: k for k, label in enumerate(classes.tolist())}
+        unknown = [label for label in class_weight if label not in known]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
+        factor = np.ones(len(classes))
+        for label, value in class_weight.items():
+            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+                raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
+            factor[known[label]] = value
+    else:
+        raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
+    for k, label in enumerate(classes.tolist()):
+        if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
+            raise ValueError(
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier "
+                f"needs every "
+                "class; give it weight or leave its samples out"
+            )
+    return factor
+
+
+def _plain(y: Any) -> Any:
+    """Labels of pandas' nullable types and numpy's strings as the arrays that scikit-learn takes, none of them cast."""
+    refuse_masked(y, "y")
+    dtype: Any = getattr(y, "dtype", None)
+    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
+        return y.to_numpy(dtype=dtype.numpy_dtype)
+    if getattr(dtype, "kind", "") == "T":
+        return y.astype(object)
+    return y
+
+
+def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
+    """Classes and codes by counting, where y holds a few small integers: sorting them takes as long as a linear fit."""
+    if y.dtype.kind not in "iu" or len(y) == 0:
+        return None
+    low, span = int(y.min()), int(y.max()) - int(y.min()) + 1
+    if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
+        return None
+    place = y.astype(np.int64) - low
+    found = np.flatnonzero(np.bincount(place, minlength=span))
+    if len(found) < 2:
+        return None
+    codes = np.zeros(span, dtype=np.intp)
+    codes[found] = np.arange(len(found))
+    return (found + low).astype(y.dtype), codes[place]
+
+
+# --- one class against all others ------------------------------------------------------------------------------------
+
+
+def signs(codes: Indices, n_classes: int) -> Floats:
+    """±1 targets, one column per output: the second class against the first, or each of several against the rest.
+
+    Least squares, landmarks and kernel machines take the columns as they are. Machines that want one contiguous row
+    per output (LinearSVC, PegasosSVC) take ``np.ascontiguousarray(signs(codes, n_classes).T)``.
+    """
+    positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == positive, 1.0, -1.0)
+
+
+def winner(values: Floats) -> Indices:
+    """The class that scores decide for: the second of two where f ≥ 0, else that of the largest, first in a tie.
+
+    One score per sample (an array of one dimension, or of one column) is that of two classes.
+    """
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.reshape(-1) >= 0).astype(np.intp)
+    return np.asarray(np.argmax(values, axis=1))
+
+
+# --- planes between classes ------------------------------------------------------------------------------------------
+
+
+def every_pair(n_classes: int) -> list[Pair]:
+    """One class against one, in the order of outputs, of `dual_coef_` and of LIBSVM's files."""
+    return list(combinations(range(n_classes), 2))
+
+
+def planes(n_classes: int, against_rest: bool) -> list[Pair]:
+    """The class on the positive side of each plane, and the one on the negative side or REST."""
+    if n_classes == 2:
+        return [(1, 0)]
+    return [(k, REST) for k in range(n_classes)] if against_rest else every_pair(n_classes)
+
+
+def between(pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
+    """Which samples a plane separates, and +1 for those of its first class, −1 for the others."""
+    first, second = pair
+    rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
+    return rows, np.where(codes[rows] == first, 1.0, -1.0)
+
+
+def names_of(pair: Pair, labels: Any) -> tuple[Any, Any]:
+    """The labels on the positive and the negative side of a plane."""
+    first, second = pair
+    return labels[first], "the rest" if second == REST else labels[second]
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes, the pairs of them that are trained (first against second), and each class's factor on C."""
+
+    labels: np.ndarray
+    pairs: list[Pair]
+    factor: Floats
+
+    def sides(self, pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
+        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
+        return between(pair, codes)
+
+    def members(self, codes: Indices) -> list[Indices]:
+        """The samples of each class."""
+        return [np.flatnonzero(codes == k) for k in range(len(self.labels))]
+
+    def name(self, pair: Pair) -> str:
+        first, second = names_of(pair, self.labels)
+        return f"{first} against {second}"
+
+
+def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
+    """How many pairs each class wins, and the sum of its decision values, from those of every pair."""
+    columns = np.ascontiguousarray(values.T)  # hundreds of pairs: each is read in one go
+    won = np.zeros((n_classes, len(values)))
+    confidence = np.zeros_like(won)
+    for value, (first, second) in zip(columns, every_pair(n_classes), strict=True):
+        wins = value > 0
+        won[first] += wins
+        won[second] += ~wins
+        confidence[first] += value
+        confidence[second] -= value
+    return won.T, confidence.T
+
+
+def scores(values: Floats, n_classes: int) -> Floats:
+    """Votes, where classes of equal votes are ordered by their confidence, squeezed into less than half a vote."""
+    won, confidence = votes(values, n_classes)
+    return np.asarray(won + confidence / (3 * (np.abs(confidence) + 1)))
+
+
+# --- scikit-learn's and LIBSVM's layout of coefficients --------------------------------------------------------------
+# Vectors come class by class. For several classes one against one, a vector of class c has k − 1 coefficients: row r of
+# `dual_coef_` is that against the r-th of the other classes. Two classes, and one against the rest, have a row per
+# plane.
+
+
+def to_dual_coef(table: sp.csr_array, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
+    """`dual_coef_` from coefficients with a row for each vector and a column for each plane."""
+    if len(pairs) == 1 or pairs[0][1] == REST:
+        return np.asarray(table.toarray().T, order="C")
+    entries = table.tocoo()
+    out = np.zeros((n_classes - 1, table.shape[0]))
+    first, second = np.array(pairs).T
+    vector, pair = entries.row, entries.col
+    against = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
+    out[against, vector] = entries.data
+    return out
+
+
+def plane_coefficients(dual_coef: Floats, n_support: Any, pairs: list[Pair], k: int) -> Floats:
+    """The coefficient of every vector in plane k, from `dual_coef_` and the number of vectors of each class."""
+    first, second = pairs[k]
+    if len(pairs) == 1 or second == REST:
+        return np.asarray(dual_coef[k])
+    codes = np.repeat(np.arange(len(n_support)), n_support)
+    beta = np.zeros(len(codes))
+    beta[codes == first] = dual_coef[second - 1, codes == first]
+    beta[codes == second] = dual_coef[first, codes == second]
+    return beta

@@ -1,0 +1,182 @@
+"""Machines whose problems are DualProblems: ‖w‖, which samples are free or bounded, and training that goes on from the
+last solution."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_consistent_length
+
+from mercer.arrays import Floats, freeze
+from mercer.data import samples
+from mercer.fitting.coefficients import Bounds, conclude_support, merged_table, own_table, table_expansion
+from mercer.fitting.dual_status import bias_intervals, dual_status
+from mercer.fitting.fit import Fit, n_samples, read_samples
+from mercer.fitting.kinds import (
+    Array,
+    BoundKernel,
+    Count,
+    Counts,
+    Function,
+    Number,
+    Places,
+    Shape,
+    Unsaved,
+    Vectors,
+    fitted,
+)
+from mercer.fitting.machine import Machine, Training
+from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.telling import warn_user, with_callbacks
+from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solve
+from mercer.solvers import SOLVERS
+from mercer.solvers.solver import Solver, choose_solver
+
+
+class DualMachine(Machine):
+    """A machine of dual problems on the Gram matrix of its samples."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        shape_fit_=Shape(required=True),
+        support_=Places("samples", required=True),
+        support_vectors_=Vectors("support"),
+        n_support_=Counts(1, "support", required=True),
+        dual_coef_=Array("outputs", "support", required=True),
+        fit_status_=Count(),
+        rkhs_norm_=Number(per_output=True),
+        _standing_=Array("samples", "outputs", sparse=True),
+        _b_range_=Array("outputs", 2, nan=True),
+        _memory_=Unsaved(),
+        # LIBSVM's probabilities, which only the command line fits
+        probA_=Array("outputs"),
+        probB_=Array("outputs", needs="probA_"),
+        prob_density_marks_=Array(10),
+    )
+
+    def _solver(self, own: Solver | None = None) -> Solve:
+        """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
+        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
+        return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
+
+    # --- the pipeline's hooks --------------------------------------------------------------------------------------
+
+    def _starts(self, fit: Fit, tasks: list[Task], before: WarmStart | None) -> list[Any]:
+        if before is None:
+            return [None] * len(tasks)
+        keys, targets = _keys_and_targets(fit)
+        return [before.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
+
+    def _record_end(self, solved: list[Solved]) -> None:
+        super()._record_end(solved)
+        self.fit_status_ = int(not self.converged_)
+
+    def _conclude_outputs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats) -> None:
+        """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
+        table = merged_table(fit.merged, solved)
+        self.intercept_ = freeze(b)
+        self._expansion_ = table_expansion(fit, table, np.flatnonzero(np.diff(table.indptr)), b)
+        own = own_table(table, fit.merged, bounds)
+        order = np.flatnonzero(np.diff(own.indptr))
+        conclude_support(self, fit, order)
+        self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
+        self.dual_coef_ = freeze(np.ascontiguousarray(own[order].toarray().T))
+        self._conclude_duals(fit, solved)
+
+    def _conclude_duals(self, fit: Fit, solved: list[Solved]) -> None:
+        """What the duals tell beyond the coefficients; to be called once the expansion is made."""
+        self.rkhs_norm_ = self._norms(solved)
+        if isinstance(solved[0].task.problem, DualProblem):
+            self._standing_ = dual_status(fit.merged, solved, fit.n)
+            self._b_range_ = bias_intervals(solved)
+
+    def _norms(self, solved: list[Solved]) -> Any:
+        """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
+        sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
+        us = [s.solution.u for s in solved]
+        starts = np.cumsum([0, *map(len, us[:-1])])
+        coefficients = np.concatenate(
+            [s.task.problem.row_coefficients(s.solution.beta, len(u)) for s, u in zip(solved, us, strict=True)]
+        )
+        energies = np.add.reduceat(coefficients * np.concatenate(us), starts)
+        if self._constant_feature:  # u was computed with k + 1
+            energies -= np.add.reduceat(coefficients, starts) ** 2
+        own = np.add.reduceat(np.abs(coefficients), starts)
+        norms = np.sqrt(np.maximum(energies, 0.0)) * np.divide(sizes, own, out=np.zeros(len(own)), where=own > 0)
+        return float(norms[0]) if len(norms) == 1 else freeze(norms)
+
+    def _keep(self, fit: Fit, solved: list[Solved]) -> None:
+        keys, targets = _keys_and_targets(fit)
+        starts = {
+            s.task.name: task_start(s.task.rows, s.task.problem, s.solution)
+            for s in solved
+            if isinstance(s.task.problem, DualProblem)
+        }
+        self._memory_ = WarmStart(keys, targets, starts, TrainingSet.of(fit.X, fit.y, fit.weight))
+
+    # --- going on --------------------------------------------------------------------------------------------------
+
+    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add samples to those known and train on all of them, from the last solution on.
+
+        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
+        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
+        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        before = self._last_training()
+        if before is None:
+            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True)))
+        X = read_samples(self, X, self._kernel(), reset=False)
+        y = None if y is None else column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        everything = before.samples.followed_by(X, y, samples.weights(sample_weight, n_samples(X)))
+        trained = self._trained(*everything, Training(self, before, keeps=True))
+        if hasattr(self, "feature_names_in_"):
+            trained.feature_names_in_ = self.feature_names_in_
+        return self._become(trained)
+
+    def _last_training(self) -> WarmStart | None:
+        """What partial_fit can add to: None before the first call."""
+        kernel = self._kernel()
+        if kernel is not None and kernel.accepts == "gram":
+            raise ValueError(
+                "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; "
+                "use warm_start=True and fit the larger matrix, whose first rows are the old ones"
+            )
+        before: WarmStart | None = getattr(self, "_memory_", None)
+        if before is None and hasattr(self, "_expansion_"):
+            warn_user(
+                "fit kept no samples that partial_fit could add to, so it starts anew with the given ones; call "
+                "partial_fit from the first samples on, or fit with warm_start=True",
+                UserWarning,
+            )
+        return before
+
+
+def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
+    assert fit.kernel is not None
+    return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
+
+
+def bias_of(solved: Solved, bias: Any) -> float:
+    """b of one task: its equality's multiplier; without one zero, or Σβ where it is a feature with the constant 1."""
+    if solved.certificate.b:
+        return solved.certificate.b[0]
+    return float(solved.solution.beta.sum()) if bias == "regularized" else 0.0

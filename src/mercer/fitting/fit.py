@@ -1,0 +1,157 @@
+"""What one fit holds: the samples checked, weighed and merged, the kernel bound to them, and where the data live.
+
+Nothing else reads a user's samples, labels, weights and limits for training, merges samples, or makes the place that
+solvers work in: the Gram matrix of a kernel machine, or the rows of a linear one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from mercer.arrays import Floats, Indices, is_sparse
+from mercer.data import samples
+from mercer.data.merging import Merged, merge
+from mercer.errors import INDEFINITE, NonPSDKernelWarning
+from mercer.fitting.limits import Limits
+from mercer.fitting.telling import warn_user
+from mercer.gram import Gram, gram_for
+from mercer.gram.linear_rows import LinearRows
+from mercer.kernels import Kernel
+
+# A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
+# free bias: w is the same, b is moved back, and squares do not cancel.
+_FAR_DEVIATIONS = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The input of a training, in the form that problems and solvers take."""
+
+    X: Any  # as checked, in the caller's order
+    y: Any  # as given
+    target: Any  # what the machine learnt from y
+    weight: Floats  # of the caller's rows
+    merged: Merged
+    kernel: Kernel | None  # bound to the merged samples; a linear machine has none
+    constant: bool  # whether problems are solved with k + 1, so that the bias is the weight of a constant feature
+    limits: Limits
+    _places: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any) -> Fit:
+        """Read everything that a machine is trained on."""
+        machine._check_parameters()
+        for old, new in machine._renamed.items():
+            given = getattr(machine, old)
+            if given is not None:
+                said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
+                warn_user(f"{said}; the old spelling will go", FutureWarning)
+        kernel = machine._kernel()
+        X = read_samples(machine, X, kernel, reset=True)
+        n = n_samples(X)
+        limits = Limits.of(machine, machine._max_steps(n))
+        check_consistent_length(X, y)
+        codes, target = machine._read(y)
+        codes = np.zeros(n, dtype=np.intp) if codes is None else codes
+        weight, target = machine._weigh(target, codes, samples.weights(sample_weight, len(codes)))
+        if not weight.any():
+            raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
+        merged = _merged(X, codes, weight, kernel, limits)
+        constant = kernel is not None and machine._constant_feature
+        if kernel is not None and kernel.accepts != "gram":
+            kernel = kernel.bind(merged.X, merged.weight)
+        return cls(X, y, target, weight, merged, kernel, constant, limits)
+
+    @property
+    def n(self) -> int:
+        """How many rows the caller gave."""
+        return n_samples(self.X)
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether X is the kernel matrix itself."""
+        return self.kernel is not None and self.kernel.accepts == "gram"
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """k(x, x) of every merged sample."""
+        if self.precomputed:
+            return np.asarray(self.merged.X[np.arange(len(self.merged.rows)), self.merged.rows], dtype=np.float64)
+        assert self.kernel is not None
+        diagonal = self.kernel.diag(self.merged.X)
+        if not np.isfinite(diagonal).all():
+            raise FloatingPointError(f"k(x, x) overflows with {self.kernel!r}; scale the features")
+        return np.asarray(diagonal)
+
+    def gram(self, n_threads: int | None = None) -> Gram:
+        """The Gram matrix of the merged samples, made once; whoever gave an indefinite kernel is told."""
+        assert self.kernel is not None
+        return self.gram_under(self.kernel, n_threads)
+
+    def gram_under(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
+        """The same under another kernel, bound like the fit's own."""
+        if id(kernel) not in self._places:
+            n_threads = self.limits.n_threads if n_threads is None else n_threads
+            X, merged = self.merged.X, self.merged
+            if self.precomputed:
+                X = X if len(merged.rows) == self.n else X[:, merged.rows]
+                made = gram_for(kernel, X + 1.0 if self.constant else X, self.limits.budget, n_threads)
+            else:
+                made = gram_for(kernel + 1.0 if self.constant else kernel, X, self.limits.budget, n_threads)
+            if not made.looks_positive_definite():
+                warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
+            self._places[id(kernel)] = made
+        gram: Gram = self._places[id(kernel)]
+        return gram
+
+    def rows(self, n_threads: int | None = None, *, centred: bool = False) -> LinearRows:
+        """The merged samples as rows, made once; centred are those that `centre` says."""
+        if ("rows", centred) not in self._places:
+            n_threads = self.limits.n_threads if n_threads is None else n_threads
+            X = self.merged.X
+            if centred and self.centre is not None:
+                X = np.ascontiguousarray(X - self.centre)
+            self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
+        rows: LinearRows = self._places["rows", centred]
+        return rows
+
+    @cached_property
+    def centre(self) -> Floats | None:
+        """What a linear machine with a free bias takes off the columns: the means of those far from zero, if any."""
+        X = self.merged.X
+        if is_sparse(X) or len(X) < 2:
+            return None
+        mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+        far = np.abs(mean) > _FAR_DEVIATIONS * spread
+        return np.where(far, mean, 0.0) if far.any() else None
+
+
+def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
+    """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
+    if kernel is not None and kernel.accepts == "sequences":
+        return samples.sequences(X)
+    checked = samples.vectors(machine, X, reset=reset)
+    remark = samples.rounding_remark(X, checked)
+    if remark is not None:
+        warn_user(remark, UserWarning)
+    if kernel is not None and kernel.accepts == "gram":
+        if is_sparse(checked):
+            raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
+        return samples.gram_matrix(checked) if reset else checked
+    return checked
+
+
+def n_samples(X: Any) -> int:
+    """How many samples there are."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
+    if kernel is None:  # the rows of a CSR matrix stay where they are
+        return merge(X, codes, weight, identical=True, n_threads=limits.n_threads, copy_rows=not is_sparse(X))
+    return merge(X, codes, weight, identical=kernel.mergeable, n_threads=limits.n_threads)

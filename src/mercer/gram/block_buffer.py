@@ -1,0 +1,42 @@
+"""K on a working set, computed into memory that is reused: touching fresh pages would cost as much as the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats, Indices
+
+# The size is rounded up to a multiple of every instruction set's tile. Rows a power of two bytes apart would compete
+# for few cache sets; the padding prevents that.
+_TILE_MULTIPLE = 192
+_PADDING = 16
+
+
+class BlockBuffer:
+    """A buffer for K[J, J], which the next one overwrites."""
+
+    def __init__(self, samples: _core.Samples) -> None:
+        self._samples = samples
+        self._buffer: Any = np.empty((0, 0))
+
+    def __call__(self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None) -> Any:
+        """K between some of the samples, in their precision but for the diagonal, which is given.
+
+        `known` fills in the columns behind those of `which`, if the diagonal is longer: it is given their memory.
+        """
+        n, new = len(diagonal), len(which)
+        size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
+        if len(self._buffer) < size:
+            self._buffer = np.empty((size, size + _PADDING), self._samples.dtype)
+        if new:
+            self._samples.square(which, self._buffer)
+        K = self._buffer[:n, :n]
+        if known is not None:
+            known(K[:, new:])
+            K[new:, :new] = K[:new, new:].T
+        K[np.arange(n), np.arange(n)] = diagonal
+        return K

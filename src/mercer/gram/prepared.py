@@ -1,0 +1,204 @@
+"""Samples in the form that the fused core takes for a recipe, dense or sparse, prepared once per precision.
+
+A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so
+that the ending is cheap (src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all start from these.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
+from mercer.kernels import Kernel, Recipe
+
+# Samples that are prepared and laid out at a time, where not all are: the copies stay small beside the samples.
+CHUNK_ROWS = 8192
+
+_LOG2E = math.log2(math.e)
+_ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
+# Dense data with at most this share of entries other than 0 are faster as CSR: a stored entry costs about what two
+# features do. Judged by about this many rows, from this many features on.
+_SPARSE_SHARE = 0.3
+_SPARSE_ROWS = 1000
+_SPARSE_FEATURES = 16
+# Squared lengths must stay far below the largest number of either precision (the test is written so that NaN fails it).
+_LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
+
+
+class PreparedSamples:
+    """The samples X for a recipe. Where numbers are too large for a precision, it has None in their place."""
+
+    def __init__(self, recipe: Recipe, X: Any, n_threads: int) -> None:
+        self.lowering = Lowering.of(recipe, X)
+        self._X, self._n_threads = X, n_threads
+        self._whole: dict[np.dtype[Any], _core.Samples | None] = {}
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
+        """None where the core does not compute this kernel."""
+        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+        return None if recipe is None else cls(recipe, X, n_threads)
+
+    def whole(self, dtype: Any) -> _core.Samples | None:
+        """All samples, from now on at hand; two threads that ask first at once prepare the same numbers."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._whole:
+            self._whole[dtype] = self.prepare(self._X, dtype)
+        return self._whole[dtype]
+
+    def prepare_rows(self, rows: Indices, dtype: Any) -> tuple[_core.Samples | None, Indices]:
+        """Prepared samples that include these rows, and where: all samples if they are at hand, or these alone."""
+        dtype = np.dtype(dtype)
+        if dtype in self._whole:
+            return self._whole[dtype], rows
+        return self.prepare(take(self._X, rows), dtype), np.arange(len(rows))
+
+    def prepare(self, X: Any, dtype: Any) -> _core.Samples | None:
+        """Other samples, in the form in which they can be compared with these."""
+        return self.lowering.prepare(X, dtype, self._n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowering:
+    """How samples are prepared for a recipe: shift, scale, and the ending's numbers."""
+
+    recipe: Recipe
+    centre: Floats
+    scale: float
+    ending: int
+    numbers: Floats
+    sparse: bool
+
+    @classmethod
+    def of(cls, recipe: Recipe, X: Any) -> Lowering:
+        """Centred at the mean of X where the kernel sees differences only, and sparse where that is faster."""
+        gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
+        scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
+        sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
+        centre = np.zeros(X.shape[1])
+        if recipe.inner != "dot":
+            centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+            if sparse:  # a column keeps its zeros unless it has none
+                centre[_stored_per_column(X) < X.shape[0]] = 0.0
+        if recipe.factor is not None:
+            centre = centre @ recipe.factor
+        numbers = np.array([recipe.scale, gamma, coef0, degree])
+        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse)
+
+    def prepare(self, X: Any, dtype: Any, n_threads: int) -> _core.Samples | None:
+        """The samples of X for the core, or None where their numbers are too large for this precision."""
+        samples = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+        if samples is None or self.recipe.constant == 0:
+            return samples
+        return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
+
+    def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
+        recipe = self.recipe
+        if is_sparse(X):
+            X = X.toarray()
+        if recipe.factor is not None:
+            X = X @ recipe.factor
+        if recipe.normalise:
+            length = np.linalg.norm(X, axis=1, keepdims=True)
+            X = X / np.where(length > 0, length, 1.0)
+        X = np.ascontiguousarray(X)
+        rows, norms = np.empty(X.shape, dtype), np.empty(len(X), dtype)
+        _core.prepare(X, self.centre, self.scale, rows, norms, n_threads)
+        if not np.max(norms, initial=0.0) < _LARGEST[dtype]:
+            return None
+        return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
+
+    def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
+        if not is_sparse(X) and not self.recipe.normalise:
+            l1, single = self.recipe.inner == "l1", dtype == np.float32
+            entries = _core.prepare_sparse(np.ascontiguousarray(X), self.centre, self.scale, l1, single, n_threads)
+            return self._from_entries(*entries, X.shape[1], n_threads)
+        X = sp.csr_array(X)
+        full = np.flatnonzero(self.centre)
+        if len(full):
+            shift = np.tile(-self.centre[full], (X.shape[0], 1))
+            X = sp.csr_array(X + _in_columns(shift, full, X.shape[1]))
+        values = X.data.astype(np.float64)
+        if self.recipe.normalise:
+            length = np.sqrt(_row_sums(values**2, X.indptr))
+            values /= np.repeat(np.where(length > 0, length, 1.0), np.diff(X.indptr))
+        with np.errstate(over="ignore"):
+            stored = (values * self.scale).astype(dtype)
+            sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
+            norms = _row_sums(sizes, X.indptr).astype(dtype)
+        indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+        return self._from_entries(stored, indices, starts, norms, X.shape[1], n_threads)
+
+    def _from_entries(
+        self, values: Any, indices: Any, starts: Any, norms: Any, d: int, n_threads: int
+    ) -> _core.Samples | None:
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None
+        return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads)
+
+
+class _Shifted:
+    """Samples under k + c: the core's values of k, and the constant in float64 beside them."""
+
+    def __init__(self, samples: _core.Samples, constant: float) -> None:
+        self._samples, self._constant = samples, constant
+
+    def columns(self, which: Indices) -> _core.Columns:
+        return self._samples.columns(which)
+
+    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, which, coefficients)
+        total += self._constant * float(coefficients.sum())
+
+    def block(self, which: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(which, columns)
+        values += self._constant
+        return values
+
+    def table(self, rows: Indices, which: Indices) -> Any:
+        values = self._samples.table(rows, which)
+        values += self._constant
+        return values
+
+    def square(self, which: Indices, out: Any) -> None:
+        self._samples.square(which, out)
+        out[: len(which), : len(which)] += self._constant
+
+    @property
+    def dear(self) -> bool:
+        return self._samples.dear
+
+    @property
+    def dense(self) -> bool:
+        return self._samples.dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._samples.dtype
+
+
+def _row_sums(values: Floats, indptr: Any) -> Floats:
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return sums_by(rows, values, len(indptr) - 1)
+
+
+def _is_mostly_zero(X: Any) -> bool:
+    """Whether few enough entries of a dense array are not zero, judged by rows spread over it."""
+    some = X[:: max(1, len(X) // _SPARSE_ROWS)]
+    return bool(X.shape[1] >= _SPARSE_FEATURES and np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
+
+
+def _stored_per_column(X: Any) -> Indices:
+    return np.asarray(X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)).ravel()
+
+
+def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
+    """A CSR matrix of d columns that holds `values` in some of them."""
+    n, m = values.shape
+    return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))

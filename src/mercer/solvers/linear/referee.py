@@ -1,0 +1,70 @@
+"""The referee of a linear machine's solvers: it certifies the points they propose and keeps the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.linear import certify_linear
+from mercer.gram.linear_rows import LinearRows
+from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import Report, Stop
+from mercer.solvers.linear.outcome import Point
+
+# How many times too large the violation or the gap of a point is, as `Stop.missed` counts; at most 1 ends the solve.
+Judge = Callable[[Point], float]
+
+
+class Referee:
+    """One solve: the problem, its rows, what is asked for, and the best point so far with its certificate.
+
+    Each way of judging a point certifies and reports it, and says what it misses.
+    """
+
+    def __init__(self, problem: LinearProblem, rows: LinearRows, stop: Stop, report: Report | None = None) -> None:
+        self.problem, self.rows, self.stop, self._report = problem, rows, stop, report
+        self.best: tuple[Point, Certificate] | None = None
+
+    def judge(self, point: Point) -> float:
+        """What (w, b) and β miss, once the sum of β is what the bias asks for."""
+        return self._certify(replace(point, beta=self.problem.balanced(point.beta)))
+
+    def judge_beta(self, point: Point) -> float:
+        """What β misses where b is free: with w = X'β, and b from the free samples.
+
+        The sum of β is not zero during descent, and its b lags behind; this one is better.
+        """
+        if not self.problem.exact_bias:
+            return self.judge(point)
+        dual, beta = self.problem.dual, self.problem.balanced(point.beta)
+        w, variables = self.rows.transposed(beta), self.problem.dual_variables(beta)
+        h = dual.p - self.rows.product(w)[dual.row] - dual.d * variables
+        b = float(dual.violation_and_offsets(variables, h)[1][0])
+        return self._certify(replace(point, w=w, b=b, beta=beta))
+
+    def judge_both(self, point: Point) -> float:
+        """The less of the two: which w suffers more from rounding, Newton's or X'β, depends on the data's scale."""
+        return min(self.judge(point), self.judge_beta(point))
+
+    def _certify(self, point: Point) -> float:
+        certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
+        if self._report is not None:
+            self._report(partial(certificate_words, point.steps, certificate))
+        missed = self.stop.missed(certificate)
+        if missed <= 1 or self.best is None or self._improves(certificate, self.best[1]):
+            self.best = (point, certificate)
+        return missed
+
+    def _improves(self, certificate: Certificate, best: Certificate) -> bool:
+        """Whether the gap is less; a point that meets the goal never gives way to one that does not."""
+        return certificate.gap <= best.gap and not self.stop.met(best)
+
+
+def certificate_words(steps: int, certificate: Certificate) -> str:
+    """A line about a running solve that certifies on the way."""
+    return (
+        f"{steps:>8,} steps  violation {certificate.violation:.3e}  gap {certificate.gap:.3e}, "
+        f"{certificate.relative_gap:.1e} of the dual value"
+    )

@@ -1,0 +1,53 @@
+"""Cholesky's factor of a matrix that rounding may have made indefinite, with as much ridge as that takes.
+
+LLᵀ = A + ridge·unit      on the diagonal, with the first of some growing ridges for which L exists
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """L in the lower triangle (above it lies what was there), and the ridge that it took."""
+
+    L: Floats
+    ridge: float
+    n_threads: int
+
+    def solve(self, B: Floats) -> Floats:
+        """(LLᵀ)⁻¹B for a matrix B, which stays as it is."""
+        out = np.array(B, dtype=np.float64, order="C")
+        _core.cholesky_solve(self.L, out, self.n_threads)
+        return out
+
+
+def ridge_factor(
+    A: Floats, ridges: Iterable[float], n_threads: int, unit: float | Floats = 1.0, diagonal: Floats | None = None
+) -> Factor | None:
+    """The factor with the first ridge that makes A definite, or None where none of them does.
+
+    A stays as it is, and may be float32. `diagonal` takes the place of its own.
+    """
+    diagonal = np.asarray(np.diagonal(A), dtype=np.float64) if diagonal is None else diagonal
+    for ridge in ridges:
+        L = np.array(A, dtype=np.float64, order="C")
+        np.fill_diagonal(L, diagonal + ridge * unit)
+        if _core.cholesky(L, n_threads) < 0:
+            return Factor(L, ridge, n_threads)
+    return None
+
+
+def growing(first: float, factor: float, most: float) -> Iterator[float]:
+    """first, first·factor, first·factor², … as long as they are at most `most`."""
+    ridge = first
+    while ridge <= most:
+        yield ridge
+        ridge *= factor

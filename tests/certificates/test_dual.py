@@ -1,0 +1,30 @@
+"""The certificate against naive loops, at points nobody solved for."""
+
+import numpy as np
+import pytest
+
+from mercer.certificates.dual import certify
+from mercer.gram import gram_for
+from mercer.kernels import Precomputed
+from reference.certificate import certificate
+from reference.problems import (
+    machine_problem,
+    machines,
+)
+
+
+@pytest.mark.parametrize("maker", machines())
+def test_certificate_far_from_the_optimum(maker):
+    """At a point nobody solved for, every number of the certificate equals the naive loops'."""
+    problem, K = machine_problem(maker, seed=7, n=30)
+    rng = np.random.default_rng(0)
+    beta = np.clip(rng.normal(size=len(problem.p)), problem.lower, problem.upper)
+    own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+    truth = certificate(problem, K, beta)
+    for name in ("primal", "dual", "gap", "violation"):
+        assert getattr(own, name) == pytest.approx(getattr(truth, name), rel=1e-9, abs=1e-9), name
+    assert own.gap > 0
+    assert own.violation > 0
+    assert set(own.kkt) == set(truth.kkt)
+    for name, residual in truth.kkt.items():
+        assert own.kkt[name] == pytest.approx(residual, rel=1e-9, abs=1e-9), name

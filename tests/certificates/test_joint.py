@@ -1,0 +1,40 @@
+"""The certificate of the joint machines finds out a solution that was tampered with."""
+
+import numpy as np
+import pytest
+
+from mercer.certificates.joint import certify_joint
+from mercer.gram import gram_for
+from mercer.kernels import as_kernel
+from mercer.problems.multiclass import JointProblem
+from mercer.solution import Stop
+from mercer.solvers.joint.ascent import solve_joint
+from reference.multiclass import clouds
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_certificate_sees_every_kind_of_fault(shared):
+    """Not the solver's word: a β that was tampered with is found out, by name."""
+    X, y = clouds(13)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared)
+    solution, good = solve_joint(problem, gram, Stop(tol=1e-9, max_iter=10**7))
+    assert good.violation <= 1e-9
+    assert all(residual <= 1e-8 for residual in good.kkt.values())
+    free = int(np.flatnonzero(((solution.beta < -1e-3) & (solution.beta > -0.9)).any(axis=1))[0])
+    k = int(np.argmin(np.where(np.arange(4) == y[free], 0.0, solution.beta[free])))
+
+    def tampered(change):
+        beta = solution.beta.copy()
+        beta[free, k] -= change
+        beta[free, y[free]] += change
+        return certify_joint(problem, gram, beta)[0]
+
+    less = tampered(-0.5 * abs(solution.beta[free, k]))
+    assert less.gap > 1e-6
+    assert less.violation > 1e-3
+    assert less.kkt["primal feasibility"] > 1e-3 or less.kkt["complementary slackness"] > 1e-3
+    assert tampered(5.0).kkt["dual feasibility: box"] > 1.0
+    unbalanced = solution.beta.copy()
+    unbalanced[free, y[free]] += 0.25
+    assert certify_joint(problem, gram, unbalanced)[0].kkt["dual feasibility: equality"] == pytest.approx(0.25)

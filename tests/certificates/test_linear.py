@@ -1,0 +1,39 @@
+"""The linear machines' certificate against the general one, which knows a sample's two sides as two variables."""
+
+import numpy as np
+import pytest
+
+from mercer.certificates.dual import gap_terms, kkt_residuals
+from mercer.certificates.linear import certify_linear
+from mercer.gram.linear_rows import LinearRows
+from mercer.problems.linear_problem import epsilon_insensitive, hinge
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("bias", [np.inf, 2.0, 0.0])
+@pytest.mark.parametrize("epsilon", [None, 0.0, 0.4])
+def test_same_as_the_general_certificate(squared, bias, epsilon):
+    rng = np.random.default_rng(5)
+    X, C = rng.normal(size=(60, 3)), rng.uniform(0.5, 2, 60)
+    y = rng.choice([-1.0, 1.0], 60)
+    if epsilon is None:
+        problem = hinge(y, C, bias, squared)
+    else:
+        problem = epsilon_insensitive(y * rng.uniform(0, 2, 60), C, epsilon, bias, squared)
+    beta = np.clip(rng.normal(size=60) * (rng.random(60) < 0.7), problem.lower, problem.upper)
+    w, b = rng.normal(size=3), 0.3 if bias else 0.0
+    found = certify_linear(problem, LinearRows(X, 1), w, b, beta)
+
+    dual, variables = problem.dual, problem.dual_variables(beta)
+    residual = dual.p - (X @ w + b)[dual.row] - dual.d * variables
+    losses, terms = gap_terms(dual, variables, residual)
+    regular = (b / bias) ** 2 if np.isfinite(bias) and bias else 0.0
+    apart = ((w - X.T @ beta) ** 2).sum()
+    if np.isfinite(bias) and bias:
+        apart += (b / bias - bias * beta.sum()) ** 2
+    assert found.primal == pytest.approx(0.5 * (w @ w + regular) + losses.sum(), rel=1e-13)
+    assert found.gap == pytest.approx(0.5 * apart + terms.sum(), rel=1e-13)
+    assert found.violation == pytest.approx(dual.violation(variables, residual), rel=1e-13)
+    assert found.worst == dual.row[np.argmax(terms)]
+    general = kkt_residuals(dual, variables, residual)
+    assert {name: found.kkt[name] for name in general} == pytest.approx(general, abs=1e-12)

@@ -1,0 +1,97 @@
+"""Beyond a thousand rows: float32 values where they suffice, float64 where they do not, and little kernel work."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.svm import SVC as Peer
+
+from mercer import SVC
+from mercer.certificates.dual import certify
+from mercer.gram import gram_for
+from mercer.kernels import Gaussian
+from mercer.problems.classification import soft_margin
+from mercer.solution import Stop
+from mercer.solvers.dual.certified import solve_certified
+
+
+def problem(n, seed=0):
+    X, y = make_classification(n, 10, n_informative=6, flip_y=0.05, random_state=seed)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def dual_of(model, X, y, C, gamma):
+    K = Gaussian(gamma)(X)
+    beta = np.zeros(len(y))
+    beta[model.support_] = model.dual_coef_.ravel()
+    signs = np.where(y == 1, 1.0, -1.0)
+    assert (np.abs(beta) <= C * (1 + 1e-12)).all()
+    return signs @ beta - 0.5 * beta @ K @ beta
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+def test_the_dual_value_is_never_below_libsvms(C, tol):
+    X, y = problem(1500)
+    ours = SVC(C=C, gamma=0.1, tol=tol).fit(X, y)
+    peer = Peer(C=C, gamma=0.1, tol=tol, max_iter=3_000_000).fit(X, y)
+    assert ours.converged_
+    value, other = dual_of(ours, X, y, C, 0.1), dual_of(peer, X, y, C, 0.1)
+    assert value >= other - max(1e-6, tol * C * 0.1) * abs(other)
+    assert ours.certificate_.dual == pytest.approx(value, rel=1e-9)
+    assert ours.certificate_.violation <= tol
+
+
+def test_refinement_reaches_what_float32_cannot():
+    """At this tolerance float32 kernel values alone leave a true violation above it."""
+    X, y = problem(1200)
+    signs = np.where(y == 1, 1.0, -1.0)
+    gram = gram_for(Gaussian(0.1), X)
+    assert gram.precisions == (np.float32, np.float64)
+    task = soft_margin(signs, np.full(len(y), 1e3))
+    solution, certificate = solve_certified(task, gram, Stop(tol=1e-9, max_iter=10_000_000))
+    assert solution.stop_reason == "converged"
+    assert certificate.violation <= 1e-9
+    assert certificate.precision == "float64"
+
+
+def test_a_float32_certificate_is_as_good_as_its_spot_check_says():
+    X, y = problem(6000)
+    model = SVC(C=1.0, gamma=0.1).fit(X, y)
+    assert model.certificate_.precision.startswith("float32")
+    signs = np.where(y == 1, 1.0, -1.0)
+    beta = np.zeros(len(y))
+    beta[model.support_] = model.dual_coef_.ravel()
+    exact, _ = certify(soft_margin(signs, np.ones(len(y))), gram_for(Gaussian(0.1), X), beta)
+    assert exact.precision == "float64"
+    assert model.certificate_.violation == pytest.approx(exact.violation, abs=1e-4)
+    assert model.certificate_.dual == pytest.approx(exact.dual, rel=1e-6)
+    assert model.certificate_.gap == pytest.approx(exact.gap, rel=0.05)
+
+
+@pytest.mark.parametrize(("C", "most"), [(1.0, 3.2), (10.0, 5.6)])
+def test_kernel_work_stays_near_the_least_possible(C, most):
+    """Kernel values computed by the solver, in units of n × support vectors: free of timing noise."""
+    X, y = problem(6000)
+    gram = gram_for(Gaussian(0.1), X)
+    task = soft_margin(np.where(y == 1, 1.0, -1.0), np.full(len(y), C))
+    solution, certificate = solve_certified(task, gram, Stop(tol=1e-3, max_iter=10_000_000))
+    assert certificate.violation <= 1e-3
+    units = gram.evaluations / (len(y) * np.count_nonzero(solution.beta))
+    assert units < most
+
+
+def test_a_tolerance_that_the_start_meets_ends_at_the_start():
+    """β = 0 has dual value 0 and violation 2: no gap was asked for, so there is nothing to do."""
+    X, y = problem(60)
+    model = SVC(tol=5.0).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_.tolist() == [0]
+    assert len(model.support_) == 0
+
+
+def test_a_gap_that_was_asked_for_is_reached():
+    X, y = problem(300)
+    loose, tight = SVC(C=100.0).fit(X, y), SVC(C=100.0, gap_tol=1e-7).fit(X, y)
+    assert loose.certificate_.relative_gap > 1e-7
+    assert tight.converged_
+    assert tight.certificate_.relative_gap <= 1e-7

@@ -1,0 +1,58 @@
+"""What a running fit of a linear machine prints."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+
+from mercer import LinearSVC, LinearSVR, linear_path
+from mercer.fitting import telling
+
+LINE = re.compile(r"\[mercer\] .*[0-9.]+ s +[0-9,]+ steps  violation \S+  gap \S+, \S+ of the dual value")
+
+
+@pytest.fixture
+def three():
+    return make_classification(n_samples=200, n_informative=5, n_classes=3, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(verbose=True),
+        LinearSVC(verbose=True, solver="dual", loss="hinge", bias=False, C=0.01),
+        LinearSVC(verbose=True, multi_class="crammer_singer", bias="regularized", C=0.01),
+        LinearSVR(verbose=True),
+    ],
+)
+def test_verbose_prints_a_line_that_says_where_the_fit_is(capsys, three, model):
+    model.fit(*three)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(LINE.fullmatch(line) for line in lines)
+
+
+def test_every_machine_is_named_and_every_second_has_one_line(capsys, monkeypatch):
+    clock = iter(np.arange(0.0, 1000.0, 0.4))
+    monkeypatch.setattr(telling.time, "monotonic", lambda: next(clock))
+    progress = telling.Progress(None, True, 2, None, None)
+    for number in (1, 1, 1, 2, 2, 2):
+        progress.begin(f"machine {number} of 2")(lambda: "7 steps")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:25] for line in lines] == ["[mercer] machine 1 of 2: ", "[mercer] machine 2 of 2: "]
+    assert lines[0].endswith(" s  7 steps")
+
+
+def test_telling_does_not_change_the_answer(capsys):
+    rng = np.random.default_rng(0)
+    X = sp.random(150, 400, 0.05, format="csr", random_state=0)
+    y = np.where(rng.random(150) < 0.5, 1, -1)
+    quiet = LinearSVC(C=100, loss="hinge").fit(X, y)
+    assert capsys.readouterr().out == ""
+    told = LinearSVC(C=100, loss="hinge", verbose=True).fit(X, y)
+    np.testing.assert_array_equal(quiet.coef_, told.coef_)
+    assert told.n_iter_ == quiet.n_iter_
+    linear_path(X, y, Cs=[0.1, 1.0], verbose=True)
+    assert "[mercer] C=0.1: " in capsys.readouterr().out

@@ -1,0 +1,99 @@
+"""The pages say what is so: their sessions are run, their tables compared with the code, and nothing is forgotten."""
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import sklearn.svm
+
+import mercer
+from mercer import kernels
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+SESSIONS = [page.name for page in sorted(DOCS.glob("*.md")) if ">>> " in page.read_text(encoding="utf-8")]
+
+
+def test_pages_with_sessions_are_found():
+    assert {"understanding_a_model.md", "solvers.md", "kernels.md", "notation.md"} <= set(SESSIONS)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_examples(name):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    found = doctest.testfile(str(DOCS / name), module_relative=False, optionflags=options, encoding="utf-8")
+    assert found.attempted > 5
+    assert found.failed == 0
+
+
+def default(library, estimator, parameter):
+    return inspect.signature(getattr(library, estimator)).parameters[parameter].default
+
+
+DEFAULTS = {
+    "`kernel`": ("SVC", "kernel"),
+    "`gamma`": ("SVC", "gamma"),
+    "`C`": ("SVC", "C"),
+    "`nu` of the classifier": ("NuSVC", "nu"),
+    "`nu` of one class": ("OneClassSVM", "nu"),
+    "`epsilon`": ("SVR", "epsilon"),
+    "`epsilon` of the linear machine": ("LinearSVR", "epsilon"),
+    "`tol`": ("SVC", "tol"),
+    "`cache_size`, MB": ("SVC", "cache_size"),
+    "`max_iter`": ("SVC", "max_iter"),
+}
+
+
+@pytest.mark.parametrize("row", DEFAULTS)
+def test_the_table_of_defaults(row):
+    lines = (DOCS / "migration.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    head = next(line for line in cells if line[-1] == "mercer" and len(line) == 6)
+    (written,) = [dict(zip(head, line, strict=True)) for line in cells if line[0] == row]
+    assert written["scikit-learn 1.9"].partition(",")[0] == str(default(sklearn.svm, *DEFAULTS[row]))
+    assert written["mercer"].partition(",")[0] == str(default(mercer, *DEFAULTS[row]))
+
+
+def test_the_reference_lists_every_public_name():
+    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert set(mercer.__all__) <= listed
+    assert set(kernels.__all__) <= listed
+
+
+def test_every_page_is_in_the_table_of_contents():
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = {
+        line for fence in re.findall(r"```{toctree}\n(.*?)```", contents, flags=re.DOTALL) for line in fence.split()
+    }
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+@pytest.mark.parametrize("name", [*(f"mercer.{n}" for n in mercer.__all__), *(f"kernels.{n}" for n in kernels.__all__)])
+def test_every_public_name_has_an_example(name):
+    """Whether the examples hold is what the doctests see."""
+    thing = getattr({"mercer": mercer, "kernels": kernels}[name.partition(".")[0]], name.partition(".")[2])
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        text = inspect.getdoc(thing)
+        assert re.search(r"^Examples\n--------\n(>>>|See `)", text, flags=re.MULTILINE)
+
+
+def test_the_table_of_kernels():
+    """Every kernel with a name, what is known of it, and whether the core evaluates it."""
+    text = (DOCS / "kernels.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| `\w+` \| `[A-Z]", line)]
+    known = {}
+    for name, made, _, definite, fused in rows:
+        kernel = kernels.kernel_named(name.strip("`"), gamma=1.0)
+        assert type(kernel).__name__ == re.match(r"`(\w+)\(", made)[1]
+        assert kernel.positive_definite == definite.partition(",")[0]
+        assert (kernel.recipe() is not None) == (fused == "yes"), name
+        parameters = re.search(r"\((.*?)\)", made)[1].split(", ")
+        assert set(filter(None, parameters)) <= set(kernel.get_params())
+        known[type(kernel)] = name
+    with pytest.raises(ValueError, match="the names are") as refused:
+        kernels.kernel_named("none")
+    named = set(re.search(r"the names are (.*?)\.", str(refused.value))[1].split(", ")) - {"precomputed"}
+    assert {type(kernels.kernel_named(name, gamma=1.0)) for name in named} == set(known)

@@ -1,0 +1,112 @@
+"""README.md and the docstrings say what the code does: their examples are run, their output compared."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_iris
+
+import mercer
+from mercer.cli.main import main
+from mercer.files.libsvm_estimator import libsvm_from_estimator
+from mercer.files.libsvm_model import write_libsvm_model
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+MODULES = [
+    module.name for module in pkgutil.walk_packages(mercer.__path__, "mercer.") if not module.name.endswith("_core")
+]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def marked(name):
+    """The fenced block after the comment ``<!-- NAME -->``."""
+    return re.search(rf"^<!-- {re.escape(name)} -->\n```\w*\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)[1]
+
+
+def skeleton(text):
+    """The words of a printed page, without its numbers and their padding."""
+    return re.sub(r" +", " ", re.sub(r"[-+]?\d+(\.\d+)?(e[-+]\d+)?", "#", text))
+
+
+def test_the_two_commands():
+    assert marked("ci: main") == "python -m pip install . && mercer train\n"
+    assert marked("ci: test") == "python -m pip install '.[test]' && python -m pytest\n"
+
+
+def test_python_examples_run_and_print_what_the_readme_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert blocks("python")
+    scope = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), scope)
+    printed = capsys.readouterr().out
+    assert skeleton(printed) == skeleton(marked("output of the example"))
+
+
+def blocks_of(page):
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in sorted(DOCS.glob("*.md")) if blocks_of(p)], ids=lambda p: p.name)
+def test_python_examples_of_the_guide_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    heart = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    write_libsvm_model(libsvm_from_estimator(heart), "heart.model")  # the file that files.md reads
+    module = types.ModuleType(f"page_{page.stem}")  # a module, so that what a page defines can be pickled
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for block in blocks_of(page):
+        exec(compile(block, page.name, "exec"), vars(module))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
+def test_blocks_of_the_guide_are_formatted_as_blocks(page):
+    """A fence that is indented or misspelt would be shown, and never run."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("```python") == len(blocks_of(page))
+
+
+def test_the_five_commands_on_a_table_of_ones_own(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    iris = load_iris()
+    names = ["sepal length", "sepal width", "petal length", "petal width", "species"]
+    rows = [",".join([*map(str, row), iris.target_names[k]]) for row, k in zip(iris.data, iris.target, strict=True)]
+    (tmp_path / "iris.csv").write_text("\n".join([",".join(names), *rows]))
+    commands = [shlex.split(line) for line in marked("on a table of your own").splitlines()]
+    assert len(commands) == 5
+    for program, *arguments in commands:
+        if program == "mercer":
+            assert main(arguments) == 0, arguments
+        else:
+            exec(arguments[1])
+    assert "150 rows × 4 features" in capsys.readouterr().out
+    assert len((tmp_path / "answers.txt").read_text().split()) == 150
+    assert (tmp_path / "iris.png").stat().st_size > 5000
+
+
+def test_the_report_is_the_one_the_readme_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train"]) == 0
+    shown, printed = (
+        text.split("the held-out rows by")[0] for text in (marked("output of mercer train"), capsys.readouterr().out)
+    )
+    assert skeleton(printed) == skeleton(shown)
+    exact = r"(accuracy|classes|split|kernel) .*"
+    assert [m[0] for m in re.finditer(exact, printed)] == [m[0] for m in re.finditer(exact, shown)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(importlib.import_module(name), optionflags=options).failed == 0

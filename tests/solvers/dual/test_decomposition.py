@@ -1,0 +1,115 @@
+"""The decomposition on problems no classifier has: twins, several groups, no equality, ridges, infinite boxes."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mercer.certificates.dual import certify
+from mercer.gram import gram_for
+from mercer.gram.field import Field
+from mercer.gram.tiled_field import TiledField
+from mercer.kernels import FromFunction, Gaussian, Precomputed
+from mercer.solution import Stop
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.dual.decomposition import decompose
+from reference.certificate import certificate, dual_value
+from reference.problems import (
+    gram_matrix,
+    machine_problem,
+    machines,
+)
+from reference.qp import by_every_solver
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("maker", machines())
+def test_decomposition_on_every_kind_of_problem(maker, seed):
+    problem, K = machine_problem(maker, seed)
+    gram = gram_for(Precomputed(), K)
+    solution = decompose(gram.field(problem), Stop(tol=1e-9, max_iter=10_000_000))
+    truth = certificate(problem, K, solution.beta)
+    assert truth.violation <= 1e-7
+    assert truth.kkt["dual feasibility: box"] == 0
+    assert truth.kkt["dual feasibility: equality"] <= 1e-10 * max(1.0, np.abs(solution.beta).sum())
+    for name, (value, beta) in by_every_solver(problem, K).items():
+        assert truth.dual == pytest.approx(value, rel=1e-6, abs=1e-8), name
+        np.testing.assert_allclose(truth.u, certificate(problem, K, beta).u, atol=2e-3, err_msg=name)
+
+    own, u = certify(problem, gram, solution.beta)
+    np.testing.assert_allclose(u, truth.u, atol=1e-10 * (1 + np.abs(truth.u).max()))
+    assert own.dual == pytest.approx(truth.dual, rel=1e-9, abs=1e-9)
+    assert own.primal == pytest.approx(truth.primal, rel=1e-7, abs=1e-7)
+    assert own.primal - own.dual == pytest.approx(own.gap, abs=1e-6 * (1 + abs(own.dual)))
+
+
+GRAMS = {
+    "stored": lambda X, budget: gram_for(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
+    "blocks": lambda X, budget: gram_for(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
+    "fused": lambda X, budget: gram_for(Gaussian(gamma=0.5), X, budget),
+    # The same distances from so many features that rows of K are kept.
+    "kept": lambda X, budget: gram_for(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
+}
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
+@pytest.mark.parametrize("maker", machines())
+def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch):
+    """The outer loop, the shrinking and the updates of u, with blocks of 20 out of 150 or 300 variables."""
+    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
+    gram = make_gram(X, 32 * 20**2)
+    sizes = []
+
+    def counted(method):
+        return lambda field, J: (sizes.append(len(J)), method(field, J))[1]
+
+    for kind in (Field, TiledField):
+        monkeypatch.setattr(kind, "block", counted(kind.block))
+    solution, own = solve_certified(problem, gram, Stop(tol=1e-8, max_iter=10_000_000), shrinking=shrinking)
+    truth = certificate(problem, K, solution.beta)
+    assert own.violation <= 1e-8
+    assert solution.stop_reason == "converged"
+    assert truth.violation <= 1e-6
+    assert truth.kkt["dual feasibility: box"] == 0
+    assert truth.kkt["dual feasibility: equality"] <= 1e-9 * max(1.0, np.abs(solution.beta).sum())
+    assert truth.dual == pytest.approx(by_every_solver(problem, K)["piqp"][0], rel=1e-6, abs=1e-8)
+    # The test is about several small blocks, so that they occurred is part of it.
+    assert max(sizes) <= 20
+    assert len(sizes) > 3
+
+
+@pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
+@pytest.mark.parametrize("maker", [m for m in machines() if not m.id.startswith(("2-norm", "Huber", "RLS"))])
+def test_what_was_shrunk_away_is_looked_at_again(maker, make_gram):
+    """The loop ends on what is active; the certificate over all variables sends it back until they agree."""
+    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
+    gram, stop = make_gram(X, 32 * 20**2), Stop(tol=1e-4, max_iter=10_000_000)
+    alone = decompose(gram.field(problem), stop)
+    assert not alone.whole, "nothing was shrunk, so this shows nothing"
+    solution, own = solve_certified(problem, gram, stop)
+    assert solution.stop_reason == "converged"
+    assert own.violation <= 1e-4
+    assert certificate(problem, K, solution.beta).violation <= 1.001e-4
+
+
+def test_variables_that_were_dropped_too_early_come_back(monkeypatch):
+    problem, _K, X = machine_problem(machines()[0].values[0], seed=0, n=150, with_data=True)
+    gram, stop = GRAMS["fused"](X, 32 * 20**2), Stop(tol=1e-6, max_iter=10_000_000)
+    optimum = solve_certified(problem, gram, stop)[1].dual
+    # Every shrink drops half of what is left, whether it violates or not.
+    monkeypatch.setattr(TiledField, "_survivors", lambda field: field.active[::2].copy())
+    own = solve_certified(problem, gram, stop)[1]
+    assert own.violation <= 1e-6
+    assert own.dual == pytest.approx(optimum, rel=1e-9)
+
+
+def test_warm_start_continues_and_does_not_spoil():
+    problem, K = machine_problem(machines()[0].values[0], seed=0)
+    gram = gram_for(Precomputed(), K)
+    stop = Stop(tol=1e-6, max_iter=10_000_000)
+    cold = decompose(gram.field(problem), stop)
+    warm = decompose(gram.field(problem, cold.beta), stop)
+    assert cold.steps > 20
+    assert warm.steps <= 0.2 * cold.steps
+    assert dual_value(problem, K, warm.beta) >= dual_value(problem, K, cold.beta) - 1e-9

@@ -1,0 +1,345 @@
+"""All pairs in one call: what they reach is what the general solver reaches, and their certificates are the truth."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, make_blobs, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC as Peer
+
+from mercer import SVC, _core
+from mercer.certificates.dual import certify
+from mercer.certificates.pairs import pair_certificate
+from mercer.fitting import tasks
+from mercer.gram import gram_for
+from mercer.kernels import Gaussian
+from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
+from mercer.solution import Stop
+from mercer.solvers import SOLVERS
+from mercer.solvers.dual import pairs
+from mercer.solvers.dual.pairs import fits, solve_pairs
+from reference.certificate import certificate as truth
+
+STOP = Stop(tol=1e-3, max_iter=10**7)
+
+
+def classes(n=400, k=5, d=6, seed=0):
+    X, y = make_classification(
+        n, d, n_informative=d, n_redundant=0, n_classes=k, n_clusters_per_class=1, flip_y=0.1, random_state=seed
+    )
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def all_pairs(X, y, make):
+    """The blocks of every pair, and its problem."""
+    members = [np.flatnonzero(y == k) for k in range(y.max() + 1)]
+    blocks = [(members[a], members[b]) for a in range(len(members)) for b in range(a + 1, len(members))]
+    return blocks, [make(np.repeat([1.0, -1.0], [len(a), len(b)])) for a, b in blocks]
+
+
+def made(slack, bias):
+    def make(y):
+        C = np.where(y > 0, 3.0, 2.0)
+        problem = soft_margin(y, C) if slack == "l1" else squared_soft_margin(y, C)
+        return problem if bias else problem.without_bias()
+
+    return make
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """The general solver is out of order: whatever is solved, is solved in one call."""
+
+    def broken(*arguments, **options):
+        raise AssertionError("the general solver was asked")
+
+    monkeypatch.setitem(SOLVERS, "auto", broken)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often the one call was made."""
+    calls = []
+
+    def watched(*arguments):
+        calls.append(len(arguments[0]))
+        return solve_pairs(*arguments)
+
+    monkeypatch.setattr(tasks, "solve_pairs", watched)
+    return calls
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_each_certificate_is_the_naive_one(slack, bias):
+    X, y = classes(150)
+    gram = gram_for(Gaussian(gamma=0.2), X)
+    blocks, problems = all_pairs(X, y, made(slack, bias))
+    for (solution, found), problem, both in zip(
+        solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True
+    ):
+        rows = np.concatenate(both)
+        expected = truth(problem, Gaussian(gamma=0.2)(X[rows]), solution.beta)
+        assert found.violation == pytest.approx(expected.violation, abs=1e-12)
+        assert found.violation <= STOP.tol
+        assert found.primal == pytest.approx(expected.primal, rel=1e-12)
+        assert found.dual == pytest.approx(expected.dual, rel=1e-12)
+        assert found.gap == pytest.approx(expected.gap, abs=1e-11)
+        assert found.b == pytest.approx(tuple(expected.b), abs=1e-12)
+        assert expected.terms[found.worst] == pytest.approx(expected.terms.max(), abs=1e-12)
+        assert found.kkt == pytest.approx(expected.kkt, abs=1e-12)
+        assert found.proves == "optimality"
+        np.testing.assert_allclose(solution.u, expected.u, atol=1e-12)
+
+
+def test_a_certificate_says_what_a_wrong_answer_is_worth():
+    """At a point that nobody solved for: bounds left, sum off, b without a free variable."""
+    X, y = classes(60, 3)
+    blocks, problems = all_pairs(X, y, made("l1", True))
+    beta = np.random.default_rng(0).choice([-3.5, 0.0, 2.0], problems[0].n_variables)
+    K = Gaussian(gamma=0.2)(X[np.concatenate(blocks[0])])
+    problem, offsets = problems[0], np.array([0, len(beta)])
+    found = _core.pair_findings(offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, beta, True, 1)[0]
+    certificate, expected = pair_certificate(found, True, "optimality"), truth(problem, K, beta)
+    assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
+    assert certificate.violation == pytest.approx(expected.violation)
+    assert certificate.b == pytest.approx(tuple(expected.b))
+    assert (certificate.primal, certificate.dual) == pytest.approx((expected.primal, expected.dual))
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "laplacian"])
+@pytest.mark.parametrize("n", [300, 1300])  # in float64, and in float32
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+def test_one_call_agrees_with_the_general_solver(n, kernel, bias, slack, asked):
+    X, y = classes(n)
+    weight = np.random.default_rng(1).integers(1, 4, n).astype(float)
+    setting = {"kernel": kernel, "C": 2.0, "gamma": 0.1, "coef0": 1.0, "bias": bias, "slack": slack, "tol": 1e-6}
+    ours = SVC(**setting, class_weight={0: 2.0, 3: 0.5}).fit(X, y, weight)
+    assert asked == [10]
+    other = SVC(**setting, class_weight={0: 2.0, 3: 0.5}, solver="decomposition").fit(X, y, weight)
+    assert ours.converged_
+    for a, b in zip(ours.certificate_.parts, other.certificate_.parts, strict=True):
+        assert a.violation <= 1e-6
+        assert a.dual == pytest.approx(b.dual, rel=1e-7)
+    ours, other = (model.set_params(decision_function_shape="ovo") for model in (ours, other))
+    np.testing.assert_allclose(ours.decision_function(X), other.decision_function(X), atol=2e-5)
+    np.testing.assert_allclose(ours.rkhs_norm_, other.rkhs_norm_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_call_agrees_with_libsvm(dtype, alone):
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(dtype) + dtype(0.01)  # no zeros: digits would otherwise count as sparse
+    ours = SVC(C=5, tol=1e-5, decision_function_shape="ovo").fit(X, y)
+    peer = Peer(C=5, tol=1e-5, decision_function_shape="ovo", gamma=ours.kernel_.gamma).fit(X, y)
+    np.testing.assert_array_equal(ours.predict(X), peer.predict(X))
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=2e-4)
+    assert ours.dual_coef_.shape == peer.dual_coef_.shape
+
+
+def test_float32_is_refined_to_what_float64_reaches(alone):
+    X, y = classes(1500, 4)
+    model = SVC(C=10, gamma=0.3, tol=1e-9).fit(X, y)
+    assert model.converged_
+    assert model.certificate_.violation <= 1e-9
+
+
+def test_a_weight_is_a_repetition_to_the_last_bit(alone):
+    X, y = classes(300, 4)
+    weight = np.random.default_rng(2).integers(0, 3, len(y))
+    weighted = SVC(C=2).fit(X, y, weight.astype(float))
+    repeated = SVC(C=2).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(alone):
+    X, y = classes(1200, 6)
+    one, two = (SVC(C=10, n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
+    assert one.certificate_ == two.certificate_
+
+
+def test_pairs_ask_for_few_rows():
+    """One unit is what the answer itself takes, every vector of a pair with every sample of it."""
+    X, y = make_blobs(3000, centers=6, n_features=8, cluster_std=3.5, random_state=0)
+    gram = gram_for(Gaussian(gamma=0.01), X)
+    blocks, problems = all_pairs(X, y, lambda signs: soft_margin(signs, np.full(len(signs), 1.0)))
+    found = solve_pairs(problems, blocks, gram, STOP, 1)
+    unit = sum(np.count_nonzero(solution.beta) * len(solution.beta) for solution, _ in found)
+    assert unit < 0.3 * sum(len(solution.beta) ** 2 for solution, _ in found)
+    assert gram.evaluations <= 2.4 * unit  # solving and certifying; whole matrices would take 8.4
+
+
+# --- when it is not for one call --------------------------------------------------------------------------------------
+
+
+def test_what_one_call_leaves_open_the_general_solver_closes(monkeypatch):
+    X, y = classes(400, 4)
+    whole = SVC(C=100, tol=1e-6).fit(X, y)
+    general, starts, steps = SOLVERS["auto"], [], []
+
+    def watched(problem, gram, stop, beta, report, **options):
+        solution, certificate = general(problem, gram, stop, beta, report, **options)
+        starts.append(beta)
+        steps.append(solution.steps)
+        return solution, certificate
+
+    monkeypatch.setitem(SOLVERS, "auto", watched)
+    monkeypatch.setattr(pairs, "_STEPS_PER_VARIABLE", 1)
+    begun = SVC(C=100, tol=1e-6, n_jobs=1).fit(X, y)
+    assert begun.converged_
+    assert begun.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-8)
+    assert len(starts) == 6
+    assert all(start.any() for start in starts)
+    before = begun.n_iter_ - steps  # the steps of both count
+    assert (before == before[0]).all()
+    assert before[0] == max(len(start) for start in starts)
+
+
+def test_steps_are_limited_over_both_solvers():
+    X, y = classes(400, 4)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = SVC(C=100, max_iter=30).fit(X, y)
+    assert model.stop_reason_ == "max_iter"
+    np.testing.assert_array_equal(model.n_iter_, 30)
+
+
+def test_a_gap_can_be_asked_for(asked):
+    X, y = classes(300, 4)
+    model = SVC(C=10, gap_tol=1e-6).fit(X, y)
+    assert asked == [6]
+    assert all(part.gap <= 1e-6 * part.dual for part in model.certificate_.parts)
+
+
+def test_time_is_limited():
+    X, y = classes(400, 4)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SVC(C=100, max_time=1e-9).fit(X, y)
+    assert model.stop_reason_ == "max_time"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "form"),
+    [
+        ({"solver": "decomposition"}, np.asarray),
+        ({"multiclass": "ovr"}, np.asarray),
+        ({"C": math.inf}, np.asarray),
+        ({"kernel": "precomputed"}, lambda X: X @ X.T),
+        ({"kernel": Gaussian(gamma=0.5) + Gaussian(gamma=0.1)}, np.asarray),
+        ({"verbose": True}, np.asarray),
+    ],
+)
+def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
+    X, y = make_blobs(90, centers=3, random_state=0)
+
+    def broken(*arguments):
+        raise AssertionError("asked for in one call")
+
+    monkeypatch.setattr(tasks, "solve_pairs", broken)
+    assert SVC(**parameters).fit(form(X), y).converged_
+
+
+@pytest.mark.parametrize("parameters", [{"cache_size": 0.1}, {"bias": "regularized"}])
+def test_what_the_core_does_not_do_at_once_is_done_one_by_one(parameters, asked):
+    X, y = classes(300, 4)
+    model = SVC(**parameters).fit(X, y)
+    assert asked == [6]
+    assert model.converged_
+    other = SVC(**parameters, solver="decomposition").fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
+
+
+def test_sparse_samples_are_solved_one_by_one(asked):
+    X, y = classes(300, 4)
+    X[np.abs(X) < 1.2] = 0.0
+    model, dense = SVC(gamma=0.1, tol=1e-6).fit(sp.csr_array(X), y), SVC(gamma=0.1, tol=1e-6).fit(X + 0.0, y)
+    assert asked == [6, 6]
+    np.testing.assert_allclose(model.decision_function(X), dense.decision_function(X), atol=1e-4)
+
+
+def test_large_pairs_are_left_to_working_sets():
+    y = np.repeat([1.0, -1.0], 1300)
+    assert not fits(soft_margin(y, np.ones(2600)))
+    assert fits(soft_margin(y[::2].copy(), np.ones(1300)))
+    assert not fits(hulls(y[::2].copy()))
+
+
+# --- the core's door --------------------------------------------------------------------------------------------------
+
+
+def arguments():
+    """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
+    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(
+        np.arange(5), np.float64, whole=True
+    )[0]
+    layout = {
+        "members": np.arange(5),
+        "starts": np.array([0, 3, 5]),
+        "blocks": np.array([0, 1]),
+        "offsets": np.array([0, 5]),
+    }
+    return samples, layout
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("members", np.array([0, 1, 2, 3, 5]), "out of range"),
+        ("members", np.arange(4), "starts must rise from 0"),
+        ("starts", np.array([0, 4, 3, 5]), "starts must rise from 0"),
+        ("starts", np.array([], dtype=np.int64), "starts must rise from 0"),
+        ("blocks", np.array([0, 2]), "out of range"),
+        ("blocks", np.array([0]), "two blocks per pair"),
+        ("offsets", np.array([0, 4]), "as many variables as its blocks have samples"),
+        ("offsets", np.array([1, 5]), "offsets must rise from 0"),
+        ("offsets", np.array([], dtype=np.int64), "offsets must rise from 0"),
+        ("offsets", None, "offsets must be a contiguous"),
+    ],
+)
+def test_the_core_refuses_layouts_that_do_not_fit(name, value, message):
+    samples, layout = arguments()
+    total = np.zeros(5)
+    samples.add_pairs(*layout.values(), np.ones(5), total, 1)
+    assert (total > 1 - 1e-15).all()
+    layout[name] = value
+    with pytest.raises(ValueError, match=message):
+        samples.add_pairs(*layout.values(), np.ones(5), np.zeros(5), 1)
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_the_core_refuses_arrays_that_are_too_short(k):
+    samples, layout = arguments()
+    arrays = [
+        np.ones(5),
+        np.array([1.0, 1, 1, -1, -1]),
+        np.zeros(5),
+        np.repeat([0.0, -1.0], [3, 2]),
+        np.ones(5),
+        np.zeros(5),
+    ]
+    samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
+    arrays[k] = arrays[k][:4].copy()
+    with pytest.raises(ValueError, match="4 elements, but 5 are needed"):
+        samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
+
+
+def test_the_general_certificate_is_the_same():
+    """`certify` on a view of the samples, term by term another route to the same numbers."""
+    X, y = classes(1200, 3)
+    gram = gram_for(Gaussian(gamma=0.2), X)
+    blocks, problems = all_pairs(X, y, made("l1", True))
+    for (solution, found), problem, both in zip(
+        solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True
+    ):
+        other, u = certify(problem, gram.view(np.concatenate(both)), solution.beta)
+        np.testing.assert_allclose(solution.u, u, atol=1e-11)
+        assert (found.primal, found.dual, found.gap) == pytest.approx((other.primal, other.dual, other.gap), rel=1e-9)
+        assert found.kkt == pytest.approx(other.kkt, abs=1e-10)
