@@ -78,6 +78,7 @@ REFUSED = {
     "cache_size": (lambda: fit(cache_size=0), r"cache_size=0"),
     "validation_fraction": (lambda: fit(validation_fraction=1.0), r"validation_fraction=1.0"),
     "n_iter_no_change": (lambda: fit(n_iter_no_change=0), r"n_iter_no_change=0"),
+    "n_iter_no_change=-1": (lambda: fit(n_iter_no_change=-1), r"n_iter_no_change=-1 must be an integer of at least 1"),
     "random_state": (lambda: fit(random_state="x"), r"random_state='x'"),
     "n_jobs": (lambda: fit(n_jobs=0), r"n_jobs=0"),
     "kernel": (lambda: fit(kernel="gauss"), r"(?s)kernel='gauss'.*rbf"),

@@ -1,4 +1,4 @@
-"""The array types that signatures speak of, and what is done alike with any of them: take rows, make read-only."""
+"""The array types that signatures speak of, and what is done alike with any of them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def is_sparse(X: Any) -> bool:
 def take(X: Any, rows: Indices) -> Any:
     """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+
+def stack(first: Any, second: Any) -> Any:
+    """The rows of two data sets, one after the other: CSR where either is sparse, a list of sequences."""
+    if not hasattr(second, "shape"):
+        return [*first, *second]
+    if is_sparse(first) or is_sparse(second):
+        return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)]))
+    return np.concatenate([first, second])
 
 
 def inner(a: Floats, b: Floats) -> float:
