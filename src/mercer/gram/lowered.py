@@ -1,7 +1,7 @@
 """Samples in the form that the fused core takes for a recipe, dense or sparse, in float32 or float64.
 
 A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so
-that the ending is cheap (src/core/endings.hpp).
+that the ending is cheap (src/core/simd/endings.hpp).
 """
 
 from __future__ import annotations
