@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", UserWarning)  # meant for whoever runs the command, whatever -W says
             args.run(args)
             sys.stdout.flush()
     except KeyboardInterrupt:
