@@ -1,4 +1,4 @@
-// Who violates optimality and which variables a block step should take: src/mercer/gram/working_set.py, for large problems.
+// Who violates optimality and which variables a block step should take: src/mercer/problems/working_set.py, for large problems.
 #pragma once
 
 #include <cstdint>
