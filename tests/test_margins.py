@@ -331,3 +331,40 @@ def test_machines_without_hulls_say_why():
     several.multiclass = "crammer_singer"
     with pytest.raises(ValueError, match=r"crammer_singer.*jointly"):
         several.margins(IRIS, SPECIES)
+
+
+# --- linear machines --------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_machine_tells_what_its_kernel_twin_does():
+    kernel = SVC(C=0.5, kernel="linear", tol=1e-8).fit(CANCER, BENIGN)
+    linear = mercer.LinearSVC(C=0.5, loss="hinge", tol=1e-8).fit(CANCER, BENIGN)
+    assert linear.rkhs_norm_ == pytest.approx(kernel.rkhs_norm_, rel=1e-6)
+    np.testing.assert_allclose(linear.signed_distance(CANCER), kernel.signed_distance(CANCER), atol=1e-5)
+    mine, theirs = (model.margins(CANCER, BENIGN) for model in (linear, kernel))
+    np.testing.assert_allclose(mine.geometric_margins, theirs.geometric_margins, atol=1e-5)
+    assert mine.classes == theirs.classes
+    assert mine.rho == pytest.approx(theirs.rho, rel=1e-6)
+    assert mine.b == pytest.approx(theirs.b, abs=1e-5)
+    assert mine.n_errors == theirs.n_errors
+    assert str(mine).startswith("200 samples, 1 (f > 0) against 0")
+    assert mine.alpha_sum is None
+    with pytest.raises(ValueError, match="does not keep"):
+        _ = mine.free
+
+
+def test_planes_of_a_linear_machine_with_several_classes():
+    model = mercer.LinearSVC().fit(IRIS, SPECIES)
+    margins = model.margins(IRIS, SPECIES)
+    assert len(margins) == 3
+    np.testing.assert_allclose(model.rkhs_norm_, np.sqrt((model.coef_**2).sum(axis=1)))
+    np.testing.assert_allclose(model.signed_distance(IRIS), model.decision_function(IRIS) / model.rkhs_norm_)
+    for k, part in enumerate(margins):
+        assert part.classes == ("the rest", k)
+        np.testing.assert_allclose(part.signed_distances, model.signed_distance(IRIS)[:, k])
+    assert margins.n_errors == (model.predict(IRIS) != SPECIES).sum()
+    joint = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(IRIS, SPECIES)
+    with pytest.raises(ValueError, match=r"multi_class='crammer_singer' trains all classes jointly.*multi_class='ovr'"):
+        joint.margins(IRIS, SPECIES)
+    two = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(CANCER, BENIGN)
+    assert two.margins(CANCER, BENIGN).rho == pytest.approx(1 / two.rkhs_norm_)

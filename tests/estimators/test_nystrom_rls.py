@@ -14,7 +14,7 @@ from mercer import NystromRLS, NystromRLSClassifier, _core, kernels
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import draw, leverage_scores
-from mercer.gram.lowering import Lowering
+from mercer.gram.prepared import Lowering
 from mercer.solution import Stop
 from mercer.solvers.least_squares.nystrom import solve_nystrom
 from reference.least_squares import on_landmarks

@@ -15,7 +15,7 @@ import mercer
 from mercer import RLSClassifier, RLSClassifierCV, RLSRegressor, RLSRegressorCV
 from mercer.errors import SingularSystemWarning
 from mercer.estimators import ridge_conventions as conventions
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.cholesky import System, solve_by_cholesky
@@ -57,7 +57,7 @@ def test_a_float64_factor_takes_over_where_float32_cannot(many):
     assert model.factor_precision_ == "float64"
     c, b = plain.solve(Gaussian(gamma=0.3)(X), Y, 1e-9, np.ones(len(X)), True)
     np.testing.assert_allclose(model.predict(X), Gaussian(gamma=0.3)(X) @ c + b, atol=3e-6)
-    gram = Gram(Gaussian(gamma=0.3), X)
+    gram = gram_for(Gaussian(gamma=0.3), X)
     assert solve_by_cholesky(System(Y, np.full(len(X), 1e-9), True), gram, np.float32) is None
 
 
@@ -83,7 +83,7 @@ def test_the_certificate_notices_a_wrong_answer(many):
     least = LeastSquares(Y, np.ones(50), np.arange(50), 50, False)
     K = Gaussian(gamma=0.3)(X)
     c, _ = plain.solve(K, Y, 0.1, np.ones(50), False)
-    gram = Gram(Gaussian(gamma=0.3), X)
+    gram = gram_for(Gaussian(gamma=0.3), X)
     right = certify_outputs(least, gram, c, K @ c, 0.1)
     c[3, 1] += 1e-3
     wrong = certify_outputs(least, gram, c, K @ c, 0.1)

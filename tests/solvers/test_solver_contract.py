@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contracts.solver_contract import SolverCase, SolverContract
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.problems.classification import hulls, reduced_hulls
@@ -47,16 +47,14 @@ DUALS = {
 
 def by_rows(problem, gram, stop, start=None, report=None):
     """In (w, b) from the first step on, as for many samples."""
-    linear = dual_kernel.linear_problem(problem)
+    linear, rows_of = dual_kernel.linear_problem(problem), partial(LinearRows, X, 1)
     with mock.patch.object(dual_kernel, "_MANY_VARIABLES", 0):
-        return dual_kernel.solve_by_rows(
-            problem, gram, stop, start, report, linear=linear, rows_of=partial(LinearRows, X, 1)
-        )
+        return dual_kernel.solve_by_rows(problem, gram, stop, start, report, linear=linear, rows_of=rows_of)
 
 
 def dual_cases():
     K, K_linear = duals.gram_matrix("rbf", X, gamma=0.5), duals.gram_matrix("linear", X)
-    places = {"core": Gram(Gaussian(gamma=0.5), X), "matrix": Gram(Precomputed(), K)}
+    places = {"core": gram_for(Gaussian(gamma=0.5), X), "matrix": gram_for(Precomputed(), K)}
     for name, problem in DUALS.items():
         value = by_clarabel(problem, K)[0]
         for where, place in places.items():
@@ -70,12 +68,12 @@ def dual_cases():
         yield f"qp, {name}", SolverCase(solve_by_qp, problem, places["core"], value)
         if dual_kernel.linear_problem(problem) is not None:
             value = by_clarabel(problem, K_linear)[0]
-            yield f"rows, {name}", SolverCase(by_rows, problem, Gram(Linear(), X), value)
+            yield f"rows, {name}", SolverCase(by_rows, problem, gram_for(Linear(), X), value)
     for name, problem, solve in (
         ("hulls", hulls(Y), solve_hulls),
         ("reduced hulls", reduced_hulls(Y, W, 0.3), solve_reduced_hulls),
     ):
-        yield name, done_at_once(solve, problem, Gram(Gaussian(gamma=2.0), X), by_clarabel(problem, rbf(2.0))[0])
+        yield name, done_at_once(solve, problem, gram_for(Gaussian(gamma=2.0), X), by_clarabel(problem, rbf(2.0))[0])
 
 
 def rbf(gamma):
@@ -91,7 +89,7 @@ def joint_cases():
             made = partial(SolverCase, warm_share=1.5, feasible_early=False) if bias is True else done_at_once
             problem = JointProblem(y, C, 4, shared, shift=float(bias == "regularized"), balanced=bias is True)
             value = dual_by_qp(K, y, C, 4, machine=machine, bias=bias)[0]
-            for where, place in (("core", Gram(Gaussian(gamma=0.4), X)), ("matrix", Gram(Precomputed(), K))):
+            for where, place in (("core", gram_for(Gaussian(gamma=0.4), X)), ("matrix", gram_for(Precomputed(), K))):
                 yield f"{machine}, bias {bias}, {where}", made(solve_joint, problem, place, value)
 
 
@@ -113,7 +111,7 @@ def test_in_blocks_of_a_few_variables():
     y = duals.noisy_labels(np.random.default_rng(2), big)
     problem = duals.c_svc(y, 1.0)
     stop = Stop(tol=1e-9, max_iter=10**6)
-    small, proof = solve_certified(problem, Gram(Gaussian(gamma=0.5), big, budget=8192), stop)
-    _, other = solve_certified(problem, Gram(Gaussian(gamma=0.5), big), stop)
+    small, proof = solve_certified(problem, gram_for(Gaussian(gamma=0.5), big, budget=8192), stop)
+    _, other = solve_certified(problem, gram_for(Gaussian(gamma=0.5), big), stop)
     assert small.stop_reason == "converged"
     assert proof.dual == pytest.approx(other.dual, rel=1e-10)

@@ -21,6 +21,19 @@ from mercer.data.labels import read_labels
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import (
+    Array,
+    BoundKernel,
+    Count,
+    Flag,
+    Function,
+    Labels,
+    Number,
+    Places,
+    Text,
+    Vectors,
+    fitted,
+)
 from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
@@ -42,6 +55,16 @@ _SQUARES = 5
 
 class _Nystrom(Machine):
     """What the regressor and the classifier share: landmarks, the solve, its proof."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("vectors", "outputs"),
+        landmarks_=Vectors("vectors"),
+        landmark_indices_=Places(),
+        method_=Text(),
+        jitter_=Number(),
+    )
 
     def __init__(
         self,
@@ -414,6 +437,11 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Nystrom):  # type: ignore[mi
     True
     """
 
+    FITTED = fitted(
+        _flat_=Flag(required=True),
+        _width_=Count(),
+    )
+
     def predict(self, X: Any) -> Floats:
         """f(x) for every sample; one column per output where y had two dimensions."""
         values = self._decision(X)
@@ -460,6 +488,8 @@ class NystromRLSClassifier(Deciding, ClassifierMixin, _Nystrom):  # type: ignore
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
     """
+
+    FITTED = fitted(classes_=Labels(required=True))
 
     def decision_function(self, X: Any) -> Floats:
         """f(x) for two classes; for more, one column per class."""

@@ -12,6 +12,7 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Flag, fitted
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.tasks import Solved, Task
@@ -96,6 +97,11 @@ class QuantileSVR(KernelRegressor):
     >>> round(QuantileSVR([0.1, 0.9]).fit(X, y).score(X, y), 1)  # of the pinball loss
     0.1
     """
+
+    FITTED = fitted(
+        quantiles_=Array("outputs", required=True),
+        _flat_=Flag(required=True),
+    )
 
     _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
 

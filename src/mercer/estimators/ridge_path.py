@@ -57,15 +57,6 @@ class RidgePath:
         """Error, norm and degrees of freedom against λ; needs matplotlib."""
         return RidgePathDisplay(self).plot(axes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values and arrays, for files."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
-        return cls(**plain)
-
 
 class RidgePathDisplay:
     """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.

@@ -20,10 +20,12 @@ from mercer.data.labels import class_weights, codes_among, read_labels
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Labels, Number, Record, Text, fitted
 from mercer.fitting.limits import physical_memory
-from mercer.fitting.machine import Machine, Training, fitted_names
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
+from mercer.fitting.state import fitted_names
 from mercer.parameters import one_of, positive
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.choose import (
@@ -51,6 +53,25 @@ def _is_linear(estimator: Any) -> bool:
 
 class RegularizedLeastSquares(Machine):
     """The fit and predict pipeline of least squares; what differs is how targets are read and predictions made."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array(None, "outputs", flat=True),
+        solver_=Text(),
+        factor_precision_=Text(),
+        rank_=Count(),
+        residual_=Number(),
+        _sums_=Record(
+            Sums,
+            x=Array("features"),
+            y=Array("outputs"),
+            xx=Array("features", "features"),
+            xy=Array("features", "outputs"),
+            yy=Array("outputs"),
+            bias=Flag(),
+        ),
+    )
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         """One column of numbers per output, and what else was learnt from y; `labels` are classes known before."""
@@ -214,20 +235,6 @@ class RegularizedLeastSquares(Machine):
         """Whether coef_ is a list rather than a matrix."""
         return False
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        header, arrays = super()._state()
-        if "_sums_" in header["fitted"]:
-            header["fitted"]["_sums_"] = vars(header["fitted"]["_sums_"])
-        return header, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = super()._from_state(header, arrays)
-        if hasattr(model, "_sums_"):
-            plain: Any = model._sums_
-            model._sums_ = Sums(**plain)
-        return model
-
 
 class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Regularized least squares with any kernel (kernel ridge regression), exact and certified.
@@ -289,6 +296,8 @@ class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
     True
     """
+
+    FITTED = fitted(_one_output_=Flag(required=True))
 
     def __init__(
         self,
@@ -354,6 +363,11 @@ class _Coded:
 
 class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Targets ±1, one output per class (one in all for two classes), the largest output wins."""
+
+    FITTED = fitted(
+        classes_=Labels(required=True),
+        class_weight_=Array("classes"),
+    )
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         if labels is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
@@ -13,6 +13,7 @@ from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.targets import outputs
 from mercer.estimators.ridge_path import RidgePath
 from mercer.estimators.rls import OneVersusAll, RegularizedLeastSquares
+from mercer.fitting.kinds import Array, Flag, Number, Parameters, Record, fitted
 from mercer.fitting.machine import Training
 from mercer.gram.linear_gram import LinearGram
 from mercer.parameters import one_of
@@ -56,6 +57,14 @@ class _Chosen:
 
 class ChoosesLam(RegularizedLeastSquares):
     """The fit that goes through all λ and, where there is a grid, all kernels."""
+
+    FITTED = fitted(
+        path_=Record(RidgePath),
+        paths_=Record(RidgePath, several=True),
+        lam_=Number(),
+        best_params_=Parameters(),
+        loo_residuals_=Array(None, "outputs", flat=True),
+    )
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         best: _Chosen | None = None
@@ -158,23 +167,6 @@ class ChoosesLam(RegularizedLeastSquares):
 
     _more_criteria: tuple[str, ...] = ()
 
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        header, arrays = super()._state()
-        fitted = header["fitted"]
-        fitted["path_"] = self.path_.to_dict()
-        fitted["paths_"] = [path.to_dict() for path in self.paths_]
-        return header, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = super()._from_state(header, arrays)
-        fitted: Any = vars(model)
-        model.path_ = RidgePath.from_dict(fitted["path_"])
-        model.paths_ = tuple(RidgePath.from_dict(path) for path in fitted["paths_"])
-        return model
-
 
 def _linear_bytes(n: int, d: int) -> int:
     return 8 * (2 * n * d + 4 * d * d)
@@ -225,6 +217,8 @@ class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ign
     >>> bool(0.08 < np.sqrt(model.path_.loo_errors.min()) < 0.13)
     True
     """
+
+    FITTED = fitted(_one_output_=Flag(required=True))
 
     def __init__(
         self,

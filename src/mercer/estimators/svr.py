@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
+from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
-from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.regressor import KernelRegressor
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.tasks import Solved
 from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
+from mercer.problems.dual_problem import DualProblem
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
@@ -94,6 +92,8 @@ class SVR(KernelRegressor):
     True
     """
 
+    FITTED = fitted(intercept_=Array(1, required=True))
+
     _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
 
     def __init__(
@@ -147,8 +147,8 @@ class SVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.lam = lam
 
-    def _tasks(self, fit: Fit) -> list[Task]:
-        y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        C = price(self, float(fit.merged.weight.sum())) * weight
         if self.loss == "epsilon_insensitive":
             problem = regression.epsilon_insensitive(y, C, float(self.epsilon))
         elif self.loss == "squared_epsilon_insensitive":
@@ -157,16 +157,7 @@ class SVR(KernelRegressor):
             problem = regression.huber(y, C, float(self.delta))
         else:
             problem = regression.expectile(y, C, float(self.tau))
-        problem, rows = problem if self.bias is True else problem.without_bias(), np.arange(len(y))
-        return [Task("", problem, self._solver(linear_way(self, fit, rows, problem)), rows)]
-
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        bound = self._price(fit) if self.loss in ("epsilon_insensitive", "huber") else np.inf
-        self._conclude_outputs(fit, solved, Bounds(bound, bound), np.array([bias_of(solved[0], self.bias)]))
-        self.n_iter_ = solved[0].solution.steps
-
-    def _price(self, fit: Fit) -> float:
-        return price(self, float(fit.merged.weight.sum()))
+        return problem if self.bias is True else problem.without_bias()
 
     def _check_parameters(self) -> None:
         check_price(self)
@@ -243,6 +234,11 @@ class NuSVR(KernelRegressor):
     True
     """
 
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        epsilon_=Number(),
+    )
+
     def __init__(
         self,
         nu: float = 0.5,
@@ -282,17 +278,13 @@ class NuSVR(KernelRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tasks(self, fit: Fit) -> list[Task]:
-        merged = fit.merged
-        problem = regression.nu_tube(fit.target[merged.y], float(self.C) * merged.weight, float(self.nu))
-        return [Task("", problem, self._solver(), np.arange(len(merged.y)))]
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        upper, lower = solved[0].certificate.b
+    def _bias(self, solved: Solved) -> float:
+        upper, lower = solved.certificate.b
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
-        bounds = Bounds(float(self.C), float(self.C))
-        self._conclude_outputs(fit, solved, bounds, np.array([0.5 * (upper + lower)]))
-        self.n_iter_ = solved[0].solution.steps
+        return 0.5 * (upper + lower)
 
     def _check_parameters(self) -> None:
         positive("C", self.C)

@@ -104,7 +104,7 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
         )
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
-    joint = getattr(machine, "multi_class", "ovr") == "crammer_singer"
+    joint = getattr(machine, "multi_class", "ovr") != "ovr"
     if name == "LinearSVC":
         labels = integer_classes(machine.classes_, "LIBLINEAR")
         label, kinds = tuple(labels[::-1] if len(labels) == 2 else labels), _CLASSIFIERS

@@ -22,6 +22,7 @@ from mercer.fitting.coefficients import (
 )
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted
 from mercer.fitting.margin_report import Separating
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.tasks import Solved
@@ -30,6 +31,14 @@ from mercer.parameters import one_of
 
 class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
+
+    FITTED = fitted(
+        _per_class_=Flag(),
+        classes_=Labels(against_rest=None, required=True),
+        class_weight_=Array("classes", required=True),
+        n_support_=Counts("classes", "support", required=True),
+        dual_coef_=Array("planes per vector", "support", required=True),
+    )
 
     def _read(self, y: Any) -> tuple[Indices, Classes]:
         labels, codes = read_labels(y)

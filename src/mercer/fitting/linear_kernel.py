@@ -16,9 +16,9 @@ from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 
 def linear_way(machine: Any, fit: Fit, rows: Indices, problem: DualProblem) -> Callable[..., Any] | None:
     """The solver in (w, b) for a task of this machine, if its kernel and data make it a linear machine's."""
-    if not isinstance(machine.kernel, str) or machine.kernel != "linear" or machine.bias == "regularized":
+    if not isinstance(machine.kernel, str) or machine.kernel != "linear" or fit.constant:
         return None
-    if machine.solver != "auto" or not few_columns(len(rows), fit.merged.X.shape[1]):
+    if getattr(machine, "solver", "auto") != "auto" or not few_columns(len(rows), fit.merged.X.shape[1]):
         return None
     linear = linear_problem(problem)
     if linear is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,75 @@ from mercer.data.labels import Pair, between, codes_among, names_of, plane_coeff
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
 
 
-class Separating:
-    """Margins, signed distances, nearest points of the hulls; for a Machine whose outputs are hyperplanes."""
+class MarginReport:
+    """Margins and signed distances; for a Machine whose outputs are hyperplanes."""
+
+    def signed_distance(self, X: Any) -> Floats:
+        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_planes) for several classes
+            In the order of `decision_function_shape="ovo"`, or one against the rest. Infinite or NaN where w = 0 and
+            there is no plane.
+        """
+        values = self._decision(X)  # type: ignore[attr-defined]  # Machine's
+        distances = divide(values, self.rkhs_norm_)  # type: ignore[attr-defined]
+        return distances[:, 0] if distances.shape[1] == 1 else distances
+
+    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
+        """Functional and geometric margins, slacks, errors and distances of samples.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels that the machine knows.
+
+        Returns
+        -------
+        Margins
+            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
+            or neither is told where X and y are the samples that the machine was fitted on, by machines that keep α.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        codes = codes_among(model.classes_, y)
+        check_consistent_length(X, codes)
+        values, norms = model._decision(X), np.atleast_1d(model.rkhs_norm_)
+        parts: list[Margins] = []
+        for k, pair in enumerate(model._planes()):
+            rows, signs = between(pair, codes)
+            part = Margins(
+                classes=names_of(pair, model.classes_.tolist())[::-1],
+                rows=rows,
+                decision_values=freeze(values[rows, k].copy()),
+                signs=freeze(signs),
+                rkhs_norm=float(norms[k]),
+                b=float(model.intercept_[k]),
+                inverse_rho_squared={"|w|²": float(norms[k]) ** 2},
+            )
+            parts.append(part)
+        parts = model._with_duals(parts, X, codes)
+        if len(parts) == 1:
+            return parts[0]
+        return SeveralMargins(freeze(model.classes_[codes]), tuple(parts), np.asarray(model.predict(X) != y))
+
+    def _planes(self) -> list[Pair]:
+        """The classes on the positive and on the negative side of each plane."""
+        raise NotImplementedError
+
+    def _with_duals(self, parts: list[Margins], X: Any, codes: Indices) -> list[Margins]:
+        """With what α tells beside, where a machine keeps it."""
+        return parts
+
+
+class Separating(MarginReport):
+    """What α adds: dual status, nearest points of the hulls, and training that goes on."""
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
@@ -41,65 +109,24 @@ class Separating:
                 raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
         return super().partial_fit(X, y, sample_weight)  # type: ignore[misc,no-any-return]  # Machine's
 
-    def signed_distance(self, X: Any) -> Floats:
-        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
+    def _planes(self) -> list[Pair]:
+        return _pairs(self)
 
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_planes) for several classes
-            In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
-        """
-        values = self._decision(X)  # type: ignore[attr-defined]  # Machine's
-        distances = divide(values, self.rkhs_norm_)  # type: ignore[attr-defined]
-        return distances[:, 0] if distances.shape[1] == 1 else distances
-
-    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
-        """Functional and geometric margins, slacks, errors and distances of samples.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels that the machine knows.
-
-        Returns
-        -------
-        Margins
-            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
-            or neither is told where X and y are the samples that the machine was fitted on.
-        """
-        check_is_fitted(self)
+    def _with_duals(self, parts: list[Margins], X: Any, codes: Indices) -> list[Margins]:
         model: Any = self
-        codes = codes_among(model.classes_, y)
-        check_consistent_length(X, codes)
-        values = model._decision(X)
-        trained_on = _is_training_set(model, X, codes)
-        parts = []
-        for k, pair in enumerate(_pairs(model)):
-            rows, signs = between(pair, codes)
-            standings = model._standing_[:, [k]].toarray().ravel()[rows].astype(np.int8) if trained_on else None
+        trained_on, found = _is_training_set(model, X, codes), []
+        for k, part in enumerate(parts):
             alpha_sum = float(np.abs(_signed_duals(model, k)).sum())
-            norm = float(np.atleast_1d(model.rkhs_norm_)[k])
-            part = Margins(
-                classes=names_of(pair, model.classes_.tolist())[::-1],
-                rows=rows,
-                decision_values=freeze(values[rows, k].copy()),
-                signs=freeze(signs),
-                rkhs_norm=norm,
-                b=float(model._expansion_.b[k]),
+            standings = model._standing_[:, [k]].toarray().ravel()[part.rows].astype(np.int8) if trained_on else None
+            part = replace(
+                part,
                 alpha_sum=alpha_sum,
-                inverse_rho_squared=_inverse_rho_squared(model, k, norm, alpha_sum),
+                inverse_rho_squared=_inverse_rho_squared(model, k, part.rkhs_norm, alpha_sum),
                 b_interval=_interval(model._b_range_[k]),
                 standings=standings,
             )
-            parts.append(part)
-        if len(parts) == 1:
-            return parts[0]
-        return SeveralMargins(freeze(model.classes_[codes]), tuple(parts), np.asarray(model.predict(X) != y))
+            found.append(part)
+        return found
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
@@ -149,11 +176,16 @@ def _pairs(model: Any) -> list[Pair]:
     multiclass = getattr(model, "multiclass", "ovo")
     found = planes(k, multiclass != "ovo")
     if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != n_planes):
-        raise ValueError(
-            f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so neither "
-            "margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
-        )
+        raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
     return found
+
+
+def without_planes(parameter: str, value: Any, use: str) -> str:
+    """Why a joint machine has no margins."""
+    return (
+        f"{parameter}={value!r} trains all classes jointly: it has no planes between two sides, and so neither margins "
+        f"nor nearest points of two hulls; use {parameter}={use}"
+    )
 
 
 def _signed_duals(model: Any, k: int) -> Floats:

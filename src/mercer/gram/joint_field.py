@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.gram.active_set import ActiveSet
-from mercer.gram.square import Square
+from mercer.gram.block_buffer import BlockBuffer
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -35,7 +35,7 @@ class JointField(ActiveSet):
         super().__init__(gram, beta, u, problem.n)
         self.state(problem)
         self.dtype = dtype
-        self._square: Square | None = None
+        self._buffer: BlockBuffer | None = None
         self._columns: dict[int, Any] = {}
 
     def state(self, problem: JointProblem) -> None:
@@ -114,10 +114,10 @@ class JointField(ActiveSet):
         samples, which = self.gram.prepared(rows, self.dtype, whole=True)
         if samples is None:
             return self.gram.block(rows, rows)
-        if self._square is None:
-            self._square = Square(samples)
+        if self._buffer is None:
+            self._buffer = BlockBuffer(samples)
         self.gram.evaluations += len(rows) ** 2
-        return self._square(which, self.gram.diagonal[rows])
+        return self._buffer(which, self.gram.diagonal[rows])
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
         sources = np.flatnonzero(change.any(axis=1))

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, is_sparse
-
-_BLOCK_BYTES = 16 << 20
+from mercer.arrays import Floats, Indices, is_sparse, row_blocks
 
 
 class LinearGram:
-    """What a certificate asks of a Gram, for a linear kernel."""
+    """`Products` with K for a linear kernel."""
 
     positive_definite = "yes"
     precisions: tuple[Any, ...] = (np.float64,)
@@ -53,7 +51,5 @@ def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
         yield slice(0, X.shape[0]), X
         return
     per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
-    step = max(1, _BLOCK_BYTES // per_row)
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(X.shape[0], start + step))
+    for rows in row_blocks(X.shape[0], per_row):
         yield rows, X[rows].astype(np.float64, copy=False)

@@ -11,9 +11,9 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, sums_by
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.kept_rows import KeptRows
-from mercer.gram.square import Square
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -36,7 +36,7 @@ class TiledField(Field):
         self.origin = origin
         self._columns: _core.Columns | None = None
         self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.dear else None
-        self._square = Square(samples)
+        self._square = BlockBuffer(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
         self._seen = _core.Active(*fixed, self.beta, self.u)

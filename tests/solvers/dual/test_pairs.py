@@ -13,7 +13,7 @@ from mercer import SVC, _core
 from mercer.certificates.dual import certify
 from mercer.certificates.pairs import pair_certificate
 from mercer.fitting import tasks
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.solution import Stop
@@ -78,7 +78,7 @@ def asked(monkeypatch):
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 def test_each_certificate_is_the_naive_one(slack, bias):
     X, y = classes(150)
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     blocks, problems = all_pairs(X, y, made(slack, bias))
     for (solution, found), problem, both in zip(
         solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True
@@ -170,7 +170,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(alone):
 def test_pairs_ask_for_few_rows():
     """One unit is what the answer itself takes, every vector of a pair with every sample of it."""
     X, y = make_blobs(3000, centers=6, n_features=8, cluster_std=3.5, random_state=0)
-    gram = Gram(Gaussian(gamma=0.01), X)
+    gram = gram_for(Gaussian(gamma=0.01), X)
     blocks, problems = all_pairs(X, y, lambda signs: soft_margin(signs, np.full(len(signs), 1.0)))
     found = solve_pairs(problems, blocks, gram, STOP, 1)
     unit = sum(np.count_nonzero(solution.beta) * len(solution.beta) for solution, _ in found)
@@ -277,7 +277,9 @@ def test_large_pairs_are_left_to_working_sets():
 
 def arguments():
     """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
-    samples = Gram(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(np.arange(5), np.float64, whole=True)[0]
+    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(
+        np.arange(5), np.float64, whole=True
+    )[0]
     layout = {
         "members": np.arange(5),
         "starts": np.array([0, 3, 5]),
@@ -332,7 +334,7 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
 def test_the_general_certificate_is_the_same():
     """`certify` on a view of the samples, term by term another route to the same numbers."""
     X, y = classes(1200, 3)
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     blocks, problems = all_pairs(X, y, made("l1", True))
     for (solution, found), problem, both in zip(
         solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True

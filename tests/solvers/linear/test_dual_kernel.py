@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 
 import mercer
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Linear
 from mercer.problems import regression
@@ -47,7 +47,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     problem, data = classification(C, bias, squared), convert(X)
     linear = linear_problem(problem)
     assert linear is not None
-    gram, stop = Gram(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
+    gram, stop = gram_for(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
     kernel, proof = solve_certified(problem, gram, stop)
     found, certificate = solve_by_rows(problem, gram, stop, linear=linear, rows_of=partial(LinearRows, data, 1))
     assert found.stop_reason == "converged"
@@ -62,7 +62,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
 
 
 def test_goes_on_from_a_start_and_keeps_limits():
-    problem, gram = classification(1.0, True, False), Gram(Linear(), X)
+    problem, gram = classification(1.0, True, False), gram_for(Linear(), X)
     solve = partial(solve_by_rows, linear=linear_problem(problem), rows_of=partial(LinearRows, X, 1))
     found, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6))
     again, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)

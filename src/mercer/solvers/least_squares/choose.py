@@ -15,7 +15,7 @@ from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.data.merging import Merged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.expansion import Expansion
-from mercer.gram.gram import Gram
+from mercer.gram import Gram, gram_for
 from mercer.gram.linear_gram import LinearGram
 from mercer.gram.whole import products
 from mercer.kernels import Kernel
@@ -58,7 +58,7 @@ class Prepared:
         K = self.merged.X
         if self.kernel.accepts == "gram" and len(self.merged.rows) < len(self.X):
             K = K[:, self.merged.rows]
-        gram = Gram(self.kernel, K, self.budget, self.n_threads)
+        gram = gram_for(self.kernel, K, self.budget, self.n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=self.kernel), NonPSDKernelWarning, stacklevel=level + 1)
         return gram
@@ -235,7 +235,7 @@ def spectral_answer(ready: Prepared, gram: Gram, fit: SpectralFit, lam: float, l
     inverse = fit.inverse(lam)
     rank, full = int(np.count_nonzero(inverse)), problem.n - problem.bias
     if (inverse < 0).any() and gram.positive_definite != "no":
-        gram._engine.refuted = True
+        gram.refute()
         warnings.warn(INDEFINITE.format(kernel=ready.kernel), NonPSDKernelWarning, stacklevel=level + 1)
     if rank < full:
         warn_singular(rank, full, lam, level + 1)
