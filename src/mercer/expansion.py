@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Floats, Indices, freeze, is_sparse
 from mercer.gram import Evaluation, evaluation_for
 from mercer.kernels import Kernel
 
@@ -44,6 +44,13 @@ class Expansion:
         out = np.tile(self.b, (n, 1))
         self._evaluation.add(out, X, n_threads)
         return out
+
+    def norms(self, n_threads: int = 1) -> Floats:
+        """‖f − b‖ = √(β'Kβ) of each output, 0 where an indefinite kernel makes that square negative."""
+        values = np.zeros((self.coefficients.shape[0], len(self.b)))
+        self._evaluation.add(values, self.vectors, n_threads)
+        table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
+        return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
 
     @cached_property
     def _evaluation(self) -> Evaluation:

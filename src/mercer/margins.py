@@ -42,8 +42,8 @@ class Margins:
     decision_values, signs : array
         f(x) and the label as ±1.
     rkhs_norm, b : float
-    alpha_sum : float or None
-        Σα over the training samples; None for a machine that does not keep α.
+    alpha_sum : float, or None
+        Σα over the training samples, of a machine that has α.
     inverse_rho_squared : dict
         1/ρ² in each of its forms that this machine has, by formula. They differ by no more than the duality gap.
     b_interval : tuple of float, or None
@@ -56,8 +56,8 @@ class Margins:
     signs: Floats
     rkhs_norm: float
     b: float
+    alpha_sum: float | None
     inverse_rho_squared: dict[str, float]
-    alpha_sum: float | None = None
     b_interval: tuple[float, float] | None = None
     standings: NDArray[np.int8] | None = None
 
@@ -121,15 +121,12 @@ class Margins:
         return self._standing(0)
 
     def _standing(self, mark: int) -> Indices:
-        if self.alpha_sum is None:
-            raise ValueError(
-                "which vectors are free or bounded is known from their α, which this machine does not keep; "
-                "SVC(kernel='linear') does"
-            )
         if self.standings is None:
             raise ValueError(
                 "which vectors are free or bounded is known of the training samples only, and these are others; "
                 "give margins() the samples and labels that the machine was fitted on"
+                if self.alpha_sum is not None
+                else "this machine has no α, and so neither free nor bounded vectors"
             )
         return np.asarray(self.rows[self.standings == mark])
 
@@ -306,7 +303,7 @@ class NearestPoints:
         )
 
 
-def divide(values: Floats, norm: float) -> Floats:
+def divide(values: Floats, norm: float | Floats) -> Floats:
     """values / norm, infinite or NaN where w = 0: there is no plane then."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(values / norm)

@@ -8,7 +8,8 @@ from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Laplacian
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, solve_ridge
+from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient
+from mercer.solvers.least_squares.cg import solve_ridge
 
 rng = np.random.default_rng(3)
 N, LAM = 300, 0.2
@@ -79,8 +80,8 @@ def test_more_landmarks_need_fewer_iterations():
 
 def test_reports_come_before_every_iteration():
     seen = []
-    solve_ridge(
-        gram_for(Gaussian(gamma=0.2), X), Y, LAM, Stop(1e-8, 1000), report=lambda k, share: seen.append((k, share))
-    )
-    assert [k for k, _ in seen] == sorted(k for k, _ in seen)
-    assert seen[-1][1] <= 1.0
+    solve_ridge(gram_for(Gaussian(gamma=0.2), X), Y, LAM, Stop(1e-8, 1000), report=lambda words: seen.append(words()))
+    steps = [int(line.split()[0].replace(",", "")) for line in seen]
+    assert steps == sorted(steps)
+    assert steps[0] == 0
+    assert float(seen[-1].split()[3]) <= 1.0

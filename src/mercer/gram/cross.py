@@ -49,6 +49,8 @@ class Cross:
         Returns an iterator over all samples; called once per pass.
     budget : int
         Bytes for what is kept of the samples between passes.
+    K_MM : array of shape (M, M), optional
+        The landmarks' own kernel matrix, where the kernel matrix is given.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class Cross:
         chunks: Callable[[], Iterable[Chunk]],
         budget: int = 0,
         n_threads: int = 1,
+        K_MM: Floats | None = None,
     ) -> None:
         self.kernel, self.landmarks, self.chunks = kernel, landmarks, chunks
+        self._K_MM = K_MM
         self.m = landmarks.shape[0] if hasattr(landmarks, "shape") else len(landmarks)
         self.n_threads = n_threads
         self._room = budget
@@ -75,6 +79,13 @@ class Cross:
             plain = not lowering.sparse and lowering.recipe.constant == 0
             self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
         self.evaluations = 0
+
+    @property
+    def K_MM(self) -> Floats:
+        """The kernel matrix of the landmarks."""
+        if self._K_MM is None:
+            self._K_MM = self.kernel(self.landmarks)
+        return self._K_MM
 
     @property
     def fused(self) -> bool:

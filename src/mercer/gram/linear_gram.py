@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks
+from mercer.gram.gram import Gram
+from mercer.kernels import Kernel
 
 
 class LinearGram:
@@ -18,6 +20,12 @@ class LinearGram:
 
     def __init__(self, X: Any, scale: float = 1.0) -> None:
         self.X, self.scale = X, scale
+
+    @classmethod
+    def of(cls, gram: Gram) -> LinearGram | None:
+        """The same matrix through its samples, or None where its kernel is not linear."""
+        scale = linear_scale(gram.kernel)
+        return None if scale is None else cls(gram.X, scale)
 
     @property
     def n(self) -> int:
@@ -43,6 +51,12 @@ class LinearGram:
         for rows, part in float64_strips(self.X):
             out += part.T @ C[rows]
         return out
+
+
+def linear_scale(kernel: Kernel) -> float | None:
+    """The factor s of a kernel k = s⟨x, z⟩ on vectors, None for any other."""
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    return recipe.scale if recipe is not None and recipe.linear else None
 
 
 def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
