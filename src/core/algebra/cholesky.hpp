@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "gram/blocks.hpp"
+#include "threads/threads.hpp"
 
 namespace mercer {
 

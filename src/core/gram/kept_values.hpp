@@ -4,27 +4,27 @@
 #include <cstdint>
 #include <vector>
 
-#include "gram/blocks.hpp"
+#include "threads/threads.hpp"
 
 namespace mercer {
 
 template <class T>
-struct Table {
+struct KeptValues {
     T* values;
     std::int64_t rows, columns, stride;
 };
 
 // total[i] += sum over j of table[i][j] coefficients[j], in float64.
 template <class T>
-void add_table(const Table<const T>& table, const double* coefficients, double* total, const Threads& threads);
+void add_table(const KeptValues<const T>& table, const double* coefficients, double* total, const Threads& threads);
 
 // Row r of the table becomes its row `which[r]`; `which` rises.
 template <class T>
-void keep_rows(const Table<T>& table, const std::int64_t* which, std::int64_t count);
+void keep_rows(const KeptValues<T>& table, const std::int64_t* which, std::int64_t count);
 
 // out[i][columns[j]] = table[rows[i]][sources[j]]; rows of `out` are `stride` apart.
 template <class T>
-void copy_entries(const Table<const T>& table, const std::int64_t* rows, std::int64_t row_count,
+void copy_entries(const KeptValues<const T>& table, const std::int64_t* rows, std::int64_t row_count,
                   const std::int64_t* sources, const std::int64_t* columns, std::int64_t column_count, T* out,
                   std::int64_t stride, const Threads& threads);
 
@@ -37,7 +37,7 @@ public:
 
     // total[i][o] += sum over the vectors j of coefficient[j][o] table[j][i], in float64; rows of `total` are `stride` apart.
     template <class T>
-    void add(const Table<const T>& table, double* total, std::int64_t stride, const Threads& threads) const;
+    void add(const KeptValues<const T>& table, double* total, std::int64_t stride, const Threads& threads) const;
 
     std::int64_t vectors() const { return vectors_; }
     std::int64_t outputs() const { return outputs_; }

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
@@ -85,10 +87,10 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
                 std::int64_t m, const double* numbers, const Threads& threads, bool in_order, bool lower_only,
                 Visit visit) {
     const int width = strips_of<T>(threads.level).width;
-    const std::int64_t strips = (m + width - 1) / width;
+    const std::int64_t strips = ceil_div(m, width);
     const bool few = in_order || strips < 4 * threads.count;
     const std::int64_t chunk = few ? kColumnsPerChunk : columns.n;
-    const std::int64_t chunks = chunk == 0 ? 0 : (columns.n + chunk - 1) / chunk;
+    const std::int64_t chunks = chunk == 0 ? 0 : ceil_div(columns.n, chunk);
     SpareStrips<T> spare(samples, width);
     const auto meet = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
         const std::int64_t i = s * width, count = std::min<std::int64_t>(width, m - i);
@@ -127,42 +129,45 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
 template <class Visit>
 void for_samples(std::int64_t n, std::int64_t d, const Threads& threads, Visit visit) {
     const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
-    parallel_for((n + chunk - 1) / chunk, threads.count,
-                 [&](std::int64_t c) {
-                     for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
-                 },
-                 threads.poll);
+    parallel_for(
+        ceil_div(n, chunk), threads.count,
+        [&](std::int64_t c) {
+            for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
+        },
+        threads.poll);
 }
 
 }  // namespace
 
-template <class S>
-void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts,
-                   const Threads& threads) {
+template <class T, class S>
+SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+                               const Threads& threads) {
+    SparseArrays<T> out;
+    out.starts.assign(static_cast<std::size_t>(n) + 1, 0);
     for_samples(n, d, threads, [&](std::int64_t i) {
         std::int64_t count = 0;
         for (std::int64_t k = 0; k < d; ++k) count += static_cast<double>(x[i * d + k]) != centre[k];
-        counts[i] = count;
+        out.starts[static_cast<std::size_t>(i) + 1] = count;
     });
-}
-
-template <class T, class S>
-void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
-                    const std::int64_t* starts, T* values, std::int32_t* indices, T* norms, const Threads& threads) {
+    std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
+    out.values.resize(static_cast<std::size_t>(out.starts.back()));
+    out.indices.resize(out.values.size());
+    out.norms.resize(static_cast<std::size_t>(n));
     for_samples(n, d, threads, [&](std::int64_t i) {
-        std::int64_t e = starts[i];
+        auto e = static_cast<std::size_t>(out.starts[static_cast<std::size_t>(i)]);
         double size = 0.0;
         for (std::int64_t k = 0; k < d; ++k) {
             const auto entry = static_cast<double>(x[i * d + k]);
             if (entry == centre[k]) continue;
             const auto value = static_cast<T>((entry - centre[k]) * scale);
-            values[e] = value;
-            indices[e++] = static_cast<std::int32_t>(k);
+            out.values[e] = value;
+            out.indices[e++] = static_cast<std::int32_t>(k);
             const auto stored = static_cast<double>(value);
             size += l1 ? std::abs(stored) : 0.5 * stored * stored;
         }
-        norms[i] = static_cast<T>(size);
+        out.norms[static_cast<std::size_t>(i)] = static_cast<T>(size);
     });
+    return out;
 }
 
 template <class T>
@@ -203,14 +208,11 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
     if (halve) mirror(out, columns.n, stride, threads);
 }
 
-template void count_entries(const float*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
-template void count_entries(const double*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
-
 #define MERCER_FOR(T)                                                                                                  \
-    template void prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,                \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
-    template void prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,               \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
+    template SparseArrays<T> prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,     \
+                                            const Threads&);                                                           \
+    template SparseArrays<T> prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,    \
+                                            const Threads&);                                                           \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
                             const double*, int, const double*, double*, const Threads&);                               \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \

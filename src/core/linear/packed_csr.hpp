@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "threads/interrupt.hpp"
 #include "threads/pool.hpp"
 
@@ -76,28 +77,29 @@ private:
         // Padding adds zero to a weight behind the last one, which nobody reads.
         const auto nowhere = static_cast<std::int32_t>(rows.d);
         constexpr std::int64_t kRows = 2048;
-        parallel_for((rows.n + kRows - 1) / kRows, n_threads,
-                     [&](std::int64_t c) {
-                         for (std::int64_t i = c * kRows; i < rows.n && i < (c + 1) * kRows; ++i) {
-                             const auto begin = static_cast<std::int64_t>(rows.starts[i]),
-                                        end = static_cast<std::int64_t>(rows.ends[i]);
-                             CsrBlock* to = blocks_.get() + starts[static_cast<std::size_t>(i)];
-                             std::int64_t k = begin;
-                             for (; k + 4 <= end; k += 4, ++to) {
-                                 for (int l = 0; l < 4; ++l) {
-                                     to->value[l] = static_cast<double>(rows.data[k + l]);
-                                     to->column[l] = static_cast<std::int32_t>(rows.indices[k + l]);
-                                 }
-                             }
-                             if (k == end) continue;
-                             *to = CsrBlock{{}, {nowhere, nowhere, nowhere, nowhere}};
-                             for (int l = 0; k < end; ++k, ++l) {
-                                 to->value[l] = static_cast<double>(rows.data[k]);
-                                 to->column[l] = static_cast<std::int32_t>(rows.indices[k]);
-                             }
-                         }
-                     },
-                     poll);
+        parallel_for(
+            ceil_div(rows.n, kRows), n_threads,
+            [&](std::int64_t c) {
+                for (std::int64_t i = c * kRows; i < rows.n && i < (c + 1) * kRows; ++i) {
+                    const auto begin = static_cast<std::int64_t>(rows.starts[i]),
+                               end = static_cast<std::int64_t>(rows.ends[i]);
+                    CsrBlock* to = blocks_.get() + starts[static_cast<std::size_t>(i)];
+                    std::int64_t k = begin;
+                    for (; k + 4 <= end; k += 4, ++to) {
+                        for (int l = 0; l < 4; ++l) {
+                            to->value[l] = static_cast<double>(rows.data[k + l]);
+                            to->column[l] = static_cast<std::int32_t>(rows.indices[k + l]);
+                        }
+                    }
+                    if (k == end) continue;
+                    *to = CsrBlock{{}, {nowhere, nowhere, nowhere, nowhere}};
+                    for (int l = 0; k < end; ++k, ++l) {
+                        to->value[l] = static_cast<double>(rows.data[k]);
+                        to->column[l] = static_cast<std::int32_t>(rows.indices[k]);
+                    }
+                }
+            },
+            poll);
         starts_ = std::move(starts);
     }
 

@@ -46,7 +46,7 @@ void combine_rows(const T* values, std::int64_t stride, std::int64_t rows, const
 }
 
 template <class T>
-constexpr TablePasses<T> table_passes() {
+constexpr CombinePasses<T> combine_passes() {
     return {&combine_rows<T>};
 }
 

@@ -135,7 +135,7 @@ struct LinearPasses {
 // Rows of kernel values combined into several outputs at a time.
 inline constexpr int kCombined = 6;
 template <class T>
-struct TablePasses {
+struct CombinePasses {
     // out[o][i] += sum over the rows j of coefficients[j][o] values[j][i], for kCombined outputs o and n columns i, in float64.
     void (*combine)(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
                     double* out, std::int64_t out_stride);
@@ -156,8 +156,8 @@ struct Level {
     NormalTiles normal;
     LinearPasses<float> linear_float;
     LinearPasses<double> linear_double;
-    TablePasses<float> table_float;
-    TablePasses<double> table_double;
+    CombinePasses<float> combine_float;
+    CombinePasses<double> combine_double;
 };
 
 extern const Level level_plain;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "algebra/rounding.hpp"
 #include "simd/level.hpp"
 
 namespace mercer {
@@ -23,7 +24,7 @@ template <class T>
 class Padded {
 public:
     Padded() = default;
-    explicit Padded(std::int64_t n) : size_((n + kPad - 1) / kPad * kPad) {
+    explicit Padded(std::int64_t n) : size_(round_up(n, kPad)) {
         const auto bytes = static_cast<std::size_t>(size_) * sizeof(T);
         const std::size_t align = bytes >= kHuge ? kHugePage : std::size_t{kAlign};
         data_ = {static_cast<T*>(::operator new(bytes, std::align_val_t{align})), Free{align}};

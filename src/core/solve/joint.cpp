@@ -2,11 +2,11 @@
 #include "solve/joint.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 
@@ -37,7 +37,7 @@ public:
           poll_(poll),
           q_(problem.q),
           m_(problem.classes),
-          stride_((q_ + kPad - 1) / kPad * kPad + kPad),  // not a power of two: rows would share cache sets
+          stride_(round_up(q_, kPad) + kPad),  // not a power of two: rows would share cache sets
           beta_(problem.beta, problem.beta + q_ * m_),
           h_(stride_ * m_, T{0}),
           up_(stride_ * m_, -std::numeric_limits<T>::infinity()),
@@ -91,9 +91,8 @@ private:
     std::vector<std::int64_t> order_;
     std::int64_t steps_ = 0;
     double worst_ = 0.0;
-    const Poll::Clock::time_point started_ = Poll::Clock::now();
+    const Stopwatch watch_;
 
-    double seconds() const { return std::chrono::duration<double>(Poll::Clock::now() - started_).count(); }
     const T* row(std::int64_t i) const { return in_.kernel + i * in_.stride; }
     double* beta(std::int64_t i) { return beta_.data() + i * m_; }
 
@@ -182,7 +181,7 @@ private:
             if ((until_poll -= m_ * q_) < 0) {
                 until_poll = kElementsPerPoll;
                 poll_.check();
-                if (seconds() > stop_.max_seconds) {
+                if (watch_.seconds() > stop_.max_seconds) {
                     if (!look()) return kNonfinite;
                     return "max_seconds";
                 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "gram/blocks.hpp"
-#include "solve/findings.hpp"
 #include "solve/smo.hpp"
 
 namespace mercer {
@@ -42,6 +41,9 @@ struct PairProblems {
     bool paired;
 };
 
+// Whether every problem has as many variables as its two blocks have samples.
+bool sizes_agree(const BlockRows& rows, const PairList& pairs);
+
 template <class T>
 struct PairKernel {
     const DenseSamples<T>& samples;
@@ -59,14 +61,5 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
 template <class T>
 void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
                double* total, const Threads& threads);
-
-// What the certificate of one pair needs besides its sums: at u = K beta, with the b that the free variables agree on.
-struct PairFindings {
-    Findings found;
-    double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
-};
-
-PairFindings find_pair(const double* p, const double* lower, const double* upper, const double* d, const double* u,
-                       const double* beta, std::int64_t n, bool paired);
 
 }  // namespace mercer

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "algebra/array_checks.hpp"
 #include "solve/counter_random.hpp"
 
 namespace mercer {
@@ -225,6 +226,16 @@ PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const P
     return run(KernelSpace(x, state), steps, poll);
 }
 
+template <class T, class Index, class Pointer>
+bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
+                 std::int64_t count) {
+    const auto fit = [&](Pointer from, Pointer to) {
+        return all_indices(x.indices + from, static_cast<std::size_t>(to - from), x.d);
+    };
+    if (count >= n) return fit(x.indptr[0], x.indptr[n]);
+    return std::all_of(draws, draws + count, [&](std::int64_t i) { return fit(x.indptr[i], x.indptr[i + 1]); });
+}
+
 void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
                const double* cumulative, std::int64_t n, std::int64_t* out) {
     const CounterRandom random(seed, stream);
@@ -247,7 +258,8 @@ void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std
 
 #define MERCER_FOR_INDICES(T, Index, Pointer)                                                                         \
     template PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>&, const PegasosState&, const PegasosSteps&, \
-                                   Poll&);
+                                   Poll&);                                                                            \
+    template bool columns_fit(const PegasosSparse<T, Index, Pointer>&, std::int64_t, const std::int64_t*, std::int64_t);
 #define MERCER_FOR_VALUES(T)                                                                                 \
     template PegasosResult pegasos(const PegasosDense<T>&, const PegasosState&, const PegasosSteps&, Poll&); \
     MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                                                        \

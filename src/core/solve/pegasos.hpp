@@ -65,6 +65,11 @@ struct PegasosSparse {
     std::int64_t d;
 };
 
+// Whether all columns of the rows drawn are in [0, d). A run of fewer draws than the n rows looks at the rows drawn only.
+template <class T, class Index, class Pointer>
+bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
+                 std::int64_t count);
+
 // Rows of the kernel matrix that are at hand: row i is at rows + n * slot[i], or missing where slot[i] is negative. The
 // run ends early, before a step that needs a missing row. u = <theta, phi(x_i)> for every row i is kept up to date.
 struct PegasosKernel {

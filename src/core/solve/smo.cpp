@@ -2,7 +2,6 @@
 #include "solve/smo.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -98,9 +97,8 @@ private:
     std::vector<Group<T>> groups_;
     Padded<T> h_, diag_, floor_;
     std::int64_t steps_ = 0;
-    const Poll::Clock::time_point started_ = Poll::Clock::now();
+    const Stopwatch watch_;
 
-    double seconds() const { return std::chrono::duration<double>(Poll::Clock::now() - started_).count(); }
     const T* row(std::int64_t i) const {
         return in_.source == nullptr ? in_.kernel + i * in_.stride : in_.source->row(i);
     }
@@ -194,7 +192,7 @@ private:
             if (steps_ >= next_poll) {
                 next_poll = steps_ + between_polls;
                 poll_.check();
-                if (seconds() > stop_.max_seconds) return "max_seconds";
+                if (watch_.seconds() > stop_.max_seconds) return "max_seconds";
                 if (!finite_gradient()) return kNonfinite;
             }
             if (steps_ >= next_refresh) {

@@ -71,6 +71,12 @@ Ends ends_of(const ActiveView& view) {
     return ends;
 }
 
+std::vector<std::uint8_t> marked(const std::int64_t* which, std::size_t count, std::size_t n) {
+    std::vector<std::uint8_t> flags(n, 0);
+    for (std::size_t k = 0; k < count; ++k) flags[static_cast<std::size_t>(which[k])] = 1;
+    return flags;
+}
+
 std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken,
                                       std::int64_t size) {
     std::vector<Side> sides(view.groups == 0 ? 1 : 2 * static_cast<std::size_t>(view.groups));

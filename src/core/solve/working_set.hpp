@@ -1,6 +1,7 @@
 // Who violates optimality and which variables a block step should take: src/mercer/gram/working_set.py, for large problems.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Ends {
 };
 
 Ends ends_of(const ActiveView& view);
+
+// n flags, of which those at `which` are set.
+std::vector<std::uint8_t> marked(const std::int64_t* which, std::size_t count, std::size_t n);
 
 // At most `size` variables that could take part in an improving step and are not `taken`, worst first, dealt in turn from
 // each group's two sides; they are taken from then on.

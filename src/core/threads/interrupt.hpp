@@ -48,4 +48,13 @@ private:
     std::atomic<bool> stop_{false};
 };
 
+// Seconds since it was made.
+class Stopwatch {
+public:
+    double seconds() const { return std::chrono::duration<double>(Poll::Clock::now() - begun_).count(); }
+
+private:
+    const Poll::Clock::time_point begun_ = Poll::Clock::now();
+};
+
 }  // namespace mercer
