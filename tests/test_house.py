@@ -142,7 +142,7 @@ def test_private_names_stay_in_their_file() -> None:
 
 
 # What the pipeline calls on every machine, and each machine defines for itself.
-HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_read", "_renamed", "_weigh", "_constant_feature"}
+HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_renamed", "_weigh", "_constant_feature"}
 
 
 def own_names(tree: ast.AST) -> set[str]:
