@@ -1,4 +1,4 @@
-// The violation of optimality, and the variables that a block step should take: src/mercer/gram/working_set.py for
+// The violation of optimality, and the variables that a block step should take: src/mercer/problems/working_set.py for
 // large problems.
 #pragma once
 
