@@ -27,7 +27,7 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "samples": lambda model: model.shape_fit_[0],
     # Coefficients of a support vector of several classes: one against each other class, or one for every class.
     "planes per vector": lambda model: (
-        len(model.classes_) if len(model.classes_) > 2 and model._function_per_class else len(model.classes_) - 1
+        len(model.classes_) if len(model.classes_) > 2 and has_function_per_class(model) else len(model.classes_) - 1
     ),
     # Numbers in an iterate of stochastic descent.
     "directions": lambda model: (
@@ -192,7 +192,7 @@ class Labels(Kind):
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
         expect(whole, "there must be two classes")
-        against_rest = model._function_per_class if self.against_rest is None else self.against_rest
+        against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
         wanted, found = len(planes(len(value), against_rest)), _size("outputs", model)
         expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
 
@@ -327,6 +327,11 @@ def _check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
     else:
         told = f"{name} must be a matrix of finite numbers, {count} × {n_features}"
         expect(_is_numbers(value, [count, n_features], sparse=True), told)
+
+
+def has_function_per_class(model: Any) -> bool:
+    """Whether several classes have a function each, rather than each pair; of the fit, whatever was set since."""
+    return bool(getattr(model, "_per_class_", getattr(model, "multiclass", "ovo") != "ovo"))
 
 
 def expect(holds: bool, otherwise: str) -> None:
