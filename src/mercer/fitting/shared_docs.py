@@ -51,6 +51,43 @@ _SHARED: Final = {
     lam : float, optional
         The old spelling of `theta`.
 """,
+    "representer parameters": """
+    kernel : str, Kernel or callable, default="rbf"
+        As for `SVC`.
+    degree, gamma, coef0
+        Parameters of the named kernels; a kernel object has its own.
+    bias : bool, default=True
+        Whether f has a constant b, which is not penalised.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
+        are factorised; otherwise they are solved by preconditioned conjugate gradients.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on Newton steps; −1 stands for 200.
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "representer attributes": """
+    certificate_ : Certificate
+        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖², their gap and the residual of 2λc + wℓ′ = 0, recomputed
+        after training. For a loss of one's own it is a proof if that is convex. Several classes are its `parts`.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "max_iter" or "max_time"; for the hinge also "stalled".
+    dual_coef_ : array of shape (n_outputs, n_samples)
+        c, with f(x) = Σ_j c_j k(x_j, x) + b.
+    intercept_ : array of shape (n_outputs,)
+    n_iter_ : array of shape (n_outputs,)
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+""",
 }
 
 Estimator = TypeVar("Estimator", bound=type)
