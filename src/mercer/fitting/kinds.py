@@ -21,7 +21,13 @@ Size = str | int | None
 _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "features": lambda model: getattr(model, "n_features_in_", None),
     "classes": lambda model: len(model.classes_),
-    "outputs": lambda model: len(model._expansion_.b if hasattr(model, "_expansion_") else model.intercept_),
+    "outputs": lambda model: (
+        len(model._expansion_.b)
+        if hasattr(model, "_expansion_")
+        else len(planes(len(model.classes_), against_rest=True))
+        if hasattr(model, "classes_")
+        else 1
+    ),
     "vectors": lambda model: model._expansion_.coefficients.shape[0],
     "support": lambda model: len(model.support_),
     "samples": lambda model: model.shape_fit_[0],
@@ -69,7 +75,7 @@ def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
 
 @dataclass(frozen=True, init=False)
 class Array(Kind):
-    """Finite floating-point numbers of a shape, dense or, where a matrix may be sparse, CSR."""
+    """Finite numbers of a shape, float64; `sparse` ones are a CSR matrix, which may be float32."""
 
     shape: tuple[Size, ...]
     sparse: bool
@@ -88,7 +94,8 @@ class Array(Kind):
         if self.flat and getattr(value, "ndim", 0) == 1:
             wanted = wanted[:1]
         told = " × ".join("any" if size is None else str(size) for size in wanted)
-        expect(_is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
+        precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
+        expect(precise and _is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
 
 
 @dataclass(frozen=True)
