@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import SVC
@@ -21,10 +23,8 @@ X, y = make_classification(80, 5, random_state=0)
 
 SAVER = """
 import sys
-import numpy as np
 import mercer
-X = np.random.default_rng(0).normal(size=(3000, 60))
-models = [mercer.SVC(C=c, kernel="linear", max_iter=2).fit(X, np.arange(3000) % 2) for c in (1.0, 2.0)]
+models = [mercer.load(path) for path in sys.argv[2:]]
 print("ready", flush=True)
 while True:
     for model in models:
@@ -35,11 +35,16 @@ while True:
 @posix
 def test_killed_while_saving(tmp_path):
     """SIGKILL at twelve random moments: the file is always one of the two models, whole."""
-    path = tmp_path / "model.mercer"
+    path, sources = tmp_path / "model.mercer", [tmp_path / "1.mercer", tmp_path / "2.mercer"]
+    wide = np.random.default_rng(0).normal(size=(3000, 60))  # large enough that a save takes a while
+    for C, source in zip((1.0, 2.0), sources, strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            mercer.save(SVC(C=C, kernel="linear", max_iter=2).fit(wide, np.arange(3000) % 2), source)
     mercer.save(SVC(C=1.0).fit(X, y), path)
     rng = random.Random(1)
     for _ in range(4):
-        arguments = [sys.executable, "-W", "ignore", "-c", SAVER, str(path)]
+        arguments = [sys.executable, "-c", SAVER, *map(str, (path, *sources))]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
             assert process.stdout.readline() == b"ready\n"
             for _ in range(3):
