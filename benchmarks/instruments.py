@@ -15,7 +15,7 @@ import numpy as np
 
 import mercer.solvers
 import mercer.solvers.dual.certified
-from mercer.gram.gram import Gram
+from mercer.gram import Gram, gram_for
 from mercer.threads import effective_n_threads
 
 
@@ -69,7 +69,7 @@ def _watched(fit: Callable[[], Any]) -> tuple[dict[str, float], Gram, np.ndarray
 
 def _bound(gram: Gram, beta: np.ndarray) -> float:
     """Seconds of one fused float32 pass, the samples prepared before; the least of three."""
-    fresh = Gram(gram.kernel, gram.X, gram.budget, effective_n_threads(None))
+    fresh = gram_for(gram.kernel, gram.X, gram.budget, effective_n_threads(None))
     fresh.product(beta, dtype=np.float32)
     seconds = []
     for _ in range(3):

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import PegasosSVC, _core
 from mercer.errors import ModelFormatError, NonPSDKernelWarning
-from mercer.files.soundness import check_machine
+from mercer.fitting.state import check_state
 
 rng = np.random.default_rng(0)
 Y = np.repeat([0, 1], 20)
@@ -209,7 +209,7 @@ CONTRADICTIONS = {
 )
 def test_a_file_that_contradicts_itself_is_refused(kernel, name):
     model = fit(kernel=kernel)
-    check_machine(model)
+    check_state(model)
     setattr(model, name, CONTRADICTIONS.get(name, np.zeros((1, 7))))
     with pytest.raises(ModelFormatError):
-        check_machine(model)
+        check_state(model)

@@ -10,6 +10,8 @@ from sklearn.svm import SVC as PeerSVC
 
 import mercer
 from mercer import SVC
+from mercer.files.libsvm_estimator import estimator_from_libsvm, libsvm_from_estimator
+from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.margins import Margins, SeveralMargins
 from reference.problems import gram_matrix
 
@@ -319,6 +321,45 @@ def test_a_file_keeps_what_the_machine_tells(tmp_path, X, y):
     assert str(loaded.nearest_points()) == str(model.nearest_points())
 
 
+class RestReport(OneAgainstRest, mercer.RLSClassifier):
+    """A machine that keeps no α of its own."""
+
+
+@pytest.mark.parametrize(("X", "y"), [(CANCER, BENIGN), (IRIS, SPECIES)], ids=["two classes", "several"])
+def test_machines_without_duals(X, y):
+    model = RestReport(lam=0.1, gamma=0.1).fit(X, y)
+    margins = model.margins(X, y)
+    expansion = model._expansion_
+    K = gram_matrix("rbf", expansion.vectors, gamma=0.1)
+    norms = np.sqrt(np.einsum("ik,ij,jk->k", expansion.coefficients, K, expansion.coefficients))
+    np.testing.assert_allclose(np.atleast_1d(model.rkhs_norm_), norms)
+    f = model._decision(X)
+    np.testing.assert_allclose(model.signed_distance(X).reshape(f.shape), f / norms)
+    np.testing.assert_array_equal(model.predict(X), mercer.RLSClassifier.predict(model, X))
+    parts = [margins] if len(norms) == 1 else margins
+    for k, (part, norm) in enumerate(zip(parts, norms, strict=True)):
+        s = np.where(y == (1 if len(norms) == 1 else k), 1, -1)
+        np.testing.assert_allclose(part.geometric_margins, s * f[:, k] / norm)
+        assert part.alpha_sum is part.standings is part.b_interval is None
+        assert list(part.inverse_rho_squared) == ["|w|²"]
+        assert part.classes[0] == (0 if len(norms) == 1 else "the rest")
+        with pytest.raises(ValueError, match="no α"):
+            _ = part.free
+        assert "vectors" not in str(part)
+
+
+def test_a_model_of_another_program_tells_its_margins(tmp_path):
+    """Its classes stand in the order of the file, and it has no status of its duals."""
+    y = np.where(BENIGN == 1, -1, 1)
+    trained = SVC(gamma=0.1).fit(CANCER, y)
+    model = estimator_from_libsvm(libsvm_from_estimator(trained, label_order=[-1, 1]))
+    assert model.classes_.tolist() == [1, -1]
+    mine, theirs = model.margins(CANCER, y), trained.margins(CANCER, y)
+    np.testing.assert_allclose(mine.functional_margins, theirs.functional_margins)
+    assert mine.rkhs_norm == pytest.approx(theirs.rkhs_norm)
+    assert mine.standings is None
+
+
 def test_machines_without_hulls_say_why():
     model = SVC(kernel="linear").fit(CANCER, BENIGN)
     model.slack = "l2"
@@ -331,3 +372,40 @@ def test_machines_without_hulls_say_why():
     several.multiclass = "crammer_singer"
     with pytest.raises(ValueError, match=r"crammer_singer.*jointly"):
         several.margins(IRIS, SPECIES)
+
+
+# --- linear machines --------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_machine_tells_what_its_kernel_twin_does():
+    kernel = SVC(C=0.5, kernel="linear", tol=1e-8).fit(CANCER, BENIGN)
+    linear = mercer.LinearSVC(C=0.5, loss="hinge", tol=1e-8).fit(CANCER, BENIGN)
+    assert linear.rkhs_norm_ == pytest.approx(kernel.rkhs_norm_, rel=1e-6)
+    np.testing.assert_allclose(linear.signed_distance(CANCER), kernel.signed_distance(CANCER), atol=1e-5)
+    mine, theirs = (model.margins(CANCER, BENIGN) for model in (linear, kernel))
+    np.testing.assert_allclose(mine.geometric_margins, theirs.geometric_margins, atol=1e-5)
+    assert mine.classes == theirs.classes
+    assert mine.rho == pytest.approx(theirs.rho, rel=1e-6)
+    assert mine.b == pytest.approx(theirs.b, abs=1e-5)
+    assert mine.n_errors == theirs.n_errors
+    assert str(mine).startswith("200 samples, 1 (f > 0) against 0")
+    assert mine.alpha_sum is None
+    with pytest.raises(ValueError, match="does not keep"):
+        _ = mine.free
+
+
+def test_planes_of_a_linear_machine_with_several_classes():
+    model = mercer.LinearSVC().fit(IRIS, SPECIES)
+    margins = model.margins(IRIS, SPECIES)
+    assert len(margins) == 3
+    np.testing.assert_allclose(model.rkhs_norm_, np.sqrt((model.coef_**2).sum(axis=1)))
+    np.testing.assert_allclose(model.signed_distance(IRIS), model.decision_function(IRIS) / model.rkhs_norm_)
+    for k, part in enumerate(margins):
+        assert part.classes == ("the rest", k)
+        np.testing.assert_allclose(part.signed_distances, model.signed_distance(IRIS)[:, k])
+    assert margins.n_errors == (model.predict(IRIS) != SPECIES).sum()
+    joint = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(IRIS, SPECIES)
+    with pytest.raises(ValueError, match=r"multi_class='crammer_singer' trains all classes jointly.*multi_class='ovr'"):
+        joint.margins(IRIS, SPECIES)
+    two = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(CANCER, BENIGN)
+    assert two.margins(CANCER, BENIGN).rho == pytest.approx(1 / two.rkhs_norm_)

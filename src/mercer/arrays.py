@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+
+# What one step of a loop over rows takes in memory: large enough for BLAS to run at full speed, small enough that
+# Ctrl-C, which Python notices between two steps, is answered within a tenth of a second.
+BLOCK_BYTES = 16 << 20
+
+
+def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
+    """Ranges of n rows that take about BLOCK_BYTES each, if one row takes `row_bytes`."""
+    step = max(1, BLOCK_BYTES // max(1, row_bytes))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
 
 
 def is_sparse(X: Any) -> bool:

@@ -42,8 +42,8 @@ class Margins:
     decision_values, signs : array
         f(x) and the label as ±1.
     rkhs_norm, b : float
-    alpha_sum : float
-        Σα over the training samples.
+    alpha_sum : float, or None
+        Σα over the training samples, of a machine that has α.
     inverse_rho_squared : dict
         1/ρ² in each of its forms that this machine has, by formula. They differ by no more than the duality gap.
     b_interval : tuple of float, or None
@@ -56,7 +56,7 @@ class Margins:
     signs: Floats
     rkhs_norm: float
     b: float
-    alpha_sum: float
+    alpha_sum: float | None
     inverse_rho_squared: dict[str, float]
     b_interval: tuple[float, float] | None = None
     standings: NDArray[np.int8] | None = None
@@ -125,6 +125,8 @@ class Margins:
             raise ValueError(
                 "which vectors are free or bounded is known of the training samples only, and these are others; "
                 "give margins() the samples and labels that the machine was fitted on"
+                if self.alpha_sum is not None
+                else "this machine has no α, and so neither free nor bounded vectors"
             )
         return np.asarray(self.rows[self.standings == mark])
 
@@ -301,7 +303,7 @@ class NearestPoints:
         )
 
 
-def divide(values: Floats, norm: float) -> Floats:
+def divide(values: Floats, norm: float | Floats) -> Floats:
     """values / norm, infinite or NaN where w = 0: there is no plane then."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(values / norm)

@@ -1,10 +1,25 @@
-"""Checks of plain parameters: what was given, why it cannot be, what to do."""
+"""Checks of plain parameters of kernels and estimators: what was given, why it cannot be, what to do."""
 
 from __future__ import annotations
 
 import math
 import numbers
 from typing import Any
+
+
+def real(name: str, value: Any) -> float:
+    """Any real number; True and False are none."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
+    return float(value)
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite number."""
+    number = real(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name}={value!r} must be a finite number")
+    return number
 
 
 def positive(name: str, value: Any, hint: str = "") -> float:
@@ -32,21 +47,32 @@ def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> floa
     return number
 
 
+def integer(name: str, value: Any, least: int, why: str) -> int:
+    """An integer of at least `least`; a float is none, even 2.0."""
+    if not _is_integer(value) or value < least:
+        raise ValueError(f"{name}={value!r} must be an integer of at least {least}: {why}")
+    return int(value)
+
+
+def iterations(name: str, value: Any, default: int) -> int:
+    """A count, where −1 stands for the finite default."""
+    if not _is_integer(value) or value < -1:
+        raise ValueError(f"{name}={value!r} must be an integer of at least 0, or -1 for the default of {default}")
+    return default if value == -1 else int(value)
+
+
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    """One of a few values, most of them words."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
     return value
 
 
-def iterations(name: str, value: Any, default: int) -> int:
-    """A count, where −1 stands for the finite default."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < -1:
-        raise ValueError(f"{name}={value!r} must be an integer of at least 0, or -1 for the default of {default}")
-    return default if value == -1 else int(value)
+def function(name: str, value: Any) -> None:
+    """A function of the samples."""
+    if not callable(value):
+        raise TypeError(f"{name}={value!r} must be a function of the samples, not {type(value).__name__}")
 
 
-def real(name: str, value: Any) -> float:
-    """Any real number; True and False are none."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
-    return float(value)
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

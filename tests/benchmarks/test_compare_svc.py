@@ -22,7 +22,7 @@ import truth  # noqa: E402
 
 import mercer  # noqa: E402
 from mercer.certificates.dual import certify  # noqa: E402
-from mercer.gram.gram import Gram  # noqa: E402
+from mercer.gram import gram_for  # noqa: E402
 from mercer.problems.classification import soft_margin  # noqa: E402
 
 TASK = tasks.mixture(300, n_test=50)
@@ -52,7 +52,7 @@ def test_truth_of_an_answer_far_from_optimal():
     C = np.linspace(0.5, 2.0, 300)
     duals = truth.Duals(np.argsort(TASK.y, kind="stable"), beta[np.argsort(TASK.y, kind="stable")][None])
     found = truth.judge(setting, TASK.X, TASK.y, [duals], C)[0]
-    gram = Gram(mercer.kernels.Gaussian(gamma=setting.gamma), TASK.X)
+    gram = gram_for(mercer.kernels.Gaussian(gamma=setting.gamma), TASK.X)
     certificate, _ = certify(soft_margin(TASK.y.astype(float), C), gram, beta)
     assert found.violation == pytest.approx(certificate.violation)
     assert found.dual == pytest.approx(certificate.dual)

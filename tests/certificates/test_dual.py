@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Precomputed
 from reference.certificate import certificate
 from reference.problems import (
@@ -19,7 +19,7 @@ def test_certificate_far_from_the_optimum(maker):
     problem, K = machine_problem(maker, seed=7, n=30)
     rng = np.random.default_rng(0)
     beta = np.clip(rng.normal(size=len(problem.p)), problem.lower, problem.upper)
-    own, _ = certify(problem, Gram(Precomputed(), K), beta)
+    own, _ = certify(problem, gram_for(Precomputed(), K), beta)
     truth = certificate(problem, K, beta)
     for name in ("primal", "dual", "gap", "violation"):
         assert getattr(own, name) == pytest.approx(getattr(truth, name), rel=1e-9, abs=1e-9), name

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.joint import certify_joint
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import as_kernel
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
@@ -16,7 +16,7 @@ from reference.multiclass import clouds
 def test_the_certificate_sees_every_kind_of_fault(shared):
     """Not the solver's word: a β that was tampered with is found out, by name."""
     X, y = clouds(13)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared)
     solution, good = solve_joint(problem, gram, Stop(tol=1e-9, max_iter=10**7))
     assert good.violation <= 1e-9

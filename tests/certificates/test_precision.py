@@ -7,7 +7,7 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
@@ -45,7 +45,7 @@ def test_refinement_reaches_what_float32_cannot():
     """At this tolerance float32 kernel values alone leave a true violation above it."""
     X, y = problem(1200)
     signs = np.where(y == 1, 1.0, -1.0)
-    gram = Gram(Gaussian(0.1), X)
+    gram = gram_for(Gaussian(0.1), X)
     assert gram.precisions == (np.float32, np.float64)
     task = soft_margin(signs, np.full(len(y), 1e3))
     solution, certificate = solve_certified(task, gram, Stop(tol=1e-9, max_iter=10_000_000))
@@ -61,7 +61,7 @@ def test_a_float32_certificate_is_as_good_as_its_spot_check_says():
     signs = np.where(y == 1, 1.0, -1.0)
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_.ravel()
-    exact, _ = certify(soft_margin(signs, np.ones(len(y))), Gram(Gaussian(0.1), X), beta)
+    exact, _ = certify(soft_margin(signs, np.ones(len(y))), gram_for(Gaussian(0.1), X), beta)
     assert exact.precision == "float64"
     assert model.certificate_.violation == pytest.approx(exact.violation, abs=1e-4)
     assert model.certificate_.dual == pytest.approx(exact.dual, rel=1e-6)
@@ -72,7 +72,7 @@ def test_a_float32_certificate_is_as_good_as_its_spot_check_says():
 def test_kernel_work_stays_near_the_least_possible(C, most):
     """Kernel values computed by the solver, in units of n × support vectors: free of timing noise."""
     X, y = problem(6000)
-    gram = Gram(Gaussian(0.1), X)
+    gram = gram_for(Gaussian(0.1), X)
     task = soft_margin(np.where(y == 1, 1.0, -1.0), np.full(len(y), C))
     solution, certificate = solve_certified(task, gram, Stop(tol=1e-3, max_iter=10_000_000))
     assert certificate.violation <= 1e-3

@@ -46,6 +46,29 @@ def inspected(path, capsys):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(
+    ("options", "weight"),
+    [({"theta": 0.01}, None), ({}, "drawn"), ({"slack": "l2"}, None), ({"class_weight": {0: 3.0}}, None)],
+)
+def test_inspect_counts_free_vectors_by_their_own_bounds(options, weight, capsys):
+    """Each sample's bound is its own C_i, whatever the fit made it of."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, weight = X / X.std(axis=0), None if weight is None else np.random.default_rng(0).integers(1, 4, len(y))
+    model = SVC(kernel="linear", tol=1e-6, **options).fit(X, y, sample_weight=weight)
+    mercer.save(model, "m.mercer")
+    facts, margins = inspected("m.mercer", capsys), model.margins(X, y)
+    assert facts["free_support_vectors"] == len(margins.free) > 0
+    assert facts["bounded_support_vectors"] == len(margins.bounded)
+    assert (len(margins.bounded) > 0) == ("slack" not in options)
+
+
+def test_inspect_names_classes_against_the_rest(capsys):
+    X, y = load_iris(return_X_y=True)
+    mercer.save(SVC(multiclass="ovr").fit(X, y), "m.mercer")
+    facts = inspected("m.mercer", capsys)
+    assert list(facts["margins"]) == ["0", "1", "2"]
+
+
 def test_inspect_a_trained_machine(capsys):
     X, y = load_breast_cancer(return_X_y=True)
     model = SVC(kernel="linear", C=0.01).fit(X / X.std(axis=0), y)

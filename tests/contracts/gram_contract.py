@@ -1,4 +1,7 @@
-"""What every Gram matrix and every Field must do, whatever computes the kernel values behind it."""
+"""What every Gram, every Field and every Evaluation must do, whatever computes the kernel values behind it.
+
+K is the same matrix computed elsewhere, by the kernel in plain NumPy.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,109 @@ import numpy as np
 
 from mercer.problems.working_set import violation
 
+ANSWERS = ("yes", "no", "depends", "unknown")
+FLOAT32 = 1e-5  # of the largest entry of K, per unit of Σ|coefficients|
 
-def check_gram_contract(gram, K, atol):
-    """`gram` is the matrix K, of which `atol` is the accepted error in float64."""
+
+def check_products_contract(gram, K, atol):
+    """`gram` multiplies by K, of which `atol` is the accepted error in float64: what a certificate needs."""
     rng = np.random.default_rng(0)
     n = len(K)
     assert gram.n == n
-    np.testing.assert_allclose(gram.diagonal, np.diag(K), atol=atol)
+    assert gram.positive_definite in ANSWERS
+    assert set(gram.precisions) <= {np.float32, np.float64}
+    assert gram.precisions[-1] is np.float64
 
-    I, J = rng.permutation(n)[: n // 3], rng.permutation(n)[: n // 2]
-    block = gram.block(I, J)
-    assert block.dtype == np.float64
-    np.testing.assert_allclose(block, K[np.ix_(I, J)], atol=atol)
-
+    I = rng.permutation(n)[: n // 3]
     coefficients = rng.normal(size=n) * (rng.random(n) < 0.5)
+    before = coefficients.copy()
     np.testing.assert_allclose(gram.product(coefficients), K @ coefficients, atol=10 * n * atol)
     np.testing.assert_allclose(gram.product(coefficients, I), K[I] @ coefficients, atol=10 * n * atol)
     np.testing.assert_array_equal(gram.product(np.zeros(n)), np.zeros(n))
+    single = gram.product(coefficients, dtype=np.float32)
+    assert single.dtype == np.float64
+    rounding = FLOAT32 * np.abs(K).max() * np.abs(coefficients).sum()
+    np.testing.assert_allclose(single, K @ coefficients, atol=rounding)
+    np.testing.assert_array_equal(coefficients, before)
 
-    C = rng.normal(size=(n, 3))
+    C = np.column_stack([coefficients, rng.normal(size=(n, 2))])
     for columns in (C, C[:, :1]):
         for by_column in (False, True):
             got = gram.products(columns, by_column=by_column)
+            assert got.shape == columns.shape
             assert got.dtype == np.float64
             np.testing.assert_allclose(got, K @ columns, atol=10 * n * atol)
+    rounding = FLOAT32 * np.abs(K).max() * np.abs(C).sum(axis=0).max()
+    np.testing.assert_allclose(gram.products(C, np.float32), K @ C, atol=rounding)
 
-    full = gram.full(np.float64)
-    assert full.dtype == np.float64
-    assert full.strides[1] == 8
-    np.testing.assert_allclose(full, K, atol=atol)
-    full[:] = 0.0  # it is the caller's: the matrix stays as it is
+
+def check_gram_contract(gram, K, atol):
+    """`gram` is the matrix K, of which `atol` is the accepted error in float64; so are its views and copies."""
+    _check_gram(gram, K, atol)
+    rng = np.random.default_rng(3)
+    n = len(K)
+    rows = np.sort(rng.permutation(n)[: n // 2])
+    again = np.arange(0, len(rows), 2)
+    parts = {
+        "view": (gram.view(rows), rows),
+        "view of a view": (gram.view(rows).view(again), rows[again]),
+        "in any order": (gram.view(rows[::-1].copy()), rows[::-1]),
+        "copied": (gram.copied(rows, 10**6), rows),
+        "copy of a view": (gram.view(rows).copied(again, 10**6), rows[again]),
+        "streamed": (gram.streamed(), np.arange(n)),
+        "streamed view": (gram.view(rows).streamed(), rows),
+    }
+    for part, which in parts.values():
+        _check_gram(part, K[np.ix_(which, which)], atol)
+    gram.share()  # what is shared from now on is still K
+    _check_gram(gram, K, atol)
+    _check_gram(gram.view(rows), K[np.ix_(rows, rows)], atol)
+
+    # A counterexample is known to the matrix and to whatever was or will be made of it.
+    gram.refute()
+    for part in (gram, parts["view"][0], parts["streamed"][0], gram.view(rows), gram.copied(rows, 10**6)):
+        assert part.positive_definite == "no"
+
+
+def _check_gram(gram, K, atol):
+    check_products_contract(gram, K, atol)
+    rng = np.random.default_rng(1)
+    n = len(K)
+    np.testing.assert_allclose(gram.diagonal, np.diag(K), atol=atol)
+    assert gram.diagonal.dtype == np.float64
+    assert gram.budget > 0
+    assert gram.n_threads >= 1
+    assert gram.bytes_per_row > 0
+    assert gram.kernel.bound
+    assert (gram.X.shape[0] if hasattr(gram.X, "shape") else len(gram.X)) == n
+    assert not (gram.fused and gram.stored)
+
+    I, J = rng.permutation(n)[: n // 3], rng.permutation(n)[: n // 2]
+    before = gram.evaluations
+    block = gram.block(I, J)
+    assert gram.evaluations - before == (0 if gram.stored else len(I) * len(J))
+    assert block.dtype == np.float64
+    np.testing.assert_allclose(block, K[np.ix_(I, J)], atol=atol)
+    assert gram.block(I[:0], J).shape == (0, len(J))
+
+    for dtype, error in ((np.float64, atol), (np.float32, FLOAT32 * np.abs(K).max())):
+        full = gram.full(dtype)
+        assert full.dtype == dtype
+        assert full.strides[1] == full.itemsize
+        np.testing.assert_allclose(full, K, atol=max(error, atol))
+    full[:] = block[:] = 0.0  # they are the caller's: the matrix stays as it is
     np.testing.assert_allclose(gram.block(I, J), K[np.ix_(I, J)], atol=atol)
 
-    rows = np.sort(rng.permutation(n)[: n // 2])
-    part = gram.view(rows)
-    assert part.n == len(rows)
-    np.testing.assert_allclose(part.block(np.arange(5), np.arange(part.n)), K[np.ix_(rows[:5], rows)], atol=atol)
-    again = part.view(np.arange(0, part.n, 2))
-    np.testing.assert_allclose(again.diagonal, np.diag(K)[rows[::2]], atol=atol)
-    local = rng.normal(size=part.n)
-    np.testing.assert_allclose(part.product(local), K[np.ix_(rows, rows)] @ local, atol=10 * n * atol)
+    for whole in (False, True):
+        samples, which = gram.prepared(I, np.float64, whole)
+        assert len(which) == len(I)
+        assert (samples is not None) == gram.fused
+        if samples is not None:
+            np.testing.assert_allclose(samples.block(which, samples.columns(which)), K[np.ix_(I, I)], atol=atol)
+
+    smallest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
+    if gram.positive_definite == "yes" or smallest >= 0:
+        assert gram.looks_positive_definite()
 
 
 def check_field_contract(gram, problem, K, dtype, atol):
@@ -90,3 +156,13 @@ def check_field_contract(gram, problem, K, dtype, atol):
     expected = violation(h, *problem.movable(field.beta), problem.group, len(problem.totals))
     for got, wanted in zip(field.violation(), expected, strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-12 * (1 + np.abs(h).max()))
+
+
+def check_evaluation_contract(evaluation, X, values, atol):
+    """`evaluation` adds these `values`, K(X, vectors) @ coefficients, with one thread or several, again and again."""
+    for n_threads in (1, 2, 1):
+        out = np.ones(values.shape)
+        evaluation.add(out, X, n_threads)
+        np.testing.assert_allclose(out, 1 + values, atol=atol)
+    none = np.ones((0, values.shape[1]))
+    evaluation.add(none, X[:0], 1)

@@ -271,3 +271,10 @@ def test_verbose_prints_its_progress(capsys):
     X, y = load_digits(return_X_y=True)
     SVC(multiclass="crammer-singer", verbose=True).fit(X, y)
     assert "support vectors  violation" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("one", "other"), [(m, m.replace("-", "_")) for m in MACHINES])
+def test_a_hyphen_and_an_underscore_spell_the_same_machine(one, other):
+    X, y = load_iris(return_X_y=True)
+    first, second = (SVC(multiclass=name).fit(X, y) for name in (one, other))
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))

@@ -14,7 +14,7 @@ from sklearn.svm import SVC as PeerSVC
 import mercer
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
 from mercer.certificates.representer import certify_representer
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
@@ -180,20 +180,20 @@ def conjugate(loss, y, t):
 def test_dual_value_is_the_fenchel_dual(loss, c):
     y = targets(loss)
     problem = RepresenterProblem(y, WEIGHT, loss, LAM, False)
-    certificate = certify_representer(problem, Gram(GAUSSIAN, X), c, 0.0)
+    certificate = certify_representer(problem, gram_for(GAUSSIAN, X), c, 0.0)
     used = WEIGHT > 0
     theta = -WEIGHT * loss.gradient(y, K @ c)
     dual = -np.sum(WEIGHT[used] * conjugate(loss, y[used], (-theta / np.where(used, WEIGHT, 1.0))[used]))
     dual -= theta @ K @ theta / (4 * LAM)
     assert certificate.dual == pytest.approx(dual, rel=1e-9)
-    _, optimum = solve_representer(problem, Gram(GAUSSIAN, X), Stop(1e-12, 100))
+    _, optimum = solve_representer(problem, gram_for(GAUSSIAN, X), Stop(1e-12, 100))
     assert dual <= optimum.primal <= certificate.primal
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=lambda loss: type(loss).__name__)
 def test_a_solve_goes_on_from_an_earlier_solution(loss):
     solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
-    problem, gram = RepresenterProblem(targets(loss), WEIGHT, loss, LAM, True), Gram(GAUSSIAN, X)
+    problem, gram = RepresenterProblem(targets(loss), WEIGHT, loss, LAM, True), gram_for(GAUSSIAN, X)
     solution, certificate = solve(problem, gram, Stop(1e-9, 100))
     again, same = solve(problem, gram, Stop(1e-8, 100), solution)
     assert solution.steps > 0

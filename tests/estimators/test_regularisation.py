@@ -26,7 +26,7 @@ def functions(model):
 def test_lam_is_C(estimator, target, weight):
     n = 200 if weight is None else W.sum()
     lam = 0.003
-    a = estimator(lam=lam, tol=1e-8).fit(X, target, weight)
+    a = estimator(theta=lam, tol=1e-8).fit(X, target, weight)
     b = estimator(C=1 / (2 * lam * n), tol=1e-8).fit(X, target, weight)
     np.testing.assert_allclose(functions(a), functions(b), atol=1e-6)
 
@@ -35,7 +35,7 @@ def test_lam_minimises_what_defines_it():
     """(1/n)Σ hinge + λ‖w‖² at the solution is below its value at every neighbour tried."""
     lam, n = 0.01, len(y)
     sign = np.where(y == 1, 1.0, -1.0)
-    model = SVC(lam=lam, kernel="linear", tol=1e-10).fit(X, y)
+    model = SVC(theta=lam, kernel="linear", tol=1e-10).fit(X, y)
 
     def objective(w, b):
         return np.maximum(0, 1 - sign * (X @ w + b)).sum() / n + lam * w @ w
@@ -55,10 +55,10 @@ def test_conversions_are_inverse_and_consistent():
 
 
 def test_C_and_lam_together_are_refused():
-    with pytest.raises(ValueError, match=r"C=3.0 and lam=0.1 both set the price"):
-        SVC(C=3.0, lam=0.1).fit(X, y)
-    with pytest.raises(ValueError, match="lam=-1"):
-        SVR(lam=-1).fit(X, t)
+    with pytest.raises(ValueError, match=r"C=3.0 and theta=0.1 both set the price"):
+        SVC(C=3.0, theta=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="theta=-1"):
+        SVR(theta=-1).fit(X, t)
 
 
 def test_2_norm_slack_is_liblinears_at_half_the_price():
@@ -119,3 +119,14 @@ def test_without_bias_f_passes_through_the_origin():
     model = SVC(bias=False, kernel="linear").fit(X, y)
     assert model.decision_function(np.zeros((1, X.shape[1])))[0] == 0.0
     assert model.certificate_.b == ()
+
+
+@pytest.mark.parametrize(
+    ("machine", "y"), [(SVC, np.arange(40) % 2), (SVR, np.arange(40.0)), (QuantileSVR, np.arange(40.0))]
+)
+def test_the_old_spelling_of_theta_works_and_says_so(machine, y):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(FutureWarning, match=r"lam=0.01 is spelt theta=0.01 in \w+ now") as told:
+        old = machine(lam=0.01).fit(X, y)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(old.predict(X), machine(theta=0.01).fit(X, y).predict(X))

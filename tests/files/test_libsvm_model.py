@@ -11,7 +11,6 @@ import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
 from mercer.files.libsvm_estimator import (
-    class_votes,
     estimator_from_libsvm,
     libsvm_from_estimator,
     relabelled,
@@ -144,7 +143,7 @@ def test_ties_go_to_the_label_that_stands_first():
     assert (votes.max(axis=1) == 1).any()
     expected = np.array([7, -3, 5])[votes.argmax(axis=1)]
     np.testing.assert_array_equal(machine.predict(X), expected)
-    np.testing.assert_array_equal(class_votes(model, model.expansion(4)(X)), expected)
+    np.testing.assert_array_equal(model.answers(model.expansion(4)(X)), expected)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -310,7 +311,17 @@ def test_a_header_somebody_wrote_never_crashes(path, small):
 
 @pytest.mark.parametrize(
     "attribute",
-    ["predict", "__dict__", "__class__", "coef_", "C", "_samples", "not an identifier_", "expansion.kernel"],
+    [
+        "predict",
+        "__dict__",
+        "coef_",
+        "C",
+        "_samples",
+        "not an identifier_",
+        "expansion.kernel",
+        "_memory_",
+        "quantiles_",
+    ],
 )
 def test_only_what_a_fit_learns_is_set(path, small, attribute):
     """A file that could name `predict` would replace a method by a number."""
@@ -363,14 +374,42 @@ def test_probabilities_that_are_none(path, learnt, message):
         mercer.load(path)
 
 
-@pytest.mark.parametrize("kind", [mercer.LinearSVC, mercer.PegasosSVC])
+@pytest.mark.parametrize(
+    ("machine", "learnt"),
+    [
+        (mercer.LinearSVC(), {"coef_": np.zeros((2, X.shape[1]))}),
+        (mercer.LinearSVC(), {"coef_": np.full((1, X.shape[1]), np.nan)}),
+        (mercer.LinearSVC(), {"coef_": np.zeros((1, X.shape[1]), dtype=np.float32)}),
+        (mercer.LinearSVC(), {"intercept_": np.zeros(2)}),
+        (mercer.LinearSVR(), {"coef_": np.zeros((1, X.shape[1]))}),
+    ],
+)
+def test_weights_that_are_none(path, machine, learnt):
+    model = clone(machine).fit(X, y)
+    for name, value in learnt.items():
+        setattr(model, name, value)
+    mercer.save(model, path)
+    with pytest.raises(ModelFormatError, match=next(iter(learnt))):
+        mercer.load(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [(mercer.LinearSVC, "not an attribute"), (mercer.PegasosSVC, "its kernel_ is")]
+)
 @pytest.mark.parametrize("value", ["rbf", {}])
-def test_a_kernel_that_is_none(path, kind, value):
+def test_a_kernel_that_is_none(path, kind, message, value):
     mercer.save(kind(random_state=0).fit(X, y), path)
     content = path.read_bytes()
     path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": value})))
-    with pytest.raises(ModelFormatError, match="its kernel_ is"):
+    with pytest.raises(ModelFormatError, match=message):
         mercer.load(path)
+
+
+def test_what_no_fit_leaves_is_not_saved(path):
+    model = SVC().fit(X, y)
+    model.notes_ = "mine"
+    with pytest.raises(TypeError, match=r"SVC\.notes_ is no attribute that a fit leaves.*pickle"):
+        mercer.save(model, path)
 
 
 @pytest.mark.parametrize("case", [case for case in MODELS if not case.startswith("pipeline")])

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 
-from mercer import SVC
+from mercer import SVC, LinearSVC, LinearSVR
 
 
 @pytest.fixture
@@ -26,7 +27,17 @@ def test_quiet_is_quiet(capsys, three):
     assert captured.out == captured.err == ""
 
 
-def test_callbacks_see_every_sub_problem(three):
+@pytest.mark.parametrize(
+    ("machine", "tasks"),
+    [
+        (SVC(), {"0 against 1", "0 against 2", "1 against 2"}),
+        (LinearSVC(n_jobs=2), {"0 against the rest", "1 against the rest", "2 against the rest"}),
+        (LinearSVC(multi_class="crammer_singer", bias=False, C=0.01), {"solve"}),
+        (LinearSVR(C=0.01), {"solve"}),
+    ],
+    ids=str,
+)
+def test_callbacks_see_every_sub_problem(three, machine, tasks):
     pytest.importorskip("sklearn.callback")
     seen = []
 
@@ -43,14 +54,16 @@ def test_callbacks_see_every_sub_problem(three):
         def teardown(self, estimator, context):
             seen.append("teardown")
 
-    model = SVC().set_callbacks(Recorder())
+    model = clone(machine).set_callbacks(Recorder())
     model.fit(*three)
     assert seen[0] == "setup"
     assert seen[-1] == "teardown"
     names = [name for kind, name in seen[1:-1] if kind == "begin"]
-    assert {"fit", "0 against 1", "0 against 2", "1 against 2", "step"} <= set(names)
+    assert {"fit", *tasks, "step"} <= set(names)
     begun = [name for kind, name in seen[1:-1] if kind == "begin"]
     ended = [name for kind, name in seen[1:-1] if kind == "end"]
     assert sorted(begun) == sorted(ended)
-    plain = SVC().fit(*three)
-    np.testing.assert_array_equal(model.dual_coef_, plain.dual_coef_)
+    plain = clone(machine).fit(*three)
+    for name in ("dual_coef_", "coef_"):
+        if name in vars(plain):
+            np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))

@@ -55,4 +55,4 @@ def test_telling_does_not_change_the_answer(capsys):
     np.testing.assert_array_equal(quiet.coef_, told.coef_)
     assert told.n_iter_ == quiet.n_iter_
     linear_path(X, y, Cs=[0.1, 1.0], verbose=True)
-    assert "machine 1 of 2" in capsys.readouterr().out
+    assert "[mercer] C=0.1: " in capsys.readouterr().out

@@ -11,8 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 import mercer
 from mercer import SVC, kernels
+from mercer.fitting import fit
 from mercer.fitting.warm_start import TrainingSet, WarmStart, task_start
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
@@ -88,8 +89,12 @@ def test_other_weights():
 def test_kernel_values_are_saved(monkeypatch, kernel):
     """Counted in the Gram: what a warm start needs beyond its first product is less than a cold start's."""
     grams = []
-    init = Gram.__init__
-    monkeypatch.setattr(Gram, "__init__", lambda self, *a, **k: (init(self, *a, **k), grams.append(self))[0])
+
+    def watched(*args):
+        grams.append(gram_for(*args))
+        return grams[-1]
+
+    monkeypatch.setattr(fit, "gram_for", watched)
     warm = SVC(kernel=kernel, warm_start=True, C=0.1).fit(X, Y)
     grams.clear()
     warm.fit(X, Y)
@@ -251,11 +256,11 @@ def memory_of(problem, solution, keys):
 def test_every_machine_starts_at_its_own_solution(maker):
     problem, K = machine_problem(maker, 0)
     stop = Stop(tol=1e-6, max_iter=10**7)
-    solution, certificate = solve_certified(problem, Gram(as_kernel("precomputed"), K), stop)
+    solution, certificate = solve_certified(problem, gram_for(as_kernel("precomputed"), K), stop)
     keys = np.arange(len(K), dtype=np.uint64) * np.uint64(977)
     start = memory_of(problem, solution, keys).start("task", np.arange(len(K)), problem, keys, np.zeros(len(K)))
     np.testing.assert_allclose(start, solution.beta, atol=1e-12)
-    _, again = solve_certified(problem, Gram(as_kernel("precomputed"), K), stop, start)
+    _, again = solve_certified(problem, gram_for(as_kernel("precomputed"), K), stop, start)
     assert again.dual == pytest.approx(certificate.dual, rel=1e-9)
 
 
@@ -265,7 +270,7 @@ def test_twins_are_told_apart_when_samples_move():
     points = rng.normal(size=(30, 2))
     K = points @ points.T + 1.0
     problem = epsilon_svr(t, 0.1, 1.0)
-    solution, _ = solve_certified(problem, Gram(as_kernel("precomputed"), K), Stop(tol=1e-8, max_iter=10**6))
+    solution, _ = solve_certified(problem, gram_for(as_kernel("precomputed"), K), Stop(tol=1e-8, max_iter=10**6))
     keys = rng.integers(1, 2**60, 30).astype(np.uint64)
     fewer = epsilon_svr(t[order], 0.1, 2.0)
     start = memory_of(problem, solution, keys).start("task", np.arange(20), fewer, keys[order], np.zeros(20))
@@ -277,7 +282,7 @@ def test_twins_are_told_apart_when_samples_move():
 
 def test_nothing_in_common_is_a_cold_start():
     problem, K = machine_problem(machines()[0].values[0], 0)
-    solution, _ = solve_certified(problem, Gram(as_kernel("precomputed"), K), Stop(tol=1e-3, max_iter=10**6))
+    solution, _ = solve_certified(problem, gram_for(as_kernel("precomputed"), K), Stop(tol=1e-3, max_iter=10**6))
     keys = np.arange(len(K), dtype=np.uint64)
     memory = memory_of(problem, solution, keys)
     assert memory.start("another", np.arange(len(K)), problem, keys, np.zeros(len(K))) is None

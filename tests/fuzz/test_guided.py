@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mercer.files import libsvm_model, model_file
+from mercer.files import libsvm_model
+from mercer.fitting import state
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -40,7 +41,7 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
 
 
 def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(model_file, "check_names", lambda *_: None)
-    monkeypatch.setattr(model_file, "check_machine", lambda *_: None)
+    monkeypatch.setattr(state, "check_names", lambda *_: None)
+    monkeypatch.setattr(state, "check_state", lambda *_: None)
     assert fuzz("mercer", 1500, tmp_path) > 0
     assert "FINDING 1" in capsys.readouterr().out

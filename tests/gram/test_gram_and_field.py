@@ -1,15 +1,26 @@
-"""Every kind of Gram matrix passes the same contract, and so does every kind of Field."""
+"""Every kind of Gram matrix passes the same contract, and so does every kind of Field and of Evaluation."""
+
+import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contracts.gram_contract import check_field_contract, check_gram_contract
+import mercer
+from contracts import gram_contract
+from contracts.gram_contract import (
+    check_evaluation_contract,
+    check_field_contract,
+    check_gram_contract,
+    check_products_contract,
+)
 from mercer import _core
+from mercer.gram import Evaluation, Gram, Products, evaluation_for, gram_for
 from mercer.gram.field import Field
-from mercer.gram.gram import Gram
+from mercer.gram.linear_gram import LinearGram
 from mercer.gram.tiled_field import TiledField
-from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.problems.classification import soft_margin
 from mercer.problems.working_set import violation, working_set
 from reference.problems import machine_problem, machines
@@ -29,25 +40,41 @@ def test_fused_matrices(kernel, kind):
         X *= np.random.default_rng(1).random(X.shape) < 0.2
     given = {"csr": sp.csr_array, "float32": lambda A: A.astype(np.float32)}.get(kind, lambda A: A)(X)
     exact = np.asarray(given.toarray() if kind == "csr" else given, dtype=np.float64)
-    gram = Gram(kernel, given, n_threads=2)
+    gram = gram_for(kernel, given, n_threads=2)
     assert gram.fused
     check_gram_contract(gram, kernel(exact), atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_large_matrices_are_offered_in_float32_too(kernel, convert):
+    X = data(n=1100, d=4)
+    gram = gram_for(kernel, convert(X))
+    assert gram.precisions == (np.float32, np.float64)
+    check_products_contract(gram, kernel(X), atol=1e-11)
 
 
 def test_generic_matrices():
     X = data()
     kernel = Gaussian(0.3) + Linear() * Laplacian(0.2)
-    gram = Gram(kernel, X)
+    gram = gram_for(kernel, X)
     assert not gram.fused
     check_gram_contract(gram, kernel(X), atol=1e-12)
 
 
-def test_functions_and_stored_matrices():
+def words(n=60):
+    rng = np.random.default_rng(4)
+    return ["".join(rng.choice(list("abc"), 9)) for _ in range(n)]
+
+
+def test_functions_strings_and_stored_matrices():
     X = data()
     K = Gaussian(0.3)(X)
-    check_gram_contract(Gram(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
-    check_gram_contract(Gram(Precomputed(), K), K, atol=0)
-    gram = Gram(Gaussian(0.3) + Linear(), X)
+    check_gram_contract(gram_for(FromFunction(lambda A, B: Gaussian(0.3)(A, B)), X), K, atol=1e-12)
+    check_gram_contract(gram_for(Spectrum(2), words()), Spectrum(2)(words()), atol=1e-12)
+    check_gram_contract(gram_for(Precomputed(), K), K, atol=0)
+    check_gram_contract(gram_for(Precomputed(), K.astype(np.float32)), K.astype(np.float32).astype(float), atol=0)
+    gram = gram_for(Gaussian(0.3) + Linear(), X)
     gram.share()
     assert gram.stored
     before = gram.evaluations
@@ -55,11 +82,82 @@ def test_functions_and_stored_matrices():
     assert gram.evaluations == before
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, lambda X: X.astype(np.float32)])
+def test_products_through_the_features(convert):
+    X = data().astype(np.float32).astype(np.float64)
+    gram = LinearGram(convert(X), 2.5)
+    assert gram.precisions == (np.float64,)
+    check_products_contract(gram, 2.5 * X @ X.T, atol=1e-12)
+
+
+def test_an_indefinite_matrix_is_refuted():
+    K = np.diag(np.r_[np.ones(30), -1.0])
+    gram = gram_for(Precomputed(), K)
+    view = gram.view(np.arange(20))
+    assert not gram.looks_positive_definite()
+    assert gram.positive_definite == view.positive_definite == "no"
+    assert not gram.looks_positive_definite()
+
+
+def test_a_view_shares_nothing_of_its_own():
+    gram = gram_for(Gaussian(0.3) + Linear(), data())
+    view = gram.view(np.arange(5, 40))
+    view.share()
+    assert not view.stored
+    gram.share()
+    assert view.stored
+    np.testing.assert_array_equal(view.block(np.arange(3), np.arange(4)), gram.block(np.arange(5, 8), np.arange(5, 9)))
+
+
+def test_the_contract_asks_for_everything_in_the_protocol():
+    """Whatever a Gram must have, some implementation of it was seen to have right."""
+    text = inspect.getsource(gram_contract)
+    members = {name for kind in (Gram, Products, Evaluation) for name in vars(kind) if not name.startswith("_")}
+    members |= set(Gram.__annotations__)
+    assert len(members) > 20
+    assert not {name for name in members if f".{name}" not in text}
+
+
+@pytest.mark.parametrize("name", ["KernelMatrix", "BlockEvaluation"])
+def test_one_file_chooses_where_kernel_values_come_from(name):
+    source = Path(mercer.__file__).parent
+    users = {p.relative_to(source).as_posix() for p in source.rglob("*.py") if name in p.read_text()}
+    assert len(users) == 2  # where it is defined, and:
+    assert "gram/__init__.py" in users
+
+
+COEFFICIENTS = np.random.default_rng(5).normal(size=(90, 3))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("kernel", [*KERNELS, Gaussian(0.3) + Linear() * Laplacian(0.2)], ids=repr)
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32"])
+def test_evaluations(kernel, kind, n_outputs):
+    V, X, C = data(), data(41, seed=6).astype(np.float32).astype(np.float64), COEFFICIENTS[:, :n_outputs]
+    given = {"csr": sp.csr_array, "float32": lambda A: A.astype(np.float32)}.get(kind, np.asarray)(X)
+    vectors = sp.csr_array(V) if kind == "csr" else V
+    values = kernel(X, V) @ C
+    atol = 1e-11 if kind != "float32" else 1e-5 * np.abs(kernel(X, V)).max() * np.abs(C).sum(axis=0).max()
+    for coefficients in (C, sp.csr_array(C))[: 1 if n_outputs == 1 else 2]:
+        check_evaluation_contract(evaluation_for(kernel, vectors, coefficients), given, values, atol)
+
+
+def test_evaluations_of_strings_of_columns_and_of_nothing():
+    C = COEFFICIENTS[:60]
+    values = Spectrum(2)(words(25), words()) @ C
+    check_evaluation_contract(evaluation_for(Spectrum(2), words(), C), words(25), values, 1e-11)
+    K, columns = data(30, 70), np.arange(0, 70, 7)
+    check_evaluation_contract(
+        evaluation_for(Precomputed(), None, C[:10], columns), K, K[:, columns] @ C[:10], atol=1e-12
+    )
+    check_evaluation_contract(evaluation_for(Gaussian(0.3), data(0), C[:0]), data(), np.zeros((90, 3)), atol=0)
+
+
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 @pytest.mark.parametrize("maker", machines())
 def test_fields_on_the_core(maker, dtype, atol):
     problem, K, X = machine_problem(maker, seed=3, n=80, with_data=True)
-    gram = Gram(Gaussian(gamma=0.5), X, n_threads=2)
+    gram = gram_for(Gaussian(gamma=0.5), X, n_threads=2)
     assert isinstance(gram.field(problem, dtype=dtype), TiledField)
     check_field_contract(gram, problem, K, dtype, atol)
 
@@ -67,7 +165,7 @@ def test_fields_on_the_core(maker, dtype, atol):
 @pytest.mark.parametrize("maker", machines())
 def test_fields_in_numpy(maker):
     problem, K, _ = machine_problem(maker, seed=3, n=80, with_data=True)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     assert type(gram.field(problem)) is Field
     check_field_contract(gram, problem, K, np.float64, 1e-12)
 
@@ -115,27 +213,27 @@ def test_broken_arguments_are_refused():
         _core.Active(*good).choose(np.array([n]))
     with pytest.raises(ValueError, match="row"):
         _core.Active(*good[:4], problem.row + 1, *good[5:])
-    samples = Gram(Gaussian(1.0), data(20))._engine.samples(np.float64)
+    samples = gram_for(Gaussian(1.0), data(20)).prepared(np.arange(20), np.float64, whole=True)[0]
     with pytest.raises(ValueError, match="which"):
         samples.columns(np.array([20]))
     with pytest.raises(ValueError, match="total"):
         samples.add(np.zeros(3), samples.columns(np.arange(20)), np.arange(2), np.ones(2))
-    other = Gram(Gaussian(1.0), sp.csr_array(data(20)))._engine.samples(np.float64)
+    other = gram_for(Gaussian(1.0), sp.csr_array(data(20))).prepared(np.arange(20), np.float64, whole=True)[0]
     with pytest.raises(ValueError, match="columns"):
         samples.block(np.arange(3), other.columns(np.arange(3)))
 
 
 def test_numbers_too_large_for_float32_are_left_to_float64():
     X = data() * 1e20
-    gram = Gram(Linear(), X)
-    assert gram._engine.samples(np.float32) is None
+    gram = gram_for(Linear(), X)
+    assert gram.prepared(np.arange(90), np.float32, whole=True)[0] is None
     np.testing.assert_allclose(gram.block(np.arange(3), np.arange(90)), X[:3] @ X.T, rtol=1e-12)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
     X = data(n=3000)
     coefficients = np.random.default_rng(0).normal(size=3000)
-    one, two = (Gram(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
+    one, two = (gram_for(Gaussian(0.3), X, n_threads=k) for k in (1, 2))
     for dtype in (np.float32, np.float64):
         np.testing.assert_array_equal(one.product(coefficients, dtype=dtype), two.product(coefficients, dtype=dtype))
 
@@ -144,7 +242,7 @@ def test_blocks_of_dear_kernels_come_from_kept_rows():
     X = data(n=300, d=130) / 8
     y = np.where(X @ np.arange(130) > 0, 1.0, -1.0)
     kernel = Gaussian(0.3)
-    gram, K = Gram(kernel, X, n_threads=2), kernel(X)
+    gram, K = gram_for(kernel, X, n_threads=2), kernel(X)
     field = gram.field(soft_margin(y, np.full(300, 10.0)), np.zeros(300), None, np.float64)
     rng, computed = np.random.default_rng(0), []
     for _ in range(6):
@@ -166,17 +264,8 @@ def test_blocks_of_dear_kernels_come_from_kept_rows():
 def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
     y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
     h = np.array([1.0, -1.1, -1.4, -1.0, 1.1, 1.4])  # the ends are 1 and -1, the violation 2
-    gram = Gram(Gaussian(0.3) + Linear() if generic else Gaussian(0.3), data(n=6))
+    gram = gram_for(Gaussian(0.3) + Linear() if generic else Gaussian(0.3), data(n=6))
     field = gram.field(soft_margin(y, np.ones(6)), np.zeros(6), y - h, np.float64)
     assert isinstance(field, TiledField) is not generic
     assert field.shrink()
     assert field.active.tolist() == [0, 1, 3, 4]
-
-
-def test_a_counterexample_is_known_to_every_view():
-    gram = Gram(Gaussian(0.3), data(20))
-    view = gram.view(np.arange(5))
-    assert view.positive_definite == "yes"
-    gram.refute()
-    for part in (gram, view, gram.copied(np.arange(5), 10**6), gram.streamed()):
-        assert part.positive_definite == "no"

@@ -21,7 +21,9 @@ def directly(A, B):
 @pytest.mark.parametrize("gamma", [np.nan, np.inf, -1, -0.5, "foo", None, [1.0], np.array([1.0]), True, 1j])
 @pytest.mark.parametrize("kind", [Gaussian, Laplacian, Polynomial, Sigmoid])
 def test_gamma_that_is_none(kind, gamma):
-    with pytest.raises(ValueError, match=r"gamma=.* must be a finite number ≥ 0, or one of 'scale', 'auto', 'median'"):
+    with pytest.raises(
+        ValueError, match=r"gamma=.* must be a finite number of at least 0, or one of 'scale', 'auto', 'median'"
+    ):
         kind(gamma=gamma)
     kernel = kind(gamma=1.0).set_params(gamma=gamma)
     with pytest.raises(ValueError, match="gamma="):
@@ -42,7 +44,7 @@ def test_only_one_width(given):
 
 @pytest.mark.parametrize("sigma", [0, -1.0, np.nan, np.inf, "1", True])
 def test_sigma_that_is_none(sigma):
-    with pytest.raises(ValueError, match=r"sigma=.*finite number > 0"):
+    with pytest.raises((TypeError, ValueError), match=r"sigma=.* must be a (finite number above 0|number, not)"):
         Gaussian(sigma=sigma)
 
 
@@ -181,14 +183,14 @@ def _variance(S):
 
 @pytest.mark.parametrize("degree", [-1, 2.0, 1.5, "3", None, True, np.nan])
 def test_degree_that_is_none(degree):
-    with pytest.raises(ValueError, match=r"degree=.*integer ≥ 0"):
+    with pytest.raises(ValueError, match=r"degree=.*integer of at least 0"):
         Polynomial(degree=degree)
 
 
 @pytest.mark.parametrize("coef0", [np.nan, np.inf, "1", None, 1j])
 def test_coef0_that_is_none(coef0):
     for kind in (Polynomial, Sigmoid):
-        with pytest.raises(ValueError, match=r"coef0=.*finite number"):
+        with pytest.raises((TypeError, ValueError), match=r"coef0=.* must be a (finite number|number, not)"):
             kind(coef0=coef0)
 
 

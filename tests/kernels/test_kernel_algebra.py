@@ -110,7 +110,7 @@ def test_constants_that_are_refused(constant):
 
 @pytest.mark.parametrize("exponent", [0, -1, 0.5, 2.0, "2", True, None])
 def test_exponents_that_are_refused(exponent):
-    with pytest.raises(ValueError, match=r"exponent=.*integer ≥ 1"):
+    with pytest.raises(ValueError, match=r"exponent=.*integer of at least 1"):
         k1**exponent
 
 

@@ -52,7 +52,7 @@ def test_names(name, expected):
 
 def test_chi2_has_its_own_default():
     assert kernel_named("chi2", degree=3, gamma="scale", coef0=0.0).gamma == 1.0
-    with pytest.raises(ValueError, match="gamma='auto'"):
+    with pytest.raises(TypeError, match="gamma='auto'"):
         kernel_named("chi2", degree=3, gamma="auto", coef0=0.0)
 
 

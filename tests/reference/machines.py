@@ -12,7 +12,27 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from mercer import SVC, SVDD, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
+from mercer import (
+    SVC,
+    SVDD,
+    SVR,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    NuSVR,
+    NystromRLS,
+    NystromRLSClassifier,
+    OneClassSVM,
+    PegasosSVC,
+    QuantileSVR,
+    RLSClassifier,
+    RLSClassifierCV,
+    RLSRegressor,
+    RLSRegressorCV,
+)
+from reference import least_squares
 
 
 def minimise(P, q, A_equal, b_equal, A_above, b_above):
@@ -177,6 +197,46 @@ def svdd(K, t, w, nu=0.3):
     return -minimise(K, -0.5 * np.diag(K), np.ones((1, n)), [1.0], A, np.r_[np.zeros(n), -bound])[0]
 
 
+def linear_svc(K, y, w):
+    """LIBLINEAR's squared hinge: C·ξ², not half of it."""
+    return _soft(K, y, w, C=4.0, quadratic=True)
+
+
+def ridge(K, t, w, lam=0.3):
+    """Σ w (y − f)² + λ‖f‖² at its minimum, from the bordered system."""
+    c, b = least_squares.solve(K, t[:, None], lam, w, bias=True)
+    return float(least_squares.objective(K, c, b, t[:, None], lam, w)[0])
+
+
+def half_ridge(K, t, w):
+    return 0.5 * ridge(K, t, w)
+
+
+def ridge_dual(K, t, w, lam=0.3):
+    """y'β − ½β'(K + λW⁻¹)β at its maximum: the same over 2λ."""
+    return ridge(K, t, w, lam) / (2 * lam)
+
+
+def any_loss_squared_hinge(K, y, w, lam=0.3):
+    """Σ w max(0, 1 − yf)² + λ‖f‖² is 2λ times ½‖f‖² + Σ (w/2λ)ξ²."""
+    return 2 * lam * _soft(K, y, w, C=1 / lam, quadratic=True)
+
+
+def pegasos(K, y, w, lam=0.05):
+    """(λ/2)‖w‖² + Σ (w_i/W) hinge_i over λ, with the bias as a feature."""
+    return _soft(K + 1.0, y, w, C=1 / (lam * w.sum()), bias=False)
+
+
+def equals(certificate, value):
+    """The dual value is right to six digits, and the gap proves as much."""
+    return abs(certificate.dual - value) <= 1e-6 * abs(value) and 0 <= certificate.gap <= 1e-6 * abs(value)
+
+
+def brackets(certificate, value):
+    """Descent that never converges: its two values enclose the optimum, and not by chance."""
+    return certificate.dual <= value <= certificate.primal and 0 < certificate.gap <= 0.2 * abs(value)
+
+
 @dataclass(frozen=True)
 class Reference:
     """An estimator at some parameters, what target it takes, and the value its dual must have."""
@@ -185,6 +245,16 @@ class Reference:
     value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
     target: str = "y"
     parameters: dict[str, Any] = field(default_factory=dict)
+    right: Callable[[Any, float], bool] = equals
+
+    @property
+    def takes_kernels(self):
+        return "kernel" in self.estimator().get_params()
+
+    def model(self, **more):
+        """The estimator, as precise as it can be asked to be."""
+        precise = {"tol": 1e-8} if "tol" in self.estimator().get_params() else {}
+        return self.estimator(**{**precise, **self.parameters, **more})
 
     def __str__(self):
         return f"{self.estimator.__name__}({', '.join(f'{k}={v}' for k, v in self.parameters.items())})"
@@ -205,4 +275,16 @@ REFERENCES = [
     Reference(QuantileSVR, quantiles, "t", {"C": 2.0, "quantiles": (0.3, 0.8)}),
     Reference(OneClassSVM, one_class, "t", {"nu": 0.3}),
     Reference(SVDD, svdd, "t", {"nu": 0.3}),
+    Reference(LinearSVC, linear_svc, "y", {"C": 2.0}),
+    Reference(LinearSVC, svc, "y", {"C": 2.0, "loss": "hinge"}),
+    Reference(LinearSVR, svr, "t", {"C": 2.0, "epsilon": 0.1}),
+    Reference(RLSRegressor, ridge_dual, "t", {"lam": 0.3}),
+    Reference(RLSClassifier, ridge_dual, "y", {"lam": 0.3}),
+    Reference(RLSRegressorCV, ridge_dual, "t", {"lams": [0.3]}),
+    Reference(RLSClassifierCV, ridge_dual, "y", {"lams": [0.3]}),
+    Reference(NystromRLS, half_ridge, "t", {"lam": 0.3, "random_state": 0}),
+    Reference(NystromRLSClassifier, half_ridge, "y", {"lam": 0.3, "random_state": 0}),
+    Reference(KernelMachineClassifier, any_loss_squared_hinge, "y", {"lam": 0.3, "loss": "squared_hinge"}),
+    Reference(KernelMachineRegressor, ridge, "t", {"lam": 0.3, "loss": "squared"}),
+    Reference(PegasosSVC, pegasos, "y", {"lam": 0.05, "certificate": True, "random_state": 0, "tol": 1e-3}, brackets),
 ]

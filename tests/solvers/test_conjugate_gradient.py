@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Laplacian
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, solve_ridge
+from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient
+from mercer.solvers.least_squares.cg import solve_ridge
 
 rng = np.random.default_rng(3)
 N, LAM = 300, 0.2
@@ -43,7 +44,7 @@ def test_the_preconditioner_is_an_inverse():
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 @pytest.mark.parametrize("landmarks", [5, 80, None])
 def test_solution_is_that_of_a_direct_solve(kernel, weight, landmarks):
-    gram = Gram(kernel, X)
+    gram = gram_for(kernel, X)
     solution = solve_ridge(gram, Y, LAM, Stop(1e-13, 1000), weight, landmarks=landmarks)
     w = np.ones(N) if weight is None else weight
     used = w > 0
@@ -58,7 +59,7 @@ def test_solution_is_that_of_a_direct_solve(kernel, weight, landmarks):
 @pytest.mark.parametrize("steps", [0, 2, 5])
 def test_gap_is_the_one_of_the_dual_problem(steps):
     """RLS as a DualProblem has p = y, no box, d = λ/w; its values are those of ours over λ."""
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     w = WEIGHT + 1
     solution = solve_ridge(gram, Y[:, :1], LAM, Stop(1e-14, steps), w, landmarks=5)
     infinite = np.full(N, np.inf)
@@ -72,13 +73,15 @@ def test_gap_is_the_one_of_the_dual_problem(steps):
 
 
 def test_more_landmarks_need_fewer_iterations():
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     few, many = (solve_ridge(gram, Y, 0.01, Stop(1e-8, 1000), landmarks=m).steps for m in (5, 200))
     assert many < few / 2
 
 
 def test_reports_come_before_every_iteration():
     seen = []
-    solve_ridge(Gram(Gaussian(gamma=0.2), X), Y, LAM, Stop(1e-8, 1000), report=lambda k, share: seen.append((k, share)))
-    assert [k for k, _ in seen] == sorted(k for k, _ in seen)
-    assert seen[-1][1] <= 1.0
+    solve_ridge(gram_for(Gaussian(gamma=0.2), X), Y, LAM, Stop(1e-8, 1000), report=lambda words: seen.append(words()))
+    steps = [int(line.split()[0].replace(",", "")) for line in seen]
+    assert steps == sorted(steps)
+    assert steps[0] == 0
+    assert float(seen[-1].split()[3]) <= 1.0

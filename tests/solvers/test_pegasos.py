@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
 from mercer.solvers import pegasos
 from mercer.solvers.pegasos import Call, Iterates, KernelSpace, LinearSpace
@@ -50,7 +50,7 @@ def test_the_kernel_form_makes_the_printed_steps(average, budget):
     X, y = noisy()
     kernel = Gaussian(gamma=0.2)
     draws = np.random.default_rng(1).integers(len(X), size=2000)
-    iterates, _ = steps(KernelSpace(Gram(kernel, X, budget), bias=False), y, draws, cuts=(100,))
+    iterates, _ = steps(KernelSpace(gram_for(kernel, X, budget), bias=False), y, draws, cuts=(100,))
     expected = printed.with_kernel(kernel(X), y, LAM, draws)
     np.testing.assert_allclose(iterates.output(LAM, average)[0], printed.output(expected, average), rtol=1e-10)
 
@@ -61,7 +61,7 @@ def test_the_kernel_form_with_the_linear_kernel_is_the_linear_form(bias, project
     X, y = noisy()
     draws = np.random.default_rng(2).integers(len(X), size=4000)
     linear, counts = steps(LinearSpace(X, bias=bias), y, draws, project=project)
-    dual, dual_counts = steps(KernelSpace(Gram(Linear(), X), bias=bias), y, draws, project=project)
+    dual, dual_counts = steps(KernelSpace(gram_for(Linear(), X), bias=bias), y, draws, project=project)
     np.testing.assert_array_equal(counts, dual_counts)
     for average in ("all", "suffix", "last"):
         alpha = dual.output(LAM, average)[0]

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, sums_by
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify
-from mercer.gram.whole import products
+from mercer.certificates.dual import PROOF, certificate_of
+from mercer.gram.gram import Products
+from mercer.gram.linear_gram import LinearGram
+from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.covariance import Sums
 
 
-class _OneColumn:
-    """A Gram whose product with one output's coefficients has been computed together with the other outputs'."""
-
-    precisions: tuple[Any, ...] = (np.float64,)
-
-    def __init__(self, gram: Any, u: Floats) -> None:
-        self.n, self.positive_definite, self._u = gram.n, gram.positive_definite, u
-
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
-        return self._u if rows is None else self._u[rows]
-
-
-def certify_outputs(problem: LeastSquares, gram: Any, beta: Floats, U: Floats, lam: float) -> Certificate:
+def certify_outputs(problem: LeastSquares, gram: Products, beta: Floats, U: Floats) -> Certificate:
     """One part per output; U = K times β summed over the rows of each distinct sample, computed afresh."""
-    parts = []
-    for k in range(problem.n_outputs):
-        known: Any = _OneColumn(gram, U[:, k])
-        parts.append(certify(problem.dual(k, lam), known, np.ascontiguousarray(beta[:, k]))[0])
-    return Certificate.total(parts)
+    proves = PROOF[gram.positive_definite]
+    return Certificate.total(
+        [
+            certificate_of(problem.dual(k), np.ascontiguousarray(beta[:, k]), U[:, k], proves, "float64")
+            for k in range(problem.n_outputs)
+        ]
+    )
 
 
-def certify_limit(problem: LeastSquares, gram: Any, C: Floats, U: Floats, b: Floats) -> Certificate:
+def certify_weights(
+    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats
+) -> tuple[Floats | None, Certificate]:
+    """The β of the rows that weights of the features give, and whether W and b are what that β gives; no β at λ = 0."""
+    F = linear.times(W) + b
+    if problem.lam == 0:
+        return None, certify_limit(problem, linear, np.zeros_like(F), F - b, b)
+    beta = problem.duals(F)
+    if problem.bias:  # what rounding left of the sum, spread by weight
+        beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
+    joint = np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
+    return beta, certify_outputs(problem, linear, beta, linear.products(joint))
+
+
+def certify_limit(problem: LeastSquares, gram: Products, C: Floats, U: Floats, b: Floats) -> Certificate:
     """λ = 0, where the objective ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0, Σw(y − f) = 0.
 
     `gap` is what the best rescaling of f would gain, to first order.
     """
-    G = products(gram, problem.total[:, None] * (problem.mean - U - b))
+    G = gram.products(problem.total[:, None] * (problem.mean - U - b))
     R = problem.Y - U[problem.member] - b
     parts = []
     for k in range(problem.n_outputs):

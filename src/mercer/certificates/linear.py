@@ -29,7 +29,8 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
         own, meant = b / problem.bias, problem.bias * total
         norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
     primal = 0.5 * norm + losses
-    # A β that fits f and not w fulfils all conditions but one; how much of the primal value that is worth is its size.
+    # A β that fits f but not w meets every condition except w = X'β. That violation is what it adds to the gap, as a
+    # share of the primal value.
     apart = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
     return Certificate(
         primal=primal,

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mercer.cli.data import FORMATS, read_data
 from mercer.cli.examples import WithExamples, examples
-from mercer.cli.models import names_of, read_model
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
-from mercer.files.liblinear_estimator import estimator_from_liblinear
-from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import estimator_from_libsvm
-from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.models import read_model
 from mercer.optional import require
 
 if TYPE_CHECKING:
@@ -51,16 +47,17 @@ def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model(args.model)
-    data = read_data(args.file, args.format, args.target, training=False, wanted=names_of(model))
-    if isinstance(model, LibsvmModel):
-        model = estimator_from_libsvm(model, n_features=data.X.shape[1])
-    elif isinstance(model, LiblinearModel):
-        model = estimator_from_liblinear(model, n_features=data.X.shape[1])
+    data = read_data(args.file, args.format, args.target, training=False, wanted=model.feature_names)
     a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         display = DecisionDisplay.from_estimator(
-            model, data.X, data.y, features=(a, b), resolution=args.resolution, names=data.names
+            model.estimator(data.X.shape[1]),
+            data.X,
+            data.y,
+            features=(a, b),
+            resolution=args.resolution,
+            names=data.names,
         )
     kind = args.output.suffix.removeprefix(".") or "png"
     with replacing(args.output) as file:

@@ -5,25 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats
 from mercer.cli.data import FORMATS, Data, read_data
 from mercer.cli.examples import WithExamples, examples
 from mercer.cli.folds import squared_correlation
 from mercer.cli.libsvm_flags import PREDICT, translate
-from mercer.cli.models import machine_of, names_of, read_model
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
 from mercer.files.atomic_write import replacing
-from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import class_votes, layout_of
-from mercer.files.libsvm_model import CLASSIFIERS, LibsvmModel
-from mercer.threads import effective_n_threads
+from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.models import Model, read_model
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -78,21 +73,13 @@ class _Answer:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     model = read_model(args.model)
-    if isinstance(model, LibsvmModel):
-        first = 0 if model.kernel_type == "precomputed" else 1
-        data = read_data(args.file, args.format, args.target, training=False, first_index=first)
-        answer = _ask_libsvm(model, data, bool(args.probability))
-    elif isinstance(model, LiblinearModel):
-        data = read_data(args.file, args.format, args.target, training=False)
-        answer = _ask_liblinear(model, data, bool(args.probability))
-    else:
-        data = read_data(
-            *(args.file, args.format, args.target),
-            training=False,
-            first_index=_first_index(model),
-            wanted=names_of(model),
-        )
-        answer = _ask_estimator(model, data, bool(args.probability))
+    data = read_data(
+        *(args.file, args.format, args.target),
+        training=False,
+        first_index=model.first_index,
+        wanted=model.feature_names,
+    )
+    answer = _ask(model, data, bool(args.probability))
     figures, told = _judge(answer, data.y)
     remarks = [*answer.remarks, *_unjudged(args, answer, data)]
     text = "\n".join([*answer.lines, ""])
@@ -109,120 +96,13 @@ def run(args: argparse.Namespace) -> None:
             print(line, file=sys.stderr if args.output == "-" else sys.stdout)
 
 
-def _first_index(model: Any) -> int:
-    return 0 if _is_precomputed(machine_of(model)) else 1
-
-
-def _is_precomputed(machine: Any) -> bool:
-    return hasattr(machine, "kernel_") and machine.kernel_.accepts == "gram"  # linear machines have no kernel
-
-
-# --- LIBSVM's models -------------------------------------------------------------------------------------------------
-
-
-def _ask_libsvm(model: LibsvmModel, data: Data, probability: bool) -> _Answer:
-    X = data.X
-    if model.kernel_type == "precomputed":
-        X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
-    if probability and not model.has_probabilities:
-        raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
-    remarks: tuple[str, ...] = ()
-    if model.has_probabilities and not probability:
-        remarks = ("Model supports probability estimates, but disabled in prediction.",)
-    if model.nr_class == 1 and model.label is not None:
-        values = np.full(X.shape[0], model.label[0])
-        return _Answer("classification", values, [f"{value:.17g}" for value in values])
-    return _answered(model, _decisions(model, X), probability, remarks)
-
-
-def _answered(model: LibsvmModel, decisions: Floats, probability: bool, remarks: tuple[str, ...] = ()) -> _Answer:
-    """svm-predict's lines from the decision values of all pairs."""
-    if model.svm_type in CLASSIFIERS:
-        if probability:
-            return _class_probabilities(model, decisions)
-        values = class_votes(model, decisions)
-        return _Answer("classification", values, [f"{value:.17g}" for value in values], remarks)
-    if model.svm_type == "one_class":
-        values = np.where(decisions[:, 0] > 0, 1, -1)
-        lines = [f"{value:.17g}" for value in values]
-        if probability and model.density_marks is not None:
-            normal = normal_probabilities(decisions[:, 0], model.density_marks)
-            pairs = zip(values, normal, strict=True)
-            lines = ["label normal outlier", *(f"{value:g} {p:g} {1 - p:g}" for value, p in pairs)]
-        return _Answer("one-class", values, lines, remarks)
-    values = decisions[:, 0]
-    if probability and model.prob_a is not None:
-        remarks = (
-            "Prob. model for test data: target value = predicted value + z,\n"
-            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={model.prob_a[0]:g}",
-        )
-    return _Answer("regression", values, [f"{value:.17g}" for value in values], remarks)
-
-
-def _decisions(model: LibsvmModel, X: Any) -> Floats:
-    """The decision values of all pairs; rows may have columns that no support vector uses, and the reverse."""
-    expansion = model.expansion(X.shape[1])
-    width = expansion.n_columns if expansion.columns is not None else expansion.vectors.shape[1]
-    if X.shape[1] < width:
-        if expansion.columns is not None:
-            raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model asks for the one at {width}")
-        if not is_sparse(X):
-            raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
-        X = X.copy()
-        X.resize((X.shape[0], width))
-    return expansion(X, effective_n_threads(None))
-
-
-def _class_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
-    assert model.label is not None
-    assert model.prob_a is not None
-    assert model.prob_b is not None
-    p = class_probabilities(pair_probabilities(decisions, model.prob_a, model.prob_b), model.nr_class)
-    values = np.array(model.label)[np.argmax(p, axis=1)]
-    lines = [" ".join(["labels", *map(str, model.label)])]
-    lines += [" ".join([f"{v:g}", *(f"{q:g}" for q in row)]) for v, row in zip(values, p, strict=True)]
-    return _Answer("classification", values, lines)
-
-
-def _ask_liblinear(model: LiblinearModel, data: Data, probability: bool) -> _Answer:
+def _ask(model: Model, data: Data, probability: bool) -> _Answer:
+    X = model.rows(data.X, data.source, text=data.form == "libsvm")
     if probability:
-        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
-    values = model.predict(data.X)
-    kind = "classification" if model.label is not None else "one-class" if model.rho is not None else "regression"
-    return _Answer(kind, values, [f"{value:.17g}" for value in values])
-
-
-# --- mercer's models -------------------------------------------------------------------------------------------------
-
-
-def _ask_estimator(model: Any, data: Data, probability: bool) -> _Answer:
-    machine = machine_of(model)
-    X = data.X
-    if _is_precomputed(machine) and data.form == "libsvm":
-        X = np.asarray(X.toarray())[:, 1:]
-    elif data.form == "libsvm" and X.shape[1] < machine.n_features_in_:
-        X = X.copy()
-        X.resize((X.shape[0], machine.n_features_in_))  # the last columns may all be zero here
-    if X.shape[1] != machine.n_features_in_:
-        raise ValueError(
-            f"{data.source} has {X.shape[1]} features, but the model was trained on {machine.n_features_in_}"
-        )
-    able = model is machine and (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_"))
-    if probability:
-        if not able:
-            raise ValueError(
-                "Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text, or calibrate it in "
-                "Python with sklearn.calibration.CalibratedClassifierCV"
-            )
-        return _answered(layout_of(machine), machine._decision(X), True)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
-        values = model.predict(X)
-    kind = "classification"
-    if not hasattr(machine, "classes_"):
-        kind = "one-class" if isinstance(machine, OutlierMixin) else "regression"
-    remarks = ("Model supports probability estimates, but disabled in prediction.",) if able else ()
-    return _Answer(kind, values, [_line(value) for value in values.tolist()], remarks)
+        return _with_probabilities(model.with_probabilities(), model.decisions(X))
+    values = model.predict(X)
+    remarks = ("Model supports probability estimates, but disabled in prediction.",) if model.has_probabilities else ()
+    return _Answer(model.kind, values, [_line(value) for value in values.tolist()], remarks)
 
 
 def _line(value: Any) -> str:
@@ -230,6 +110,27 @@ def _line(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(_line(item) for item in value)
     return f"{value:.17g}" if isinstance(value, float) else str(value)
+
+
+def _with_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
+    """svm-predict's lines with -b 1, from the decision values of all pairs."""
+    if model.prob_a is not None and model.prob_b is not None and model.label is not None:
+        p = class_probabilities(pair_probabilities(decisions, model.prob_a, model.prob_b), model.nr_class)
+        values = np.array(model.label)[np.argmax(p, axis=1)]
+        lines = [" ".join(["labels", *map(str, model.label)])]
+        lines += [" ".join([f"{v:g}", *(f"{q:g}" for q in row)]) for v, row in zip(values, p, strict=True)]
+        return _Answer("classification", values, lines)
+    values = model.answers(decisions)
+    if model.density_marks is not None:
+        pairs = zip(values, normal_probabilities(decisions[:, 0], model.density_marks), strict=True)
+        lines = ["label normal outlier", *(f"{value:g} {p:g} {1 - p:g}" for value, p in pairs)]
+        return _Answer("one-class", values, lines)
+    assert model.prob_a is not None
+    remark = (
+        "Prob. model for test data: target value = predicted value + z,\n"
+        f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={model.prob_a[0]:g}"
+    )
+    return _Answer("regression", values, [_line(value) for value in values.tolist()], (remark,))
 
 
 # --- how good it is --------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Pictures of machines; they need the extra ``plot``."""
 
 from mercer.displays.decision import DecisionDisplay
+from mercer.displays.ridge_path import RidgePathDisplay
 
-__all__ = ["DecisionDisplay"]
+__all__ = ["DecisionDisplay", "RidgePathDisplay"]

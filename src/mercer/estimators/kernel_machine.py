@@ -21,11 +21,12 @@ from mercer.data.merging import Merged, merge
 from mercer.data.targets import numbers
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, fitted
 from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.overflow import proven
 from mercer.fitting.telling import Progress
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import iterations, positive
 from mercer.problems.representer import RepresenterProblem
@@ -50,6 +51,12 @@ _NAMED: dict[str, Loss] = {
 
 class _KernelMachine(Machine):
     """What the classifier and the regressor share."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("outputs", None),
+    )
 
     _kind: Kind
 
@@ -77,10 +84,12 @@ class _KernelMachine(Machine):
         Y = Y[first]
         given = kernel.accepts == "gram"
         if given:
-            gram = Gram(kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads)
+            gram = gram_for(
+                kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads
+            )
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, budget, n_threads)
+            gram = gram_for(kernel, merged.X, budget, n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
         if not _is_own(loss):
@@ -237,6 +246,8 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
     True
     """
 
+    FITTED = fitted(intercept_=Array(1, required=True))
+
     _kind = "regression"
 
     def __init__(
@@ -316,6 +327,8 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
     >>> model.score(X, y) > 0.95
     True
     """
+
+    FITTED = fitted(classes_=Labels(required=True))
 
     _kind = "classification"
 

@@ -2,252 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import time
-import warnings
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
-from mercer.arrays import Floats, freeze, is_sparse
-from mercer.certificates.certificate import Certificate
-from mercer.data import samples
-from mercer.data.labels import class_weights, read_labels
-from mercer.data.merging import Merged, merge
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs, winner
 from mercer.data.targets import numbers
-from mercer.fitting.machine import fitted_names
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Labels, fitted
+from mercer.fitting.linear_machine import LinearMachine, bias_feature, seed_of
+from mercer.fitting.margin_report import MarginReport, without_planes
 from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.overflow import expect_finite, proven
-from mercer.fitting.telling import Progress
-from mercer.gram.linear_rows import LinearRows
-from mercer.parameters import iterations, not_negative, one_of, positive
+from mercer.fitting.tasks import Solved, Task
+from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
-from mercer.solvers.linear.choose import METHODS, solve_linear
 from mercer.solvers.linear.joint import solve_joint_linear
-from mercer.solvers.linear.outcome import LinearSolution
-from mercer.threads import effective_n_threads
 
-# Columns whose mean is so many deviations away from zero are centred before training: w is the same, b is moved back.
-_FAR = 3.0
-
-
-class LinearMachine(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """What the two linear machines share: the pipeline from samples to certified weights."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    # --- training --------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on samples X, an array or CSR matrix, with targets y.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
-
-        Returns
-        -------
-        self
-        """
-        trained = copy.copy(self)
-        for name in fitted_names(trained):
-            delattr(trained, name)
-        trained._train(X, y, sample_weight)
-        expect_finite(trained)
-        for name in fitted_names(self):
-            delattr(self, name)
-        self.__dict__.update(vars(trained))
-        return self
-
-    def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
-        raise NotImplementedError
-
-    def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
-        stop, seed, n_threads = self._limits()
-        X = samples.vectors(self, X, reset=True)
-        check_consistent_length(X, y)
-        codes, target = self._target(y, lambda n: samples.weights(sample_weight, n))
-        weight = samples.weights(sample_weight, X.shape[0])
-        if not (weight > 0).any():
-            raise ValueError("every sample_weight is zero, so that no sample is left; give some sample a weight")
-        merged = merge(X, codes, weight, identical=True, n_threads=n_threads, copy_rows=not is_sparse(X))
-        w, b = self._machines(merged, target, stop, seed, n_threads)
-        self.stop_reason_: str = proven(self.stop_reason_, self.certificate_)
-        self.converged_ = self.stop_reason_ == "converged"
-        self._conclude(w, b, target)
-        if not self.converged_:
-            warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=4)
-
-    def _machines(self, merged: Merged, target: Any, stop: Stop, seed: int, n_threads: int) -> tuple[Floats, Floats]:
-        """w and b with a row for each output; sets the attributes that tell how they were found."""
-        problems = self._problems(merged, target)
-        data, centre = _centred(merged.X) if problems[0].exact_bias else (merged.X, None)
-        abreast = min(n_threads, len(problems))
-        rows = _rows(merged, data, n_threads if abreast == 1 else 1)
-        report = Progress(None, True, len(problems), None, None) if self.verbose else None
-        solved = _solve(problems, rows, abreast, stop, self.solver, seed, bool(self.shrinking), report)
-        solutions = [solution for solution, _ in solved]
-        w = np.array([solution.w for solution in solutions])
-        b = np.array([solution.b for solution in solutions])
-        if centre is not None:
-            b = b - w @ centre
-        self.certificate_ = Certificate.total([certificate for _, certificate in solved])
-        reasons = [solution.stop_reason for solution in solutions]
-        self.stop_reason_ = next((reason for reason in reasons if reason != "converged"), "converged")
-        self.solver_ = solutions[0].solver
-        self.n_iter_ = max(1, *(solution.steps for solution in solutions), 0)
-        return w, b
-
-    def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
-        raise NotImplementedError
-
-    def _unfinished(self) -> str:
-        found = self.certificate_
-        text = (
-            f"{type(self).__name__} failed to converge ({self.stop_reason_}): violation {found.violation:.3g}, gap "
-            f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value: the objective is at most that far "
-            "from its optimum. "
-        )
-        if self.stop_reason_ in ("max_iter", "max_time"):
-            return (
-                text + f"Raise {self.stop_reason_}, lower C, or ask for less: a larger tol, or tol=None with a gap_tol"
-            )
-        return text + "Ask for less (a larger tol, or tol=None with a gap_tol), lower C or scale the features"
-
-    # --- parameters ------------------------------------------------------------------------------------------------
-
-    def _limits(self) -> tuple[Stop, int, int]:
-        one_of("solver", self.solver, ("auto", *METHODS))
-        try:
-            generator = check_random_state(self.random_state)
-        except ValueError as error:
-            raise ValueError(f"random_state={self.random_state!r} must be None, an integer or a RandomState") from error
-        seed = 0 if self.random_state is None else int(generator.randint(2**31 - 1))
-        if self.tol is None and self.gap_tol is None:
-            raise ValueError("tol and gap_tol are both None, so that nothing would end the fit; give one of them")
-        seconds = math.inf if self.max_time is None else positive("max_time", self.max_time, "None means no limit")
-        stop = Stop(
-            tol=math.inf if self.tol is None else positive("tol", self.tol),
-            gap_tol=math.inf if self.gap_tol is None else positive("gap_tol", self.gap_tol, "None asks for no gap"),
-            max_iter=iterations("max_iter", self.max_iter, 10_000),
-            deadline=time.monotonic() + seconds,
-        )
-        return stop, seed, effective_n_threads(self.n_jobs)
-
-    def _bias(self) -> float:
-        """The value of the bias's own feature: infinite without regularisation, 0 without bias."""
-        one_of("bias", self.bias, (True, False, "regularized"))
-        if self.bias == "regularized":
-            return positive("intercept_scaling", self.intercept_scaling)
-        return math.inf if self.bias else 0.0
-
-    # --- prediction ------------------------------------------------------------------------------------------------
-
-    def _values(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        X = samples.vectors(self, X, reset=False)
-        rows = LinearRows(X, effective_n_threads(self.n_jobs))
-        w, b = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        return np.column_stack([rows.product(w[k], float(b[k])) for k in range(len(b))])
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for name in fitted_names(self):
-            freeze(getattr(self, name))
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        check_is_fitted(self)
-        fitted: dict[str, Any] = {}
-        arrays: dict[str, Any] = {}
-        for name in fitted_names(self):
-            value = getattr(self, name)
-            numeric = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-            plain = value.to_dict() if isinstance(value, Certificate) else value
-            (arrays if numeric else fitted)[name] = plain
-        return {"params": self.get_params(deep=False), "fitted": fitted}, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = cls(**header["params"])
-        for name, value in {**header["fitted"], **{k: freeze(a) for k, a in arrays.items()}}.items():
-            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
-        model._check_state()
-        return model
-
-    def _check_state(self) -> None:
-        """Whether coef_ and intercept_ could have come from a fit; files call it."""
-        w, b, d = self.coef_, self.intercept_, self.n_features_in_
-        whole = all(isinstance(a, np.ndarray) and a.dtype == np.float64 and np.isfinite(a).all() for a in (w, b))
-        if not (whole and b.ndim == 1 and len(b) > 0 and w.shape in ((len(b), d), (d,))):
-            raise ValueError(f"coef_ and intercept_ must be finite numbers for {d} features")
-        outputs = len(self.classes_) if hasattr(self, "classes_") else 1
-        if len(b) != (1 if outputs == 2 else outputs):
-            raise ValueError(f"there are {len(b)} outputs for {outputs} classes")
+_HINGES = ("squared_hinge", "hinge")
+_TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
+_MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
-def _centred(X: Any) -> tuple[Any, Floats | None]:
-    """X minus its column means where those are far from zero: with a free bias the same problem, better conditioned."""
-    if is_sparse(X) or len(X) < 2:
-        return X, None
-    mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-    far = np.abs(mean) > _FAR * spread
-    if not far.any():
-        return X, None
-    centre = np.where(far, mean, 0.0)
-    return np.ascontiguousarray(X - centre), centre
-
-
-def _rows(merged: Merged, X: Any, n_threads: int) -> LinearRows:
-    """The merged samples; those of a CSR matrix were left where they are."""
-    return LinearRows(X, n_threads, merged.first if is_sparse(X) else None)
-
-
-def _solve(
-    problems: list[LinearProblem],
-    rows: LinearRows,
-    abreast: int,
-    stop: Stop,
-    solver: str,
-    seed: int,
-    shrinking: bool,
-    progress: Progress | None,
-) -> list[tuple[LinearSolution, Certificate]]:
-    """Every problem on the same rows; several at a time where there are several."""
-
-    def solve(number: int) -> tuple[LinearSolution, Certificate]:
-        report = None if progress is None else progress.begin(f"machine {number + 1} of {len(problems)}")
-        return solve_linear(problems[number], rows, stop, solver=solver, seed=seed, shrinking=shrinking, report=report)
-
-    if abreast == 1:
-        return [solve(number) for number in range(len(problems))]
-    with ThreadPoolExecutor(abreast) as threads:
-        try:
-            return list(threads.map(solve, range(len(problems))))
-        except BaseException:
-            threads.shutdown(cancel_futures=True)
-            raise
-
-
-class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -274,7 +56,7 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
         Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
         ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
         or False), knows no other loss (`loss` is not used) and is always solved by dual coordinate descent; of two
-        classes f_1 − f_0 is kept.
+        classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
     class_weight : dict or "balanced", optional
     shrinking : bool, default=True
         Leave settled samples aside in dual coordinate descent; the answer is the same.
@@ -293,6 +75,8 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
     ----------
     coef_ : array of shape (1 or n_classes, n_features)
     intercept_ : array of shape (1 or n_classes,)
+    rkhs_norm_ : float, or array of shape (n_classes,)
+        ‖w‖.
     classes_, class_weight_, n_features_in_, feature_names_in_
     certificate_ : Certificate
         Primal and dual value, gap and violation, recomputed in float64 after training; `parts` has one for each class.
@@ -314,6 +98,12 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
     >>> model.certificate_.relative_gap < 1e-6
     True
     """
+
+    FITTED = fitted(
+        coef_=Array("outputs", "features", required=True),
+        classes_=Labels(required=True),
+        class_weight_=Array("classes"),
+    )
 
     def __init__(
         self,
@@ -350,51 +140,68 @@ class LinearSVC(Deciding, ClassifierMixin, LinearMachine):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
-        labels, codes = read_labels(y)
-        return codes, (labels, class_weights(self.class_weight, labels, codes, weight_of(len(codes))))
-
-    def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
-        labels, factor = target
-        squared = one_of("loss", self.loss, ("squared_hinge", "hinge")) == "squared_hinge"
-        C, bias = positive("C", self.C) * factor[merged.y] * merged.weight, self._bias()
-        against = [1] if len(labels) == 2 else range(len(labels))
-        return [hinge(np.where(merged.y == k, 1.0, -1.0), C, bias, squared) for k in against]
-
-    def _machines(self, merged: Merged, target: Any, stop: Stop, seed: int, n_threads: int) -> tuple[Floats, Floats]:
-        if one_of("multi_class", self.multi_class, ("ovr", "crammer_singer")) == "ovr":
-            return super()._machines(merged, target, stop, seed, n_threads)
-        B = self._bias()
-        if math.inf == B:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("loss", self.loss, _HINGES)
+        one_of("multi_class", self.multi_class, _MULTI_CLASS)
+        if self._joint and bias_feature(self) == math.inf:
             raise ValueError(
-                f"bias={self.bias!r}, a free bias, cannot be had with multi_class='crammer_singer'; "
+                f"bias={self.bias!r}, a free bias, cannot be had with multi_class={self.multi_class!r}; "
                 "use bias='regularized' or bias=False"
             )
-        labels, factor = target
-        C = positive("C", self.C) * factor[merged.y] * merged.weight
-        problem = JointProblem(merged.y, C, len(labels), shared=True, shift=B * B)
-        report = Progress(None, True, 1, None, None).begin("") if self.verbose else None
-        rows = _rows(merged, merged.X, n_threads)
-        found, self.certificate_ = solve_joint_linear(problem, rows, stop, report=report, seed=seed)
-        self.n_iter_, self.stop_reason_, self.solver_ = found.steps, found.stop_reason, found.solver
-        w, b = found.w, np.asarray(found.b)
-        return (w[1:] - w[:1], b[1:] - b[:1]) if len(labels) == 2 else (w, b)
 
-    def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
-        self.classes_ = freeze(target[0])
-        self.class_weight_ = freeze(target[1])
+    @property
+    def _joint(self) -> bool:
+        return bool(self.multi_class != "ovr")
+
+    def _read(self, y: Any) -> tuple[Indices, Classes]:
+        labels, codes = read_labels(y)
+        return codes, Classes(labels, planes(len(labels), against_rest=True), np.ones(len(labels)))
+
+    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+        return weight, replace(target, factor=class_weights(self.class_weight, target.labels, codes, weight))
+
+    def _tasks(self, fit: Fit) -> list[Task]:
+        target: Classes = fit.target
+        if self._joint:
+            B, C = bias_feature(self), _prices(fit, self.C)
+            problem = JointProblem(fit.merged.y, C, len(target.labels), shared=True, shift=B * B)
+            return [Task("", problem, partial(solve_joint_linear, seed=seed_of(self, fit)), place=fit.rows)]
+        return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        w, b = self._conclude_linear(fit, solved)
+        self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
+        if self._joint and len(self.classes_) == 2:
+            w, b = w[1:] - w[:1], b[1:] - b[:1]
         self.coef_, self.intercept_ = freeze(w), freeze(b)
+
+    def _planes(self) -> list[Pair]:
+        if self._joint and len(self.classes_) > 2:
+            raise ValueError(without_planes("multi_class", self.multi_class, "'ovr'"))
+        return planes(len(self.classes_), against_rest=True)
 
     def decision_function(self, X: Any) -> Floats:
         """f(x): one value for two classes, otherwise one for each class."""
-        values = self._values(X)
+        values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample: the second of two where f(x) ≥ 0, or the one with the largest f(x)."""
-        values = self._values(X)
-        winner = (values[:, 0] >= 0).astype(np.intp) if values.shape[1] == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[winner])
+        best = winner(self._decision(X))
+        return np.asarray(self.classes_[best])
+
+
+def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:
+    """One problem for each plane between classes, with the machine's loss and bias."""
+    prices = _prices(fit, C)
+    sides = np.ascontiguousarray(signs(fit.merged.y, len(fit.target.labels)).T)
+    return [hinge(side, prices, bias_feature(machine), machine.loss == "squared_hinge") for side in sides]
+
+
+def _prices(fit: Fit, C: Any) -> Floats:
+    """C_i: C times the class's factor times the sample's weight."""
+    return np.asarray(positive("C", C) * fit.target.factor[fit.merged.y] * fit.merged.weight)
 
 
 class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
@@ -430,6 +237,11 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     0.48
     """
 
+    FITTED = fitted(
+        coef_=Array("features", required=True),
+        intercept_=Array(1, required=True),
+    )
+
     def __init__(
         self,
         *,
@@ -463,20 +275,25 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _target(self, y: Any, weight_of: Any) -> tuple[Any, Any]:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("loss", self.loss, _TUBES)
+        not_negative("epsilon", self.epsilon, "it is half the width of the tube")
+
+    def _read(self, y: Any) -> tuple[Indices, Floats]:
         distinct, codes = np.unique(numbers(y), return_inverse=True)
         return codes, distinct
 
-    def _problems(self, merged: Merged, target: Any) -> list[LinearProblem]:
-        choices = ("epsilon_insensitive", "squared_epsilon_insensitive")
-        squared = one_of("loss", self.loss, choices) == choices[1]
-        epsilon = not_negative("epsilon", self.epsilon, "it is half the width of the tube")
-        C = positive("C", self.C) * merged.weight
-        return [epsilon_insensitive(target[merged.y], C, epsilon, self._bias(), squared)]
+    def _tasks(self, fit: Fit) -> list[Task]:
+        y, C = fit.target[fit.merged.y], positive("C", self.C) * fit.merged.weight
+        squared = self.loss == "squared_epsilon_insensitive"
+        problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
+        return self._linear_tasks(fit, [""], [problem])
 
-    def _conclude(self, w: Floats, b: Floats, target: Any) -> None:
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""
-        return np.asarray(self._values(X)[:, 0])
+        return np.asarray(self._decision(X)[:, 0])

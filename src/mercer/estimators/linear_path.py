@@ -10,13 +10,11 @@ import numpy as np
 
 from mercer.arrays import Floats, freeze
 from mercer.certificates.certificate import Certificate
-from mercer.data import samples
-from mercer.data.merging import merge
-from mercer.estimators.linear import LinearSVC
+from mercer.estimators.linear import LinearSVC, hinge_problems
+from mercer.fitting.fit import Fit
+from mercer.fitting.linear_machine import linear_solver
 from mercer.fitting.telling import Progress
-from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import positive
-from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.outcome import LinearSolution
 
 
@@ -84,38 +82,25 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
     True
     """
     machine = LinearSVC(**options)
-    stop, seed, n_threads = machine._limits()
-    X = samples.vectors(machine, X, reset=True)
-    weight = samples.weights(sample_weight, X.shape[0])
-    codes, target = machine._target(y, lambda n: weight)
-    if len(target[0]) != 2:
-        raise ValueError(f"a path is for two classes, but y has {len(target[0])}; use (y == label) for one of them")
     values = np.unique([positive("Cs", C) for C in Cs])
     if len(values) == 0:
         raise ValueError("Cs is empty; give at least one C")
-    merged = merge(X, codes, weight, identical=True, n_threads=n_threads)
-    rows = LinearRows(merged.X, n_threads)
+    fit = Fit.of(machine, X, y, sample_weight)
+    if len(fit.target.labels) != 2:
+        raise ValueError(
+            f"a path is for two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them"
+        )
+    solve, rows, stop = linear_solver(machine, fit), fit.rows(), fit.limits.stop
+    progress = Progress(None, bool(machine.verbose), len(values), fit.X, y)
     found: list[tuple[LinearSolution, Certificate]] = []
-    progress = Progress(None, True, len(values), None, None) if machine.verbose else None
-    for C in values:
-        problem = machine.set_params(C=float(C))._problems(merged, target)[0]
-        start = None
+    start: LinearSolution | None = None
+    for k, C in enumerate(values):
         if found:
             last = found[-1][0]
             # The dual variables grow with C; a bound stays a bound.
-            start = replace(last, beta=last.beta * float(C / values[len(found) - 1]))
-        found.append(
-            solve_linear(
-                problem,
-                rows,
-                stop,
-                solver=machine.solver,
-                start=start,
-                seed=seed,
-                shrinking=bool(machine.shrinking),
-                report=None if progress is None else progress.begin(f"machine {len(found) + 1} of {len(values)}"),
-            )
-        )
+            start = replace(last, beta=last.beta * float(C / values[k - 1]))
+        (problem,) = hinge_problems(machine, fit, float(C))
+        found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
     return LinearPath(
         C=freeze(values),
         coef=freeze(np.array([solution.w for solution, _ in found])),

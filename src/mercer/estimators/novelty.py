@@ -13,6 +13,7 @@ from mercer.data.merging import unit_weight
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import share
 from mercer.problems.novelty import data_description, one_class
@@ -20,6 +21,11 @@ from mercer.problems.novelty import data_description, one_class
 
 class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
+
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        offset_=Number(required=True),
+    )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Train on samples X.
@@ -244,6 +250,11 @@ class SVDD(NoveltyDetector):
     >>> round(model.radius_, 6)
     2.0
     """
+
+    FITTED = fitted(
+        radius_=Number(required=True),
+        diagonal_=Number(or_none=True, required=True),
+    )
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from mercer.data.merging import unit_weight
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.tasks import Solved, Task
 from mercer.fitting.telling import warn_user
 from mercer.parameters import share
@@ -99,6 +100,11 @@ class NuSVC(PairwiseClassifier):
     >>> round(model.score(X, y), 2)
     0.99
     """
+
+    FITTED = fitted(
+        nu_=Array("outputs"),
+        equivalent_C_=Array("outputs"),
+    )
 
     def __init__(
         self,

@@ -21,6 +21,19 @@ from mercer.data.labels import read_labels
 from mercer.data.merging import merge
 from mercer.data.targets import outputs
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import (
+    Array,
+    BoundKernel,
+    Count,
+    Flag,
+    Function,
+    Labels,
+    Number,
+    Places,
+    Text,
+    Vectors,
+    fitted,
+)
 from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
@@ -30,18 +43,34 @@ from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
+from mercer.problems.least_squares import LandmarkLeastSquares
 from mercer.solution import Stop
-from mercer.solvers.least_squares.nystrom import SAMPLE, NystromSolution, cheaper_method, solve_nystrom
+from mercer.solvers.least_squares.nystrom import (
+    PRECONDITIONER_SAMPLES_PER_LANDMARK,
+    LandmarkSolution,
+    cheaper_method,
+    solve_nystrom,
+)
 from mercer.threads import effective_n_threads
 
-# Samples that estimate the leverage scores, per landmark that is then drawn by them.
-_PILOT = 0.25
+# Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
+_LANDMARKS_PER_PILOT = 4
 # Matrices of M × M numbers that a fit holds at once.
 _SQUARES = 5
 
 
 class _Nystrom(Machine):
     """What the regressor and the classifier share: landmarks, the solve, its proof."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("vectors", "outputs"),
+        landmarks_=Vectors("vectors"),
+        landmark_indices_=Places(),
+        method_=Text(),
+        jitter_=Number(),
+    )
 
     def __init__(
         self,
@@ -124,11 +153,13 @@ class _Nystrom(Machine):
                 raise ValueError(
                     f"a stream holds vectors, but {kernel!r} takes {kernel.accepts}; give all samples at once"
                 )
-            solution = self._from_stream(X, kernel, lam, m, stop, budget, n_threads, rng, progress)
+            solution, certificate = self._from_stream(X, kernel, lam, m, stop, budget, n_threads, rng, progress)
         else:
-            solution = self._from_arrays(X, y, sample_weight, kernel, lam, m, stop, budget, n_threads, rng, progress)
+            solution, certificate = self._from_arrays(
+                X, y, sample_weight, kernel, lam, m, stop, budget, n_threads, rng, progress
+            )
         progress.end()
-        self.certificate_ = Certificate.total(solution.certificates)
+        self.certificate_ = certificate
         self.stop_reason_ = proven(solution.stop_reason, self.certificate_)
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_ = solution.steps
@@ -153,7 +184,7 @@ class _Nystrom(Machine):
         n_threads: int,
         rng: np.random.Generator,
         progress: Progress,
-    ) -> NystromSolution:
+    ) -> tuple[LandmarkSolution, Certificate]:
         X = self._samples(X, kernel, reset=True)
         check_consistent_length(X, y)
         self._learn(y)
@@ -173,24 +204,22 @@ class _Nystrom(Machine):
         given = kernel.accepts == "gram"
         kernel = kernel if given else kernel.bind(X, weight)
         everything = Chunk(X, Y, weight, {})
-        pool = draw([everything], max(m, SAMPLE * m), rng)
+        pool = draw([everything], PRECONDITIONER_SAMPLES_PER_LANDMARK * m, rng)
         chosen = self._choose(kernel, [everything], pool, lam, m, rng, n_threads, float(weight.sum()), rows)
-        if given:
-            landmarks: Any = rows[chosen.index]
-            K = np.asarray(chosen.X[:, landmarks], dtype=np.float64)
-        else:
-            landmarks, K = chosen.X, kernel(chosen.X)
-        self._expect_room(len(K), budget)
-        cross = Cross(kernel, landmarks, lambda: [everything], budget // 4, n_threads)
-        self._warn_if_indefinite(kernel, K)
+        landmarks: Any = rows[chosen.index] if given else chosen.X
+        K = np.asarray(chosen.X[:, landmarks], dtype=np.float64) if given else None
+        cross = Cross(kernel, landmarks, lambda: [everything], budget // 4, n_threads, K)
+        self._expect_room(cross.m, budget)
+        self._refuse_indefinite(cross)
         sample = None
         if cheaper_method(cross, len(weight)) == "conjugate gradients":
             sample = empty_targets(pool.X, pool.stands_for, Y.shape[1])
-        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, False, progress.begin(""))
+        problem = LandmarkLeastSquares(lam, bool(self.bias))
+        solution, certificate = solve_nystrom(problem, cross, stop, report=progress.begin(""), sample=sample)
         self._remember(kernel, landmarks, solution, n_columns)
         if not given or isinstance(self.landmarks, str):
             self.landmark_indices_ = freeze(rows[chosen.index] if len(chosen.index) else chosen.index)
-        return solution
+        return solution, certificate
 
     def _from_stream(
         self,
@@ -203,7 +232,7 @@ class _Nystrom(Machine):
         n_threads: int,
         rng: np.random.Generator,
         progress: Progress,
-    ) -> NystromSolution:
+    ) -> tuple[LandmarkSolution, Certificate]:
         stream = Stream(self, source, self._survey)
         if stream.once:
             if isinstance(self.landmarks, str) and self.landmarks == "leverage":
@@ -211,11 +240,11 @@ class _Nystrom(Machine):
                     "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
                     "callable that returns a fresh iterator, or landmarks='uniform'"
                 )
-            opening = Opening(stream, SAMPLE * m)
-            pool = draw(opening.chunks, SAMPLE * m, rng)
+            opening = Opening(stream, PRECONDITIONER_SAMPLES_PER_LANDMARK * m)
+            pool = draw(opening.chunks, PRECONDITIONER_SAMPLES_PER_LANDMARK * m, rng)
             raw = opening.all()
         else:
-            pool = draw(stream.chunks(), SAMPLE * m, rng)
+            pool = draw(stream.chunks(), PRECONDITIONER_SAMPLES_PER_LANDMARK * m, rng)
         n, total = stream._seen or (0, 0.0)
         kernel = kernel.bind(pool.X)
         self._settle()
@@ -227,16 +256,16 @@ class _Nystrom(Machine):
         chosen = self._choose(
             kernel, stream.chunks() if not stream.once else [], pool, lam, m, rng, n_threads, total, None
         )
-        K = kernel(chosen.X)
-        self._expect_room(len(K), budget)
         cross = Cross(kernel, chosen.X, encoded, 0, n_threads)
-        self._warn_if_indefinite(kernel, K)
+        self._expect_room(cross.m, budget)
+        self._refuse_indefinite(cross)
         sample = None
         if not stream.once and cheaper_method(cross, n) == "conjugate gradients":
             sample = empty_targets(pool.X, pool.stands_for, self._n_outputs())
-        solution = solve_nystrom(cross, K, lam, bool(self.bias), stop, sample, stream.once, progress.begin(""))
+        problem, report = LandmarkLeastSquares(lam, bool(self.bias)), progress.begin("")
+        solution, certificate = solve_nystrom(problem, cross, stop, report=report, sample=sample, once=stream.once)
         self._remember(kernel, chosen.X, solution, 0)
-        return solution
+        return solution, certificate
 
     def _choose(
         self,
@@ -264,10 +293,10 @@ class _Nystrom(Machine):
             return uniform
         if kernel.accepts == "gram":
             raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
-        pilot = take(uniform.X, np.arange(0, len(some), max(1, int(1 / _PILOT))))
+        pilot = take(uniform.X, np.arange(0, len(some), _LANDMARKS_PER_PILOT))
         return draw(chunks, m, rng, leverage_scores(kernel, pilot, lam, total, n_threads))
 
-    def _remember(self, kernel: Kernel, landmarks: Any, solution: NystromSolution, n_columns: int) -> None:
+    def _remember(self, kernel: Kernel, landmarks: Any, solution: LandmarkSolution, n_columns: int) -> None:
         given = kernel.accepts == "gram"
         self.kernel_ = kernel
         self.landmarks_ = None if given else freeze(landmarks)
@@ -315,13 +344,13 @@ class _Nystrom(Machine):
                 "cache_size"
             )
 
-    def _warn_if_indefinite(self, kernel: Kernel, K: Floats) -> None:
-        if kernel.positive_definite == "yes":
+    def _refuse_indefinite(self, cross: Cross) -> None:
+        if cross.kernel.positive_definite == "yes":
             return
-        some = K[:200, :200]
+        some = cross.K_MM[:200, :200]
         if float(np.linalg.eigvalsh(some)[0]) < -1e-8 * max(1e-300, float(np.abs(some).max())) * len(some):
             raise ValueError(
-                f"{kernel!r} is not positive semi-definite on these samples, and without that least squares on "
+                f"{cross.kernel!r} is not positive semi-definite on these samples, and without that least squares on "
                 "landmarks has no minimum; use a positive definite kernel"
             )
 
@@ -414,6 +443,11 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Nystrom):  # type: ignore[mi
     True
     """
 
+    FITTED = fitted(
+        _flat_=Flag(required=True),
+        _width_=Count(),
+    )
+
     def predict(self, X: Any) -> Floats:
         """f(x) for every sample; one column per output where y had two dimensions."""
         values = self._decision(X)
@@ -460,6 +494,8 @@ class NystromRLSClassifier(Deciding, ClassifierMixin, _Nystrom):  # type: ignore
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
     """
+
+    FITTED = fitted(classes_=Labels(required=True))
 
     def decision_function(self, X: Any) -> Floats:
         """f(x) for two classes; for more, one column per class."""

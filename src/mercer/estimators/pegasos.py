@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.descent import Trail, certify_descent
 from mercer.data import samples
 from mercer.data.labels import class_weights, read_labels
@@ -277,14 +276,3 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         values = self.decision_function(X)
         winner = (values >= 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[winner])
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        if "expansion.b" in arrays:
-            return super()._from_state(header, arrays)
-        model = cls(**header["params"])
-        for name, value in {**header["fitted"], **arrays}.items():
-            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else freeze(value))
-        return model

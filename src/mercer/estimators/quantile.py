@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import d2_pinball_score
@@ -12,6 +12,7 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Flag, fitted
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.tasks import Solved, Task
@@ -35,8 +36,8 @@ class QuantileSVR(KernelRegressor):
         Price of errors. A sample's own C_i is C times its weight.
     bias : True, False or "regularized", default=True
         As in `SVR`; the statement about shares needs True.
-    lam : float, optional
-        λ of (1/n) Σ loss + λ‖w‖² in place of C = 1/(2λn).
+    theta : float, optional
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
     kernel, degree, gamma, coef0
         As in `SVC`.
     shrinking : bool, default=True
@@ -60,6 +61,8 @@ class QuantileSVR(KernelRegressor):
         Nothing here is random.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+    lam : float, optional
+        The old spelling of `theta`.
 
     Attributes
     ----------
@@ -95,13 +98,20 @@ class QuantileSVR(KernelRegressor):
     0.1
     """
 
+    FITTED = fitted(
+        quantiles_=Array("outputs", required=True),
+        _flat_=Flag(required=True),
+    )
+
+    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
+
     def __init__(
         self,
         quantiles: Any = 0.5,
         *,
         C: float = 1.0,
         bias: Any = True,
-        lam: float | None = None,
+        theta: float | None = None,
         kernel: Any = "rbf",
         degree: int = 3,
         gamma: Any = "scale",
@@ -117,11 +127,12 @@ class QuantileSVR(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         self.quantiles = quantiles
         self.C = C
         self.bias = bias
-        self.lam = lam
+        self.theta = theta
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -137,6 +148,7 @@ class QuantileSVR(KernelRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.lam = lam
 
     def _tasks(self, fit: Fit) -> list[Task]:
         y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
@@ -180,10 +192,10 @@ class QuantileSVR(KernelRegressor):
         return bool(getattr(self, "_flat_", np.ndim(self.quantiles) == 0))
 
     def _price(self, fit: Fit) -> float:
-        return price(self.C, self.lam, float(fit.merged.weight.sum()))
+        return price(self, float(fit.merged.weight.sum()))
 
     def _check_parameters(self) -> None:
-        check_price(self.C, self.lam)
+        check_price(self)
         one_of("bias", self.bias, (True, False, "regularized"))
         _quantiles(self.quantiles)
 

@@ -2,8 +2,9 @@
 
 Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample weights, these are the same problem:
 
-    (1/n) Σ loss_i + λ‖w‖²        C = 1/(2λn)    Rosasco's λ, Igel's ϑ; the parameter `lam` of the machines
-    (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ, that of stochastic gradient descent
+    (1/n) Σ loss_i + ϑ‖w‖²        C = 1/(2ϑn)    Igel's ϑ, Rosasco's λ; the parameter `theta` of the machines
+    Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of those
+    (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C Σ ξ_i²              C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
 For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
@@ -44,19 +45,25 @@ def C_from_liblinear(C: float) -> float:
     return 2.0 * C
 
 
-def check_price(C: Any, lam: Any) -> None:
-    """C or λ, a positive number, and not both."""
-    if lam is None:
-        positive("C", C)
+def check_price(machine: Any) -> None:
+    """C or ϑ, a positive number, and not both."""
+    theta = _theta(machine)
+    if theta is None:
+        positive("C", machine.C)
         return
-    positive("lam", lam, "it is the λ of (1/n)Σ loss + λ‖w‖²")
-    if C != _DEFAULT_C:
+    positive("theta", theta, "it is the ϑ of (1/n)Σ loss + ϑ‖w‖²")
+    if machine.C != _DEFAULT_C:
         raise ValueError(
-            f"C={C!r} and lam={lam!r} both set the price of errors (C = 1/(2·lam·n)); give one and leave the "
-            "other at its default"
+            f"C={machine.C!r} and theta={theta!r} both set the price of errors (C = 1/(2·theta·n)); give one and leave "
+            "the other at its default"
         )
 
 
-def price(C: Any, lam: Any, n: float) -> float:
-    """C, from λ where that was given; n is the total weight of the samples of this problem."""
-    return positive("C", C) if lam is None else C_from_lam(positive("lam", lam), n)
+def price(machine: Any, n: float) -> float:
+    """C, from ϑ where that was given; n is the total weight of the samples of this problem."""
+    theta = _theta(machine)
+    return positive("C", machine.C) if theta is None else C_from_theta(positive("theta", theta), n)
+
+
+def _theta(machine: Any) -> Any:
+    return machine.theta if machine.lam is None else machine.lam

@@ -1,14 +1,16 @@
-"""What every λ would have given, as an object and as a picture."""
+"""What every λ would have given."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
-
-import numpy as np
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from mercer.arrays import Floats, freeze
-from mercer.optional import require
+from mercer.solvers.least_squares.path import best_of
+
+if TYPE_CHECKING:
+    from mercer.displays import RidgePathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class RidgePath:
     @property
     def best(self) -> int:
         """The index of the chosen λ; of equally good ones the largest, which gives the simplest f."""
-        return int(np.flatnonzero(self.scores == self.scores.min())[-1])
+        return best_of(self.scores)
 
     @property
     def lam(self) -> float:
@@ -55,54 +57,6 @@ class RidgePath:
 
     def plot(self, axes: Any = None) -> RidgePathDisplay:
         """Error, norm and degrees of freedom against λ; needs matplotlib."""
-        return RidgePathDisplay(self).plot(axes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values and arrays, for files."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
-        return cls(**plain)
-
-
-class RidgePathDisplay:
-    """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.
-
-    Attributes
-    ----------
-    path : RidgePath
-    axes_ : array of three matplotlib axes
-    figure_ : matplotlib figure
-    lines_ : list of lists of lines, one list per axis
-    """
-
-    def __init__(self, path: RidgePath) -> None:
-        self.path = path
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, axes: Any = None) -> Self:
-        """The path of a fitted RLSRegressorCV or RLSClassifierCV, drawn."""
-        return cls(estimator.path_).plot(axes)
-
-    def plot(self, axes: Any = None) -> Self:
-        """Draw into three axes, or into a new figure."""
-        if axes is None:
-            _, axes = require("matplotlib.pyplot", "plotting a path").subplots(1, 3, figsize=(12, 3.5), layout="tight")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 3:
-            raise ValueError(f"a path is drawn into 3 axes, but {len(axes)} were given")
-        path = self.path
-        shown = (
-            (np.sqrt(path.loo_errors), "leave-one-out error (root mean square)"),
-            (path.norms, "norm of f"),
-            (path.dof[:, None], "effective degrees of freedom"),
-        )
-        self.lines_ = []
-        for axis, (values, title) in zip(axes, shown, strict=True):
-            self.lines_.append(axis.semilogx(path.lams, values))
-            axis.axvline(path.lam, color="0.6", linestyle=":")
-            axis.set(xlabel="λ", title=title)
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
+        # Pictures are made of estimators: this room lies below theirs.
+        display: type[RidgePathDisplay] = import_module("mercer.displays").RidgePathDisplay
+        return display(self).plot(axes)

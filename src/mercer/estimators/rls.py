@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,31 +14,70 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.certificates.least_squares import certify_sums
+from mercer.certificates.certificate import Certificate
 from mercer.data import samples
 from mercer.data.labels import class_weights, codes_among, read_labels
-from mercer.data.merging import merge
+from mercer.data.merging import Merged, merge
 from mercer.data.targets import outputs
+from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Labels, Number, Record, Text, fitted
 from mercer.fitting.limits import physical_memory
-from mercer.fitting.machine import Machine, Training, fitted_names
+from mercer.fitting.machine import Machine, Training
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.overflow import proven
-from mercer.parameters import one_of, positive
+from mercer.fitting.state import fitted_names
+from mercer.fitting.telling import warn_user
+from mercer.gram import Gram, gram_for
+from mercer.gram.linear_gram import linear_scale
+from mercer.gram.sums import Sums
+from mercer.kernels import Kernel
+from mercer.parameters import one_of, positive, real
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.choose import (
-    SOLVERS,
-    Answer,
-    Prepared,
-    checked_lam,
-    linear_expansion,
-    linear_scale,
-    memory_error,
-    solve,
-    warn_singular,
-)
-from mercer.solvers.least_squares.covariance import RidgeFactor, Sums
+from mercer.solution import Stop
+from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
+from mercer.solvers.least_squares.covariance import solve_sums
+from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.threads import effective_n_threads
+
+# Conjugate gradients end at this relative duality gap, far below what any target is known to, or after so many steps.
+EXACT = Stop(tol=1e-10, max_iter=2000)
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A fit's input, checked."""
+
+    X: Any
+    merged: Merged
+    problem: LeastSquares
+    gram: Gram
+    target: Any
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+
+def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
+    """λ as a finite number that is not negative, and positive where `at_zero` says what to use instead of 0."""
+    lam = real(name, value)
+    if lam == math.inf:
+        raise ValueError(
+            f"{name}=inf leaves only the constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
+            "sklearn.dummy for the constant itself"
+        )
+    if not lam >= 0 or (lam == 0 and at_zero):
+        least = f"above 0; {at_zero}" if at_zero else "of at least 0"
+        raise ValueError(f"{name}={value!r} must be a finite number {least}")
+    return lam
+
+
+def _linear_expansion(kernel: Kernel, W: Floats, b: Floats) -> Expansion:
+    """f(x) = ⟨w, x⟩ + b as an expansion in the weight vectors themselves, one per output."""
+    scale = linear_scale(kernel) or 1.0
+    return Expansion(kernel, np.ascontiguousarray(W.T), np.eye(W.shape[1]) / scale, b)
 
 
 def _is_linear(estimator: Any) -> bool:
@@ -51,6 +90,25 @@ def _is_linear(estimator: Any) -> bool:
 
 class RegularizedLeastSquares(Machine):
     """The fit and predict pipeline of least squares; what differs is how targets are read and predictions made."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array(None, "outputs", flat=True),
+        solver_=Text(),
+        factor_precision_=Text(),
+        rank_=Count(),
+        residual_=Number(),
+        _sums_=Record(
+            Sums,
+            x=Array("features"),
+            y=Array("outputs"),
+            xx=Array("features", "features"),
+            xy=Array("features", "outputs"),
+            yy=Array("outputs"),
+            bias=Flag(),
+        ),
+    )
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         """One column of numbers per output, and what else was learnt from y; `labels` are classes known before."""
@@ -68,12 +126,12 @@ class RegularizedLeastSquares(Machine):
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         ready = self._prepare(X, y, sample_weight)
-        self._adopt(ready, solve(ready, self._lam(), self.solver))
+        self._adopt(ready, *solve_least_squares(ready.problem, ready.gram, EXACT, solver=self.solver))
 
     def _lam(self) -> float:
         return checked_lam("lam", self.lam)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Ready:
         kernel = self._kernel()
         X = self._samples(X, kernel, reset=True)
         self._check_parameters()
@@ -84,12 +142,20 @@ class RegularizedLeastSquares(Machine):
         if not (weight > 0).any():
             raise ValueError("all sample weights are zero: there is nothing to fit; give some samples weight")
         merged = merge(X, np.zeros(len(Y), np.intp), weight, identical=kernel.mergeable, n_threads=n_threads)
-        problem = LeastSquares(Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias))
+        problem = LeastSquares(
+            Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias), self._lam()
+        )
+        K = merged.X
         if kernel.accepts != "gram":
             kernel = kernel.bind(merged.X, merged.weight)
             if linear_scale(kernel) is not None and not np.isfinite(kernel.diag(merged.X)).all():
                 raise FloatingPointError("the squares of the features overflow float64; scale the features")
-        return Prepared(X, kernel, merged, problem, target, budget, n_threads)
+        elif len(merged.rows) < len(X):
+            K = K[:, merged.rows]
+        gram = gram_for(kernel, K, budget, n_threads)
+        if not gram.looks_positive_definite():
+            warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
+        return Ready(X, merged, problem, gram, target)
 
     def _resources(self) -> tuple[int, int]:
         megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
@@ -101,45 +167,59 @@ class RegularizedLeastSquares(Machine):
             raise TypeError(f"bias={self.bias!r} must be True or False")
         self._lam()
 
-    def _adopt(self, ready: Prepared, answer: Answer) -> None:
+    def _adopt(self, ready: Ready, solution: LeastSquaresSolution, certificate: Certificate) -> None:
         """Every fitted attribute."""
-        merged, X, kernel = ready.merged, ready.X, ready.kernel
+        merged, kernel = ready.merged, ready.gram.kernel
         precomputed = kernel.accepts == "gram"
-        self.kernel_ = kernel
-        self.certificate_ = answer.certificate
-        self.stop_reason_ = proven("converged" if answer.reached else "rounding floor", answer.certificate)
-        self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_ = answer.steps
-        self.solver_ = answer.solver
-        self.factor_precision_ = answer.precision
-        self.rank_ = answer.rank
-        self.residual_ = answer.certificate.violation
-        self.intercept_ = freeze(np.array(answer.b, dtype=np.float64))
-        if answer.W is not None:
-            self._expansion_ = linear_expansion(kernel, answer.W, self.intercept_)
-        else:
+        self._adopt_solution(kernel, solution, certificate, self._lam())
+        if solution.C is not None:
             self._expansion_ = Expansion(
                 kernel=kernel,
                 vectors=None if precomputed else merged.X,
-                coefficients=np.array(answer.C),
+                coefficients=np.array(solution.C),
                 b=self.intercept_,
                 columns=merged.rows if precomputed else None,
-                n_columns=len(X) if precomputed else 0,
+                n_columns=ready.n_rows if precomputed else 0,
             )
-        if answer.beta is not None:
-            own = np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), answer.beta.shape[1]))
-            own[merged.rows] = answer.beta
+        if solution.beta is not None:
+            own = np.zeros((ready.n_rows, solution.beta.shape[1]))
+            own[merged.rows] = solution.beta
             self.dual_coef_ = freeze(own)
-        if answer.sums is not None:
-            self._sums_ = answer.sums
         self._remember(ready.target)
         if not self.converged_:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
                 f"scale the features, raise lam, or choose solver='eigen'",
                 ConvergenceWarning,
-                stacklevel=5,
             )
+
+    def _adopt_solution(
+        self, kernel: Kernel, solution: LeastSquaresSolution, certificate: Certificate, lam: float
+    ) -> None:
+        """What a solution says without its samples."""
+        if solution.indefinite:
+            warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
+        if solution.dropped:
+            warn_user(
+                f"the system is singular to rounding at lam={lam:g}: its effective rank is {solution.rank} of "
+                f"{solution.rank + solution.dropped}. The solution of least norm was taken through eigenvalues; raise "
+                "lam for a unique one",
+                SingularSystemWarning,
+            )
+        self.kernel_ = kernel
+        self.certificate_ = certificate
+        self.stop_reason_ = proven(solution.stop_reason, certificate)
+        self.converged_ = self.stop_reason_ == "converged"
+        self.n_iter_ = solution.steps
+        self.solver_ = solution.solver
+        self.factor_precision_ = solution.precision
+        self.rank_ = solution.rank
+        self.residual_ = certificate.violation
+        self.intercept_ = freeze(np.array(solution.b, dtype=np.float64))
+        if solution.W is not None:
+            self._expansion_ = _linear_expansion(kernel, solution.W, self.intercept_)
+        if solution.sums is not None:
+            self._sums_ = solution.sums
 
     # --- recursive least squares -----------------------------------------------------------------------------------
 
@@ -158,42 +238,29 @@ class RegularizedLeastSquares(Machine):
         X = trained._samples(X, kernel, reset=first)
         trained._check_parameters()
         budget, n_threads = trained._resources()
-        if 24 * X.shape[1] ** 2 > budget:
-            raise memory_error(
-                f"the covariance of {X.shape[1]} features", 24 * X.shape[1] ** 2, budget, "fewer features"
-            )
+        d = X.shape[1]
+        if covariance_bytes(d) > budget:
+            raise memory_error(f"the covariance of {d} features", covariance_bytes(d), budget, "fewer features")
         Y, target = trained._outputs(y, labels)
         check_consistent_length(X, Y)
         weight, target = trained._row_weights(target, samples.weights(sample_weight, len(Y)))
         rows = np.flatnonzero(weight > 0)
-        problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
         sums = None if first else self._sums_
         if len(rows):
             if sums is not None and sums.xy.shape[1] != Y.shape[1]:
                 raise ValueError(f"y has {Y.shape[1]} outputs, but the samples before had {sums.xy.shape[1]}")
+            problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
             fresh = Sums.of(X[rows] if len(rows) < len(Y) else X, problem)
             sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
         if sums.weight == 0:
             raise ValueError("nothing would be left: forget fewer samples, or make a new estimator")
-        lam, scale = self._lam(), linear_scale(kernel) or 1.0
-        factor = RidgeFactor(sums.xx, lam / scale, n_threads)
-        W = factor.solve(sums.xy)
-        W += factor.solve(sums.xy - sums.xx @ W - lam / scale * W)
-        certificate = certify_sums(sums, W, lam / scale)
+        solution, certificate = solve_sums(sums, self._lam() / (linear_scale(kernel) or 1.0), n_threads)
         for name in fitted_names(trained):
             if name not in ("n_features_in_", "feature_names_in_"):
                 delattr(trained, name)
-        if factor.rank < len(sums.x):
-            warn_singular(factor.rank, len(sums.x), lam, 4)
-        trained.kernel_, trained.certificate_, trained._sums_ = kernel, certificate, sums
-        trained.stop_reason_, trained.n_iter_ = proven("converged", certificate), 1
-        trained.converged_ = trained.stop_reason_ == "converged"
-        trained.solver_, trained.factor_precision_, trained.rank_ = "covariance", "float64", factor.rank
-        trained.residual_ = certificate.violation
-        trained.intercept_ = freeze(np.array(sums.y - sums.x @ W))
-        trained._expansion_ = linear_expansion(kernel, W, trained.intercept_)
+        trained._adopt_solution(kernel, solution, certificate, self._lam())
         trained._remember(target)
         return self._become(trained)
 
@@ -213,20 +280,6 @@ class RegularizedLeastSquares(Machine):
     def _one_row(self) -> bool:
         """Whether coef_ is a list rather than a matrix."""
         return False
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        header, arrays = super()._state()
-        if "_sums_" in header["fitted"]:
-            header["fitted"]["_sums_"] = vars(header["fitted"]["_sums_"])
-        return header, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = super()._from_state(header, arrays)
-        if hasattr(model, "_sums_"):
-            plain: Any = model._sums_
-            model._sums_ = Sums(**plain)
-        return model
 
 
 class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
@@ -289,6 +342,8 @@ class RLSRegressor(MultiOutputMixin, RegressorMixin, RegularizedLeastSquares):  
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
     True
     """
+
+    FITTED = fitted(_one_output_=Flag(required=True))
 
     def __init__(
         self,
@@ -354,6 +409,11 @@ class _Coded:
 
 class OneVersusAll(Deciding, ClassifierMixin, RegularizedLeastSquares):  # type: ignore[misc]  # untyped
     """Targets ±1, one output per class (one in all for two classes), the largest output wins."""
+
+    FITTED = fitted(
+        classes_=Labels(required=True),
+        class_weight_=Array("classes"),
+    )
 
     def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
         if labels is None:

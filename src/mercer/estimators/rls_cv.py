@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 
-from mercer.arrays import Floats, freeze, is_sparse
+from mercer.arrays import Floats, freeze
+from mercer.certificates.certificate import Certificate
 from mercer.data.targets import outputs
 from mercer.estimators.ridge_path import RidgePath
-from mercer.estimators.rls import OneVersusAll, RegularizedLeastSquares
+from mercer.estimators.rls import EXACT, OneVersusAll, Ready, RegularizedLeastSquares, checked_lam
+from mercer.fitting.kinds import Array, Flag, Number, Parameters, Record, fitted
 from mercer.fitting.machine import Training
-from mercer.gram.linear_gram import LinearGram
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.choose import (
-    Answer,
-    Prepared,
-    check_weights,
-    checked_lam,
-    linear_answer,
-    memory_error,
-    spectral_answer,
-)
-from mercer.solvers.least_squares.eigen import (
-    Judge,
-    PathValues,
-    SpectralFit,
-    lams_from,
-    linear_spectrum_of,
-    spectrum_bytes,
-    spectrum_of,
-)
+from mercer.solvers.least_squares.eigen import Judge, PathValues
+from mercer.solvers.least_squares.path import solve_path
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 _COUNT = 50
 _GRID = ("kernel", "degree", "gamma", "coef0")
@@ -44,8 +31,9 @@ _GRID = ("kernel", "degree", "gamma", "coef0")
 class _Chosen:
     """The best λ of one kernel, with all that is needed of its decomposition."""
 
-    ready: Prepared
-    answer: Answer
+    ready: Ready
+    solution: LeastSquaresSolution
+    certificate: Certificate
     path: RidgePath
     loo: Floats  # rows × outputs, at the best λ
 
@@ -56,6 +44,14 @@ class _Chosen:
 
 class ChoosesLam(RegularizedLeastSquares):
     """The fit that goes through all λ and, where there is a grid, all kernels."""
+
+    FITTED = fitted(
+        path_=Record(RidgePath),
+        paths_=Record(RidgePath, several=True),
+        lam_=Number(),
+        best_params_=Parameters(),
+        loo_residuals_=Array(None, "outputs", flat=True),
+    )
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
         best: _Chosen | None = None
@@ -73,13 +69,10 @@ class ChoosesLam(RegularizedLeastSquares):
         assert best is not None
         self.path_, self.paths_ = best.path, tuple(paths)
         self.lam_, self.best_params_ = best.path.lam, best.path.params
-        rows = best.ready.merged.rows
-        loo = np.zeros(
-            (best.ready.X.shape[0] if hasattr(best.ready.X, "shape") else len(best.ready.X), best.loo.shape[1])
-        )
-        loo[rows] = best.loo
+        loo = np.zeros((best.ready.n_rows, best.loo.shape[1]))
+        loo[best.ready.merged.rows] = best.loo
         self.loo_residuals_ = freeze(loo)
-        self._adopt(best.ready, best.answer)
+        self._adopt(best.ready, best.solution, best.certificate)
 
     def _kernels(self) -> list[dict[str, Any]]:
         if self.grid is None:
@@ -93,37 +86,16 @@ class ChoosesLam(RegularizedLeastSquares):
             )
         return found
 
-    def _choose(self, ready: Prepared, params: dict[str, Any]) -> _Chosen:
-        problem, X = ready.problem, ready.merged.X
+    def _choose(self, ready: Ready, params: dict[str, Any]) -> _Chosen:
+        problem = ready.problem
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
-        linear = ready.scale is not None and X.shape[1] < problem.n
-        needed = spectrum_bytes(problem.n) if not linear else _linear_bytes(*X.shape)
-        if needed > ready.budget:
-            raise memory_error(f"decomposing the matrix of {problem.n:,} samples", needed, ready.budget)
-        if linear:
-            fit = SpectralFit(problem, linear_spectrum_of(X, ready.scale or 1.0, problem))
-        else:
-            gram = ready.gram(6)
-            fit = SpectralFit(problem, spectrum_of(gram, problem))
-        lams = self._lams(fit)
-        values = fit.path(lams, self._judge(problem))
-        scores = self._scores(problem, values)
-        path = RidgePath(lams, values.loo_errors, values.gcv, values.norms, values.dof, scores, self.criterion, params)
-        lam = path.lam
-        check_weights(problem, lam)
-        if linear:
-            W = fit.weights(lam)
-            F = LinearGram(X).times(W)
-            b = problem.total @ (problem.mean - F) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
-            answer = linear_answer(ready, W, b, lam, "covariance" if is_sparse(X) else "svd", len(fit.spectrum.values))
-        else:
-            answer = spectral_answer(ready, gram, fit, lam, 6)
-        return _Chosen(ready, answer, path, fit.loo_residuals(lam))
-
-    def _lams(self, fit: SpectralFit) -> Floats:
-        given = self._given_lams()
-        return lams_from(fit.spectrum, given) if isinstance(given, int) else given
+        found, certificate = solve_path(
+            problem, ready.gram, EXACT, lams=self._given_lams(), score=self._scores, judge=self._judge(problem)
+        )
+        v = found.values
+        path = RidgePath(found.lams, v.loo_errors, v.gcv, v.norms, v.dof, found.scores, self.criterion, params)
+        return _Chosen(ready, found.best, certificate, path, found.loo)
 
     def _given_lams(self) -> int | Floats:
         """How many λ are wanted, or which."""
@@ -148,7 +120,7 @@ class ChoosesLam(RegularizedLeastSquares):
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
     def _lam(self) -> float:
-        return 1.0  # there is none yet
+        return float(self.lam_) if hasattr(self, "lam_") else math.nan  # it is chosen last
 
     def _check_parameters(self) -> None:
         if not isinstance(self.bias, bool | np.bool_):
@@ -157,27 +129,6 @@ class ChoosesLam(RegularizedLeastSquares):
         self._given_lams()
 
     _more_criteria: tuple[str, ...] = ()
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        header, arrays = super()._state()
-        fitted = header["fitted"]
-        fitted["path_"] = self.path_.to_dict()
-        fitted["paths_"] = [path.to_dict() for path in self.paths_]
-        return header, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        model = super()._from_state(header, arrays)
-        fitted: Any = vars(model)
-        model.path_ = RidgePath.from_dict(fitted["path_"])
-        model.paths_ = tuple(RidgePath.from_dict(path) for path in fitted["paths_"])
-        return model
-
-
-def _linear_bytes(n: int, d: int) -> int:
-    return 8 * (2 * n * d + 4 * d * d)
 
 
 class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ignore[misc]  # untyped
@@ -225,6 +176,8 @@ class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ign
     >>> bool(0.08 < np.sqrt(model.path_.loo_errors.min()) < 0.13)
     True
     """
+
+    FITTED = fitted(_one_output_=Flag(required=True))
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,10 +67,10 @@ class SVC(PairwiseClassifier):
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature, so that it is kept small like the
         others (½(‖w‖² + b²); the kernel is then k + 1 inside).
-    lam : float, optional
-        λ of (1/n) Σ loss + λ‖w‖², n = Σ weights, in place of C = 1/(2λn); Igel's ϑ is the same number. See
-        `mercer.estimators.regularisation`.
+    theta : float, optional
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
     multiclass : {"ovo", "ovr", "crammer-singer", "weston-watkins"}, default="ovo"
+        An underscore will do for the hyphen.
         Several classes by machines for each pair and LIBSVM's vote, or for each class against the rest, of which the
         largest f wins; `dual_coef_` then has a row per class. The other two are one problem over all classes, with a
         function f_k for each: they minimise ½Σ_k‖w_k‖² + Σ_i C_i loss_i, where loss_i is
@@ -90,6 +90,8 @@ class SVC(PairwiseClassifier):
         Nothing here is random.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+    lam : float, optional
+        The old spelling of `theta`.
 
     Attributes
     ----------
@@ -118,6 +120,8 @@ class SVC(PairwiseClassifier):
     True
     """
 
+    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -137,7 +141,7 @@ class SVC(PairwiseClassifier):
         max_time: float | None = None,
         slack: str = "l1",
         bias: Any = True,
-        lam: float | None = None,
+        theta: float | None = None,
         multiclass: str = "ovo",
         solver: str = "auto",
         warm_start: bool = False,
@@ -145,6 +149,7 @@ class SVC(PairwiseClassifier):
         break_ties: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -162,7 +167,7 @@ class SVC(PairwiseClassifier):
         self.max_time = max_time
         self.slack = slack
         self.bias = bias
-        self.lam = lam
+        self.theta = theta
         self.multiclass = multiclass
         self.solver = solver
         self.warm_start = warm_start
@@ -170,6 +175,7 @@ class SVC(PairwiseClassifier):
         self.break_ties = break_ties
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.lam = lam
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -218,13 +224,11 @@ class SVC(PairwiseClassifier):
 
     def _prices(self, fit: Fit, rows: list[Indices]) -> Floats:
         """C of a sample of weight 1 in the problems on these samples."""
-        if self.lam is None:
-            return np.full(len(rows), price(self.C, None, 0.0))
-        return np.array([price(self.C, self.lam, float(fit.merged.weight[some].sum())) for some in rows])
+        return np.array([price(self, float(fit.merged.weight[some].sum())) for some in rows])
 
     def _joint_price(self, fit: Fit) -> Floats:
         """C of a merged sample of weight 1."""
-        return np.asarray(price(self.C, self.lam, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
+        return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         if self._joint:
@@ -264,7 +268,7 @@ class SVC(PairwiseClassifier):
         if self._hard:
             self._check_hard()
         else:
-            check_price(self.C, self.lam)
+            check_price(self)
         if self.probability not in (False, "deprecated"):
             raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
@@ -285,8 +289,8 @@ class SVC(PairwiseClassifier):
             )
 
     def _check_hard(self) -> None:
-        if self.lam is not None:
-            raise ValueError(f"C=inf and lam={self.lam!r} both set the price of errors; give one")
+        if self.theta is not None or self.lam is not None:
+            raise ValueError(f"C=inf and theta={self.theta or self.lam!r} both set the price of errors; give one")
         if self.bias is not True:
             raise ValueError(
                 f"C=inf, the hard margin, is found as the nearest points of the two classes' hulls, whose plane has a "

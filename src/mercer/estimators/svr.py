@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
+from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
-from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.regressor import KernelRegressor
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.tasks import Solved
 from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
+from mercer.problems.dual_problem import DualProblem
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
@@ -41,8 +39,8 @@ class SVR(KernelRegressor):
         τ of the expectile loss; for quantiles see `QuantileSVR`.
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
-    lam : float, optional
-        λ of (1/n) Σ loss + λ‖w‖², n = Σ weights, in place of C = 1/(2λn). See `mercer.estimators.regularisation`.
+    theta : float, optional
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
     kernel, degree, gamma, coef0
         As in `SVC`.
     shrinking : bool, default=True
@@ -66,6 +64,8 @@ class SVR(KernelRegressor):
         Nothing here is random.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+    lam : float, optional
+        The old spelling of `theta`.
 
     Attributes
     ----------
@@ -92,6 +92,10 @@ class SVR(KernelRegressor):
     True
     """
 
+    FITTED = fitted(intercept_=Array(1, required=True))
+
+    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -101,7 +105,7 @@ class SVR(KernelRegressor):
         delta: float = 1.0,
         tau: float = 0.5,
         bias: Any = True,
-        lam: float | None = None,
+        theta: float | None = None,
         kernel: Any = "rbf",
         degree: int = 3,
         gamma: Any = "scale",
@@ -117,6 +121,7 @@ class SVR(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
@@ -124,7 +129,7 @@ class SVR(KernelRegressor):
         self.delta = delta
         self.tau = tau
         self.bias = bias
-        self.lam = lam
+        self.theta = theta
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -140,9 +145,10 @@ class SVR(KernelRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.lam = lam
 
-    def _tasks(self, fit: Fit) -> list[Task]:
-        y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        C = price(self, float(fit.merged.weight.sum())) * weight
         if self.loss == "epsilon_insensitive":
             problem = regression.epsilon_insensitive(y, C, float(self.epsilon))
         elif self.loss == "squared_epsilon_insensitive":
@@ -151,19 +157,10 @@ class SVR(KernelRegressor):
             problem = regression.huber(y, C, float(self.delta))
         else:
             problem = regression.expectile(y, C, float(self.tau))
-        problem, rows = problem if self.bias is True else problem.without_bias(), np.arange(len(y))
-        return [Task("", problem, self._solver(linear_way(self, fit, rows, problem)), rows)]
-
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        bound = self._price(fit) if self.loss in ("epsilon_insensitive", "huber") else np.inf
-        self._conclude_outputs(fit, solved, Bounds(bound, bound), np.array([bias_of(solved[0], self.bias)]))
-        self.n_iter_ = solved[0].solution.steps
-
-    def _price(self, fit: Fit) -> float:
-        return price(self.C, self.lam, float(fit.merged.weight.sum()))
+        return problem if self.bias is True else problem.without_bias()
 
     def _check_parameters(self) -> None:
-        check_price(self.C, self.lam)
+        check_price(self)
         one_of("loss", self.loss, _LOSSES)
         one_of("bias", self.bias, (True, False, "regularized"))
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
@@ -237,6 +234,11 @@ class NuSVR(KernelRegressor):
     True
     """
 
+    FITTED = fitted(
+        intercept_=Array(1, required=True),
+        epsilon_=Number(),
+    )
+
     def __init__(
         self,
         nu: float = 0.5,
@@ -276,17 +278,13 @@ class NuSVR(KernelRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tasks(self, fit: Fit) -> list[Task]:
-        merged = fit.merged
-        problem = regression.nu_tube(fit.target[merged.y], float(self.C) * merged.weight, float(self.nu))
-        return [Task("", problem, self._solver(), np.arange(len(merged.y)))]
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        upper, lower = solved[0].certificate.b
+    def _bias(self, solved: Solved) -> float:
+        upper, lower = solved.certificate.b
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
-        bounds = Bounds(float(self.C), float(self.C))
-        self._conclude_outputs(fit, solved, bounds, np.array([0.5 * (upper + lower)]))
-        self.n_iter_ = solved[0].solution.steps
+        return 0.5 * (upper + lower)
 
     def _check_parameters(self) -> None:
         positive("C", self.C)

@@ -26,7 +26,9 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import integer_classes
+from mercer.files.libsvm_model import LibsvmModel
 
+MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
     "L2R_L2LOSS_SVC_DUAL": {"loss": "squared_hinge", "solver": "dual"},
     "L2R_L2LOSS_SVC": {"loss": "squared_hinge", "solver": "newton"},
@@ -97,14 +99,14 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
     """
     check_is_fitted(machine)
     name = type(machine).__name__
-    if name not in ("LinearSVC", "LinearSVR"):
+    if name not in MACHINES:
         raise TypeError(
             f"LIBLINEAR's files hold w and b of LinearSVC and LinearSVR, not a {name}; save it as .mercer, or, with "
             "one of LIBSVM's kernels, as LIBSVM's model"
         )
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
-    joint = getattr(machine, "multi_class", "ovr") == "crammer_singer"
+    joint = getattr(machine, "multi_class", "ovr") != "ovr"
     if name == "LinearSVC":
         labels = integer_classes(machine.classes_, "LIBLINEAR")
         label, kinds = tuple(labels[::-1] if len(labels) == 2 else labels), _CLASSIFIERS
@@ -119,3 +121,56 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
 
 def _named(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
     return next(name for name, kind in kinds.items() if kind == {"loss": loss, "solver": solver})
+
+
+class LiblinearFile:
+    """A model that LIBLINEAR wrote, as a `Model`."""
+
+    feature_names = None
+    first_index = 1
+    expansion = None
+    n_training_rows = None
+    has_probabilities = False
+    native = "liblinear"
+
+    def __init__(self, model: LiblinearModel, name: str) -> None:
+        self._model, self._name = model, name
+
+    @property
+    def kind(self) -> str:
+        if self._model.label is not None:
+            return "classification"
+        return "one-class" if self._model.rho is not None else "regression"
+
+    def facts(self) -> dict[str, Any]:
+        model = self._model
+        return {
+            "format": "LIBLINEAR",
+            "machine": model.solver_type,
+            "labels": None if model.label is None else list(model.label),
+            "features": model.n_features,
+            "bias": model.bias,
+            "non_zero_weights": int(np.count_nonzero(model.weights)),
+            "norm_of_w": float(np.linalg.norm(model.weights)),
+        }
+
+    def rows(self, X: Any, source: str, text: bool) -> Any:
+        return X
+
+    def decisions(self, X: Any) -> Floats:
+        return self._model.decisions(X)
+
+    def predict(self, X: Any) -> Any:
+        return self._model.predict(X)
+
+    def with_probabilities(self) -> LibsvmModel:
+        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
+
+    def estimator(self, n_features: int | None = None) -> Any:
+        return estimator_from_liblinear(self._model, n_features)
+
+    def as_libsvm(self) -> LibsvmModel:
+        raise TypeError(f"{self._name} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")
+
+    def as_liblinear(self) -> LiblinearModel:
+        return self._model

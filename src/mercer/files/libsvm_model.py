@@ -23,13 +23,13 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices
-from mercer.data.labels import every_pair, plane_coefficients
+from mercer.data.labels import every_pair, plane_coefficients, votes, winner
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
@@ -117,6 +117,14 @@ class LibsvmModel:
         shape = (rows.shape[0], max(n_features or 0, rows.shape[1]))
         vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         return Expansion(self.kernel, vectors, table, -self.rho)
+
+    def answers(self, decisions: Floats) -> Any:
+        """svm-predict's answers: the label with most votes among the pairs, the first of them in a tie; ±1; or f."""
+        if self.svm_type == "one_class":
+            return np.where(decisions[:, 0] > 0, 1, -1)
+        if self.label is None:
+            return decisions[:, 0]
+        return np.array(self.label)[winner(votes(decisions, self.nr_class)[0])]
 
     @property
     def serials(self) -> Indices:

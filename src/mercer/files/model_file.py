@@ -21,7 +21,7 @@ from mercer import estimators
 from mercer.errors import ModelFormatError
 from mercer.files.container import Array, read_container, write_container
 from mercer.files.description import describe, rebuild
-from mercer.files.soundness import check_machine, check_names
+from mercer.fitting.state import restored, state_of
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -101,7 +101,7 @@ def _describe_model(model: Any, arrays: dict[str, Array]) -> dict[str, Any]:
             f"{model!r} cannot be saved as a .mercer file, which holds estimators of mercer and "
             f"{_PIPELINES}; use pickle or joblib"
         )
-    header, fitted = model._state()
+    header, fitted = state_of(model)
     return {"class": name, "state": describe(header, arrays, name), "arrays": describe(fitted, arrays, name)}
 
 
@@ -116,10 +116,7 @@ def _rebuild_model(description: Any, arrays: dict[str, Array]) -> Any:
         raise ModelFormatError(f"{name!r} is not an estimator of this mercer")
     header = rebuild(description["state"], arrays, f"{name}.state")
     fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
-    check_names(found, (*header["fitted"], *fitted))
-    model = found._from_state(header, fitted)
-    check_machine(model)
-    return model
+    return restored(found, header, fitted)
 
 
 def _estimator_class(name: str) -> Any:

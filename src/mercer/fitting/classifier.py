@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,14 +22,23 @@ from mercer.fitting.coefficients import (
 )
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.margin_report import Separating
+from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted
+from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.tasks import Solved
 from mercer.parameters import one_of
 
 
-class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
+
+    FITTED = fitted(
+        _per_class_=Flag(),
+        classes_=Labels(against_rest=None, required=True),
+        class_weight_=Array("classes", required=True),
+        n_support_=Counts("classes", "support", required=True),
+        dual_coef_=Array("planes per vector", "support", required=True),
+    )
 
     def _read(self, y: Any) -> tuple[Indices, Classes]:
         labels, codes = read_labels(y)
@@ -80,6 +89,33 @@ class PairwiseClassifier(Deciding, Separating, ClassifierMixin, DualMachine):  #
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
         self.dual_coef_ = freeze(to_dual_coef(own[order], codes[order], target.pairs, len(target.labels)))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add samples to those known and train on all of them, from the last solution on.
+
+        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
+        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
+        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            At least two classes must have come by the end of the first call; others may come later.
+        classes : array, optional
+            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        if classes is not None:
+            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
+            if len(unexpected):
+                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
+        super().partial_fit(X, y, sample_weight)
+        return self
 
     # --- prediction ------------------------------------------------------------------------------------------------
 

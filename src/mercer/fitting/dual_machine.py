@@ -3,7 +3,6 @@ last solution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -16,25 +15,55 @@ from mercer.data import samples
 from mercer.fitting.coefficients import Bounds, conclude_support, merged_table, own_table, table_expansion
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, n_samples, read_samples
+from mercer.fitting.kinds import (
+    Array,
+    BoundKernel,
+    Count,
+    Counts,
+    Function,
+    Number,
+    Places,
+    Shape,
+    Unsaved,
+    Vectors,
+    fitted,
+)
 from mercer.fitting.machine import Machine, Training
 from mercer.fitting.tasks import Solved, Task
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
-from mercer.parameters import one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.solver import Solver, choose_solver
 
 
 class DualMachine(Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 
-    def _solver(self, own: Callable[..., Any] | None = None) -> Solve:
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        shape_fit_=Shape(required=True),
+        support_=Places("samples", required=True),
+        support_vectors_=Vectors("support"),
+        n_support_=Counts(1, "support", required=True),
+        dual_coef_=Array("outputs", "support", required=True),
+        fit_status_=Count(),
+        rkhs_norm_=Number(per_output=True),
+        _standing_=Array("samples", "outputs", sparse=True),
+        _b_range_=Array("outputs", 2, nan=True),
+        _memory_=Unsaved(),
+        # LIBSVM's probabilities, which only the command line fits
+        probA_=Array("outputs"),
+        probB_=Array("outputs", needs="probA_"),
+        prob_density_marks_=Array(10),
+    )
+
+    def _solver(self, own: Solver | None = None) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        name = one_of("solver", self.solver, tuple(SOLVERS))
-        if own is not None and SOLVERS[name] is not SOLVERS["auto"]:
-            raise ValueError(f"solver={self.solver!r} is not available for this machine; use solver='auto'")
-        return partial(own or SOLVERS[name], shrinking=bool(self.shrinking))
+        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
+        return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 

@@ -35,6 +35,18 @@ def dual_status(merged: Merged, solved: list[Solved], n: int) -> Any:
     return freeze(by_sample[place])
 
 
+def free_and_bounded(machine: Any) -> tuple[int, int] | None:
+    """How many support vectors of a fitted machine are free in some problem, and how many are bounded in all.
+
+    None where the fit did not tell: of a joint machine, or of a model that another program trained.
+    """
+    status: Any = getattr(machine, "_standing_", None)
+    if status is None:
+        return None
+    free = int(((status[machine.support_] == FREE).sum(axis=1) > 0).sum())
+    return free, len(machine.support_) - free
+
+
 def bias_intervals(solved: list[Solved]) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
     ends = np.full((len(solved), 2), np.nan)

@@ -19,7 +19,7 @@ from mercer.data.merging import Merged, merge
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
-from mercer.gram.gram import Gram
+from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel
 
@@ -46,6 +46,11 @@ class Fit:
     def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any) -> Fit:
         """Read everything that a machine is trained on."""
         machine._check_parameters()
+        for old, new in machine._renamed.items():
+            given = getattr(machine, old)
+            if given is not None:
+                said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
+                warn_user(f"{said}; the old spelling will go", FutureWarning)
         kernel = machine._kernel()
         X = read_samples(machine, X, kernel, reset=True)
         n = n_samples(X)
@@ -95,9 +100,9 @@ class Fit:
             X, merged = self.merged.X, self.merged
             if self.precomputed:
                 X = X if len(merged.rows) == self.n else X[:, merged.rows]
-                made = Gram(kernel, X + 1.0 if self.constant else X, self.limits.budget, n_threads)
+                made = gram_for(kernel, X + 1.0 if self.constant else X, self.limits.budget, n_threads)
             else:
-                made = Gram(kernel + 1.0 if self.constant else kernel, X, self.limits.budget, n_threads)
+                made = gram_for(kernel + 1.0 if self.constant else kernel, X, self.limits.budget, n_threads)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
             self._places[id(kernel)] = made

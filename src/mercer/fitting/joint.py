@@ -13,7 +13,7 @@ from mercer.fitting.tasks import Solved
 from mercer.problems.multiclass import JointProblem
 
 # Whether the multipliers of a sample share its bound.
-_SHARED = {"crammer-singer": True, "weston-watkins": False}
+_SHARED = {"crammer-singer": True, "weston-watkins": False, "crammer_singer": True, "weston_watkins": False}
 JOINT = tuple(_SHARED)
 
 

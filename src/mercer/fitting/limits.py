@@ -40,7 +40,7 @@ class Limits:
         return cls(
             stop,
             bytes_of(given.get("cache_size", 1000)),
-            effective_n_threads(given["n_jobs"]),
+            effective_n_threads(given.get("n_jobs")),
             random_of(given.get("random_state")),
         )
 

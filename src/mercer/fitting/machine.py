@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,7 +25,9 @@ from mercer.arrays import Floats, Indices, freeze, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
 from mercer.fitting.overflow import expect_finite
+from mercer.fitting.state import fitted_names, freeze_fitted
 from mercer.fitting.tasks import Solved, Task, solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
@@ -48,6 +50,21 @@ class Training:
 
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
+
+    FITTED = fitted(
+        n_features_in_=Count(),
+        feature_names_in_=Names(),
+        kernel_=BoundKernel(),
+        _expansion_=Function(),
+        intercept_=Array("outputs", required=True),
+        certificate_=Proof(),
+        converged_=Flag(),
+        stop_reason_=Text(),
+        n_iter_=Count(several=True),
+    )
+
+    # Parameters under an old name, and the new one; the old ones work as long as they are here.
+    _renamed: ClassVar[dict[str, str]] = {}
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
@@ -171,42 +188,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
                 f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all {expansion.n_columns} training samples"
             )
-        return expansion(X, effective_n_threads(self.n_jobs))
+        return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for name in fitted_names(self):
-            freeze(getattr(self, name))
-
-    # --- files -----------------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Everything a file must hold: plain values and kernels, and the arrays beside them."""
-        check_is_fitted(self)
-        fitted: dict[str, Any] = {}
-        arrays: dict[str, Any] = {}
-        for name in fitted_names(self):
-            value = getattr(self, name)
-            if isinstance(value, WarmStart):  # the training samples, which a model file does not hold
-                continue
-            if isinstance(value, Expansion):
-                for part in ("vectors", "coefficients", "b", "columns"):
-                    _file_away(f"expansion.{part}", getattr(value, part), fitted, arrays)
-                fitted["expansion.n_columns"] = value.n_columns
-            else:
-                _file_away(name, value.to_dict() if isinstance(value, Certificate) else value, fitted, arrays)
-        return {"params": self.get_params(deep=False), "fitted": fitted}, arrays
-
-    @classmethod
-    def _from_state(cls, header: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        """The inverse of `_state`."""
-        model = cls(**header["params"])
-        values = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
-        expansion = {name.partition(".")[2]: values.pop(name) for name in list(values) if name.startswith("expansion.")}
-        for name, value in values.items():
-            setattr(model, name, Certificate.from_dict(value) if name == "certificate_" else value)
-        model._expansion_ = Expansion(kernel=model.kernel_, **expansion)
-        return model
+        freeze_fitted(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -235,7 +221,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The kernel as an object, not yet bound to data; a linear machine has none."""
         if not hasattr(self, "kernel"):
             return None
-        return as_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
+        return as_kernel(self.kernel, **given)
 
     def _samples(self, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
         return read_samples(self, X, kernel, reset=reset)
@@ -258,17 +245,6 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
-
-
-def fitted_names(estimator: Any) -> list[str]:
-    """The attributes that a fit has set."""
-    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
-
-
-def _file_away(name: str, value: Any, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Numeric arrays and CSR matrices go with the arrays, everything else is a plain value."""
-    numeric = is_sparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
-    (arrays if numeric else plain)[name] = value
 
 
 def _scale_ratio(X: Any) -> float:

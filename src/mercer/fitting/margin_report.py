@@ -1,45 +1,59 @@
-"""What classifiers made of hyperplanes tell about themselves, and how they take new samples in."""
+"""What classifiers made of hyperplanes tell: margins, slacks and signed distances; with duals, also the hulls."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
+from mercer.expansion import Expansion
+from mercer.fitting.fit import read_samples
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
 
 
-class Separating:
-    """Margins, signed distances, nearest points of the hulls; for a Machine whose outputs are hyperplanes."""
+@dataclass(frozen=True, eq=False)
+class PlaneDuals:
+    """What the dual solution of one plane adds to its margins."""
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add samples to those known and train on all of them, from the last solution on.
+    alpha_sum: float
+    inverse_rho_squared: dict[str, float]  # by formula, beside ‖w‖² itself
+    b_interval: tuple[float, float] | None
+    statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
 
-        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
-        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
-        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
 
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            At least two classes must have come by the end of the first call; others may come later.
-        classes : array, optional
-            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
-        sample_weight : array of shape (n_samples,), optional
+class MarginReport:
+    """Margins and signed distances of a classifier with a hyperplane for each output.
 
-        Returns
-        -------
-        self
-        """
-        if classes is not None:
-            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
-            if len(unexpected):
-                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
-        return super().partial_fit(X, y, sample_weight)  # type: ignore[misc,no-any-return]  # Machine's
+    A classifier has its classes, a bias and a norm of w for each plane and the decision values, one column per plane.
+    Its planes are those of one class against the rest, unless it says otherwise; one with duals tells about them too.
+    """
+
+    classes_: np.ndarray
+    intercept_: Floats
+    rkhs_norm_: Any  # one number, or one for each plane
+
+    if TYPE_CHECKING:  # the machine's own
+
+        def _decision(self, X: Any) -> Floats: ...
+
+        def predict(self, X: Any) -> np.ndarray: ...
+
+    def _planes(self) -> list[Pair]:
+        """The classes on the positive and on the negative side of each plane."""
+        return planes(len(self.classes_), against_rest=True)
+
+    def _plane_norms(self) -> Floats:
+        """‖w‖ of each plane."""
+        return np.atleast_1d(self.rkhs_norm_)
+
+    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
+        return None
 
     def signed_distance(self, X: Any) -> Floats:
         """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
@@ -53,8 +67,7 @@ class Separating:
         array of shape (n_samples,), or (n_samples, n_planes) for several classes
             In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
         """
-        values = self._decision(X)  # type: ignore[attr-defined]  # Machine's
-        distances = divide(values, self.rkhs_norm_)  # type: ignore[attr-defined]
+        distances = divide(self._decision(X), self._plane_norms())
         return distances[:, 0] if distances.shape[1] == 1 else distances
 
     def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
@@ -73,33 +86,97 @@ class Separating:
             or neither is told where X and y are the samples that the machine was fitted on.
         """
         check_is_fitted(self)
-        model: Any = self
-        codes = codes_among(model.classes_, y)
+        codes = codes_among(self.classes_, y)
         check_consistent_length(X, codes)
-        values = model._decision(X)
-        trained_on = _is_training_set(model, X, codes)
+        values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
+        norms = self._plane_norms()
         parts = []
-        for k, pair in enumerate(_pairs(model)):
+        for k, pair in enumerate(self._planes()):
             rows, signs = between(pair, codes)
-            standings = model._standing_[:, [k]].toarray().ravel()[rows].astype(np.int8) if trained_on else None
-            alpha_sum = float(np.abs(_signed_duals(model, k)).sum())
-            norm = float(np.atleast_1d(model.rkhs_norm_)[k])
+            norm, own = float(norms[k]), None if duals is None else duals[k]
             part = Margins(
-                classes=names_of(pair, model.classes_.tolist())[::-1],
+                classes=names_of(pair, labels)[::-1],
                 rows=rows,
                 decision_values=freeze(values[rows, k].copy()),
                 signs=freeze(signs),
                 rkhs_norm=norm,
-                b=float(model._expansion_.b[k]),
-                alpha_sum=alpha_sum,
-                inverse_rho_squared=_inverse_rho_squared(model, k, norm, alpha_sum),
-                b_interval=_interval(model._b_range_[k]),
-                standings=standings,
+                b=float(self.intercept_[k]),
+                alpha_sum=None if own is None else own.alpha_sum,
+                inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
+                b_interval=None if own is None else own.b_interval,
+                standings=None if own is None or own.statuses is None else own.statuses[rows],
             )
             parts.append(part)
         if len(parts) == 1:
             return parts[0]
-        return SeveralMargins(freeze(model.classes_[codes]), tuple(parts), np.asarray(model.predict(X) != y))
+        return SeveralMargins(freeze(self.classes_[codes]), tuple(parts), np.asarray(self.predict(X) != y))
+
+
+class DualMarginReport(MarginReport):
+    """The same for a machine with α: sums of α, free and bounded vectors, and the nearest points of the hulls."""
+
+    dual_coef_: Floats
+    n_support_: Indices
+    support_: Indices
+    support_vectors_: Any
+    shape_fit_: tuple[int, ...]
+    kernel_: Any
+    certificate_: Any
+    _expansion_: Expansion
+
+    def _planes(self) -> list[Pair]:
+        k, multiclass = len(self.classes_), getattr(self, "multiclass", "ovo")
+        found = planes(k, multiclass != "ovo")
+        if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != len(self.intercept_)):
+            raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
+        return found
+
+    def _plane_norms(self) -> Floats:
+        # A fit knows ‖w‖; a model that came from another program's file has to compute it.
+        return super()._plane_norms() if hasattr(self, "rkhs_norm_") else self._expansion_.norms()
+
+    def _signed_duals(self, k: int) -> Floats:
+        """β of plane k for each of `support_`."""
+        return plane_coefficients(self.dual_coef_, self.n_support_, self._planes(), k)
+
+    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        # A model that another program trained has no status of its duals, nor does a file say where b may lie.
+        known: Any = getattr(self, "_standing_", None) if self._was_trained_on(X, codes) else None
+        ends: Any = getattr(self, "_b_range_", None)
+        found = []
+        for k in range(len(self._planes())):
+            alpha_sum = float(np.abs(self._signed_duals(k)).sum())
+            statuses = None if known is None else known[:, [k]].toarray().ravel().astype(np.int8)
+            interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
+            found.append(PlaneDuals(alpha_sum, self._inverse_rho_squared(k, alpha_sum), interval, statuses))
+        return found
+
+    def _inverse_rho_squared(self, k: int, alpha_sum: float) -> dict[str, float]:
+        """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
+        C: Any = getattr(self, "C", None)
+        if C is None or getattr(self, "bias", True) is not True or not hasattr(self, "certificate_"):
+            return {}
+        if np.isinf(C):
+            return {"Σα": alpha_sum}
+        square = float(self._plane_norms()[k]) ** 2
+        certificate = self.certificate_.parts[k] if self.certificate_.parts else self.certificate_
+        if getattr(self, "slack", "l1") == "l2":
+            ridge = 2 * (alpha_sum - 0.5 * square - certificate.dual)
+            return {"Σα − Σα²/C": alpha_sum - ridge}
+        return {"Σα − ΣCξ": alpha_sum - (certificate.primal - 0.5 * square)}
+
+    def _was_trained_on(self, X: Any, codes: Indices) -> bool:
+        """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n != self.shape_fit_[0]:
+            return False
+        expected = np.repeat(np.arange(len(self.classes_)), self.n_support_)
+        if not np.array_equal(codes[self.support_], expected):
+            return False
+        if self.kernel_.accepts == "gram":
+            return True
+        X = read_samples(self, X, self.kernel_, reset=False)
+        return bool(np.all(_same(take(X, self.support_), self.support_vectors_)))
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
@@ -112,16 +189,15 @@ class Separating:
         NearestPoints, or a tuple of them, one per pair, for several classes
         """
         check_is_fitted(self)
-        model: Any = self
-        if getattr(model, "slack", "l1") == "l2":
+        if getattr(self, "slack", "l1") == "l2":
             raise ValueError(
                 "nearest_points needs slack='l1': with 2-norm slack the hulls lie in a space with one more dimension "
                 "per sample"
             )
-        linear = (recipe := model.kernel_.recipe()) is not None and recipe.linear
-        found = []
-        for k, pair in enumerate(_pairs(model)):
-            beta = _signed_duals(model, k)
+        linear = (recipe := self.kernel_.recipe()) is not None and recipe.linear
+        found, norms = [], self._plane_norms()
+        for k, pair in enumerate(self._planes()):
+            beta = self._signed_duals(k)
             half = 0.5 * float(np.abs(beta).sum())
             if abs(float(beta.sum())) > 1e-6 * half:
                 raise ValueError(
@@ -130,68 +206,24 @@ class Separating:
                 )
             sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
             coefficients = sides / sides.sum(axis=1, keepdims=True)
-            norm = float(np.atleast_1d(model.rkhs_norm_)[k])
             found.append(
                 NearestPoints(
-                    classes=names_of(pair, model.classes_.tolist()),
-                    rows=model.support_,
+                    classes=names_of(pair, self.classes_.tolist()),
+                    rows=self.support_,
                     coefficients=freeze(coefficients),
-                    distance=norm / half,
-                    points=freeze(np.asarray(coefficients @ model.support_vectors_)) if linear else None,
+                    distance=float(norms[k]) / half,
+                    points=freeze(np.asarray(coefficients @ self.support_vectors_)) if linear else None,
                 )
             )
         return found[0] if len(found) == 1 else tuple(found)
 
 
-def _pairs(model: Any) -> list[Pair]:
-    """The classes on the positive and on the negative side of each plane."""
-    k, n_planes = len(model.classes_), len(model._expansion_.b)
-    multiclass = getattr(model, "multiclass", "ovo")
-    found = planes(k, multiclass != "ovo")
-    if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != n_planes):
-        raise ValueError(
-            f"multiclass={multiclass!r} trains all classes jointly: it has no planes between two sides, and so neither "
-            "margins nor nearest points of two hulls; use multiclass='ovo' or 'ovr'"
-        )
-    return found
-
-
-def _signed_duals(model: Any, k: int) -> Floats:
-    """β of plane k for each of `support_`."""
-    return plane_coefficients(model.dual_coef_, model.n_support_, _pairs(model), k)
-
-
-def _inverse_rho_squared(model: Any, k: int, norm: float, alpha_sum: float) -> dict[str, float]:
-    """1/ρ² by each formula that holds for this machine; the sums over slacks are the certificate's."""
-    forms = {"|w|²": norm**2}
-    if not hasattr(model, "C") or getattr(model, "bias", True) is not True:
-        return forms
-    if np.isinf(model.C):
-        return forms | {"Σα": alpha_sum}
-    certificate = model.certificate_.parts[k] if model.certificate_.parts else model.certificate_
-    if getattr(model, "slack", "l1") == "l2":
-        ridge = 2 * (alpha_sum - 0.5 * norm**2 - certificate.dual)
-        return forms | {"Σα − Σα²/C": alpha_sum - ridge}
-    return forms | {"Σα − ΣCξ": alpha_sum - (certificate.primal - 0.5 * norm**2)}
-
-
-def _interval(ends: Floats) -> tuple[float, float] | None:
-    low, high = ends.tolist()
-    return None if np.isnan(low) or np.isnan(high) else (low, high)
-
-
-def _is_training_set(model: Any, X: Any, codes: Indices) -> bool:
-    """Whether these are the rows trained on, as far as the support vectors, which are all that matters, tell."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n != model.shape_fit_[0]:
-        return False
-    expected = np.repeat(np.arange(len(model.classes_)), model.n_support_)
-    if not np.array_equal(codes[model.support_], expected):
-        return False
-    if model.kernel_.accepts == "gram":
-        return True
-    X = model._samples(X, model.kernel_, reset=False)
-    return bool(np.all(_same(take(X, model.support_), model.support_vectors_)))
+def without_planes(parameter: str, value: Any, use: str) -> str:
+    """Why a joint machine has no margins."""
+    return (
+        f"{parameter}={value!r} trains all classes jointly: it has no planes between two sides, and so neither margins "
+        f"nor nearest points of two hulls; use {parameter}={use}"
+    )
 
 
 def _same(left: Any, right: Any) -> Flags:

@@ -15,9 +15,10 @@ from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.expansion import Expansion
+from mercer.fitting.kinds import Array, BoundKernel, Count, Labels, Number, Vectors, fitted
 from mercer.fitting.limits import physical_memory
 from mercer.fitting.machine import Machine
-from mercer.gram.gram import Gram
+from mercer.gram import Gram, gram_for
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.solvers import pegasos
@@ -40,6 +41,24 @@ class Part:
 
 class PegasosMachine(Machine):
     """Parameters, the space that steps are made in, and the attributes they end in."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        classes_=Labels(required=True),
+        class_weight_=Array("classes", required=True),
+        coef_=Array("outputs", "features", required=True, unless="_expansion_"),
+        dual_coef_=Array("outputs", "vectors", needs="_expansion_"),
+        support_vectors_=Vectors("vectors"),
+        objective_=Number(),
+        validation_loss_=Array(None),
+        n_iter_=Count(required=True),
+        t_=Count(required=True),
+        _seed_=Count(required=True),
+        _theta_=Array("outputs", "directions", required=True),
+        _total_=Array("outputs", "directions", required=True),
+        _marks_=Array(2, "outputs", "directions", required=True),
+        _norm2_=Array("outputs", required=True),
+    )
 
     classes_: np.ndarray
     class_weight_: Floats
@@ -65,10 +84,10 @@ class PegasosMachine(Machine):
         n_threads = effective_n_threads(self.n_jobs)
         if precomputed is not None:
             K = merged.X if len(merged.rows) == len(precomputed) else merged.X[:, merged.rows]
-            gram = Gram(kernel, K, _budget(self.cache_size))
+            gram = gram_for(kernel, K, _budget(self.cache_size))
         else:
             kernel = kernel.bind(merged.X, merged.weight)
-            gram = Gram(kernel, merged.X, _budget(self.cache_size), n_threads)
+            gram = gram_for(kernel, merged.X, _budget(self.cache_size), n_threads)
         if not gram.looks_positive_definite():
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=5)
         return kernel, gram

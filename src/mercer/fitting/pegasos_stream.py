@@ -16,8 +16,8 @@ from mercer.arrays import freeze, is_sparse
 from mercer.data import samples
 from mercer.data.labels import class_weights, codes_among, known_classes
 from mercer.data.merging import merge
-from mercer.fitting.machine import fitted_names
 from mercer.fitting.pegasos_machine import PegasosMachine, deadline_of, seed_of
+from mercer.fitting.state import fitted_names
 from mercer.solvers import pegasos
 from mercer.solvers.pegasos import Call, Iterates
 from mercer.threads import effective_n_threads

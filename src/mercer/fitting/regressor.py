@@ -11,17 +11,39 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import numbers
-from mercer.fitting.coefficients import weight_vector
-from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.coefficients import Bounds, weight_vector
+from mercer.fitting.dual_machine import DualMachine, bias_of
+from mercer.fitting.fit import Fit
+from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.tasks import Solved, Task
+from mercer.problems.dual_problem import DualProblem
 
 
 class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A machine whose target is a number; one adds its parameters and its problems."""
+    """A machine whose target is a number; one adds its parameters and its problem."""
+
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        """The problem on samples with these targets and weights, in the order of the rows of K."""
+        raise NotImplementedError
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
         """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
         values, codes = np.unique(numbers(y), return_inverse=True)
         return codes, values
+
+    def _tasks(self, fit: Fit) -> list[Task]:
+        rows = np.arange(len(fit.merged.y))
+        problem = self._problem(fit, fit.target[fit.merged.y], fit.merged.weight)
+        return [Task("", problem, self._solver(linear_way(self, fit, rows, problem)), rows)]
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1
+        bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
+        self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))
+        self.n_iter_ = solved[0].solution.steps
+
+    def _bias(self, solved: Solved) -> float:
+        return bias_of(solved, getattr(self, "bias", True))
 
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""

@@ -1,5 +1,38 @@
-"""Gram matrices: kernel values of a data set, evaluated block by block within a memory budget."""
+"""Gram matrices: kernel values of a data set, evaluated block by block within a memory budget.
 
-from mercer.gram.gram import Gram
+The two functions here are the only ones that choose where kernel values come from: `gram_for` for training,
+`evaluation_for` for prediction.
+"""
 
-__all__ = ["Gram"]
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.arrays import Indices
+from mercer.gram.evaluation import BlockEvaluation
+from mercer.gram.gram import Evaluation, Gram, Products
+from mercer.gram.kernel_matrix import KernelMatrix
+from mercer.kernels import Kernel
+
+__all__ = ["Evaluation", "Gram", "Products", "evaluation_for", "gram_for"]
+
+
+def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1) -> Gram:
+    """The Gram of these samples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its data-dependent parameters resolved (`Kernel.bind`).
+    X : array, CSR matrix or sequence of samples
+        For a precomputed kernel, the matrix itself.
+    budget : int
+        Bytes that the Gram and its fields may use beyond the samples.
+    n_threads : int
+    """
+    return KernelMatrix.of(kernel, X, budget, n_threads)
+
+
+def evaluation_for(kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None = None) -> Evaluation:
+    """The evaluation of an expansion; for a precomputed kernel `columns` says which columns of a new K count."""
+    return BlockEvaluation(kernel, vectors, coefficients, columns)

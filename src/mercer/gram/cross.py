@@ -16,19 +16,19 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.data.chunks import Chunk
-from mercer.gram.lowered import Lowering
+from mercer.gram.kernel_matrix import finite_values
+from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
 from mercer.kernels import Kernel
 
-CHUNK = 8192
-
-# Up to this many outputs each is summed as its kernel values come; for more, a block of values serves them all.
+# Up to this many outputs, each sums kernel values as they are computed; beyond, one block of values serves all outputs.
 _FEW_OUTPUTS = 6
+# Landmarks up to this size stay in the second-level cache.
 _CACHE_BYTES = 1 << 20
 
 
 @dataclass
 class Totals:
-    """What one pass over the samples sums up: residual, its weighted mean and squares, and the targets' alone."""
+    """What one pass over the samples sums up."""
 
     residual: Floats  # K_nMᵀW(Y − f)
     pull: Floats  # K_nMᵀw, what a bias adds to the normal equations
@@ -49,6 +49,8 @@ class Cross:
         Returns an iterator over all samples; called once per pass.
     budget : int
         Bytes for what is kept of the samples between passes.
+    K_MM : array of shape (M, M), optional
+        The landmarks' own kernel matrix, where the kernel matrix is given.
     """
 
     def __init__(
@@ -58,22 +60,32 @@ class Cross:
         chunks: Callable[[], Iterable[Chunk]],
         budget: int = 0,
         n_threads: int = 1,
+        K_MM: Floats | None = None,
     ) -> None:
         self.kernel, self.landmarks, self.chunks = kernel, landmarks, chunks
+        self._K_MM = K_MM
         self.m = landmarks.shape[0] if hasattr(landmarks, "shape") else len(landmarks)
         self.n_threads = n_threads
         self._room = budget
-        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-        self._lowering = None if recipe is None else Lowering.of(recipe, landmarks)
+        self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
         self._landmarks: tuple[Any, Indices, Any] | None = None
-        samples = None if self._lowering is None else self._lowering.prepare(landmarks, np.float64, n_threads)
-        if samples is not None:
-            everything = np.arange(self.m)
-            self._landmarks = (samples, everything, samples.columns(everything))
-        # The core meets all landmarks with a few samples at a time: worth it while they stay in the cache.
-        plain = self._lowering is not None and not self._lowering.sparse and self._lowering.recipe.constant == 0
-        self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+        self._both_ways = False
+        if self._prepared is not None:
+            samples, lowering = self._prepared.whole(np.float64), self._prepared.lowering
+            if samples is not None:
+                everything = np.arange(self.m)
+                self._landmarks = (samples, everything, samples.columns(everything))
+            # K_nM c and K_nMᵀ(…) in one pass over the landmarks per few samples: faster while they stay in the cache.
+            plain = not lowering.sparse and lowering.recipe.constant == 0
+            self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
         self.evaluations = 0
+
+    @property
+    def K_MM(self) -> Floats:
+        """The kernel matrix of the landmarks."""
+        if self._K_MM is None:
+            self._K_MM = self.kernel(self.landmarks)
+        return self._K_MM
 
     @property
     def fused(self) -> bool:
@@ -88,7 +100,7 @@ class Cross:
         return out
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        """K_nMᵀ W (Y − K_nM C − b) and its company, in float64; the pull of a bias only at C = 0, since it stays."""
+        """K_nMᵀ W (Y − K_nM C − b) and the other totals, in float64; `pull` only at C = 0, as it never changes."""
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
         zero = not C.any()
         for Y, X, weight, n in self._pass():
@@ -104,7 +116,7 @@ class Cross:
         return out
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        """K_nMᵀ W K_nM over a sample, or over everything, and of the same pass the totals of the targets themselves."""
+        """K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
         for Y, X, weight, n in self._pass(None if sample is None else [sample]):
@@ -124,8 +136,8 @@ class Cross:
 
     def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats, int]]:
         for chunk in self.chunks() if chunks is None else chunks:
-            for start in range(0, chunk.n, CHUNK):
-                part = slice(start, start + CHUNK)
+            for start in range(0, chunk.n, CHUNK_ROWS):
+                part = slice(start, start + CHUNK_ROWS)
                 weight = chunk.weight[part]
                 self.evaluations += len(weight) * self.m
                 yield chunk.Y[part], self._rows(chunk, part), weight, len(weight)
@@ -136,10 +148,10 @@ class Cross:
             rows: _Rows = chunk.kept[key]
             return rows
         X = chunk.X[part]
-        landmarks, lowering = self._landmarks, self._lowering
+        landmarks, prepared = self._landmarks, self._prepared
         samples = None
-        if landmarks is not None and lowering is not None:
-            samples = lowering.prepare(X, np.float64, self.n_threads)
+        if landmarks is not None and prepared is not None:
+            samples = prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
             rows = _Evaluated(self.kernel, X, self.landmarks)
             size = 8 * X.shape[0] * self.m if hasattr(X, "shape") else 8 * len(X) * self.m
@@ -174,7 +186,7 @@ class _Rows:
 
 
 class _Prepared(_Rows):
-    """Rows whose kernel values the core computes when they are needed, and forgets."""
+    """Rows whose kernel values the core computes each time they are needed."""
 
     def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], both_ways: bool) -> None:
         self._both_ways = both_ways
@@ -214,7 +226,7 @@ class _Prepared(_Rows):
 
 
 class _Evaluated(_Rows):
-    """Rows of a kernel without fused form: evaluated once while they are looked at."""
+    """Rows of a kernel that the core does not compute: evaluated once, and kept as long as this object."""
 
     def __init__(self, kernel: Kernel, X: Any, landmarks: Any) -> None:
         self._kernel, self._X, self._landmarks = kernel, X, landmarks
@@ -226,9 +238,5 @@ class _Evaluated(_Rows):
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
             else:
                 self._values = self._kernel(self._X, self._landmarks)
-            if not np.isfinite(self._values).all():
-                raise FloatingPointError(
-                    f"{self._kernel!r} produced a non-finite value; scale the features, or lower the degree, gamma "
-                    "or coef0"
-                )
+            finite_values(self._values, self._kernel)
         return self._values

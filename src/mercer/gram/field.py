@@ -1,16 +1,17 @@
 """The state of a solve: β, u = Kβ, the active set. In plain NumPy: the reference, and the path of generic kernels.
 
 The decomposition loop drives it: who violates most, K on the working set, move, shrink. The field never asks which
-machine it serves. u is kept for the rows of active variables only; what a dropped row missed is made up by `unshrink`.
+machine it serves.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
+from mercer.arrays import Flags, Floats, Indices, sums_by
+from mercer.gram.active_set import ActiveSet
 from mercer.gram.column_cache import ColumnCache
 from mercer.problems.working_set import violation, working_set
 
@@ -25,25 +26,17 @@ _SHRINK_SHARE = 0.2
 _SHRINK_MARGIN = 0.1
 
 
-class Field:
+class Field(ActiveSet):
     """β over all variables and u over all rows, of which the active ones are current."""
 
-    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats, u: Floats | None) -> None:
-        self.gram = gram
-        self.problem = problem
-        self.beta = beta.copy()
-        self.u = gram.product(problem.row_coefficients(beta, gram.n)) if u is None else u.copy()
-        self.active: Indices = np.arange(problem.n_variables)
-        self.rows: Indices = np.arange(gram.n)
-        self._dropped: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
-        self._previous: Indices = np.empty(0, dtype=np.intp)
-        self._block: Floats = np.empty((0, 0))
-        self._block_rows: Indices = np.empty(0, dtype=np.intp)
-        self._cache = ColumnCache(gram.budget // 2)
+    problem: DualProblem
 
-    @property
-    def shrunk(self) -> bool:
-        return bool(self._dropped)
+    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats, u: Floats | None) -> None:
+        u = gram.product(problem.row_coefficients(beta, gram.n)) if u is None else u
+        super().__init__(gram, beta, u, problem.n_variables)
+        self.problem = problem
+        self.rows: Indices = np.arange(gram.n)
+        self._cache = ColumnCache(gram.budget // 2)
 
     def gradient(self, J: Indices) -> Floats:
         """h on the variables J, which must be active."""
@@ -53,30 +46,6 @@ class Field:
     def violation(self) -> tuple[float, Floats, Floats]:
         """Over the active variables: the largest violation, and each group's two ends."""
         return violation(*self._view(self.active))
-
-    def violators(self, q: int, keep: float) -> Indices:
-        """At most q active variables: up to q·keep of the previous set, free ones first, then the worst violators."""
-        if q >= len(self.active):
-            return self.active
-        old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
-        beta = self.beta[old]
-        free = (beta > self.problem.lower[old]) & (beta < self.problem.upper[old])
-        kept = old[np.argsort(~free, kind="stable")][: int(q * keep)]
-        self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
-        return self._previous
-
-    def block(self, J: Indices) -> Floats:
-        """K between the rows of the variables J."""
-        rows = self.problem.row[J]
-        if np.array_equal(rows, self._block_rows):
-            return self._block
-        self._block_rows = rows
-        if all(r in self._cache for r in rows.tolist()):
-            at = np.searchsorted(self.rows, rows)
-            self._block = np.stack([self._cache.get(r)[at] for r in rows.tolist()])
-        else:
-            self._block = self.gram.block(rows, rows)
-        return self._block
 
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
@@ -105,17 +74,27 @@ class Field:
         return True
 
     def unshrink(self) -> None:
-        """Make every variable active again: each dropped row catches up with what β did since."""
-        for rows, then in self._dropped:
-            change = self.problem.row_coefficients(self.beta - then, self.gram.n)
-            self.u[rows] += self.gram.product(change, rows)
-        self._dropped = []
+        super().unshrink()
         self._cache.clear()
-        self.active = np.arange(self.problem.n_variables)
         self.rows = np.arange(self.gram.n)
 
+    def _free(self, J: Indices) -> Flags:
+        beta = self.beta[J]
+        return np.asarray((beta > self.problem.lower[J]) & (beta < self.problem.upper[J]))
+
+    def _rows_of(self, J: Indices) -> Indices:
+        return self.problem.row[J]
+
+    def _square_of(self, rows: Indices) -> Any:
+        if all(r in self._cache for r in rows.tolist()):
+            at = np.searchsorted(self.rows, rows)
+            return np.stack([self._cache.get(r)[at] for r in rows.tolist()])
+        return self.gram.block(rows, rows)
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        self.u[rows] += self.gram.product(self.problem.row_coefficients(change, self.gram.n), rows)
+
     def _worst(self, kept: Indices, size: int) -> Indices:
-        """The worst violators that are active and not kept."""
         others = np.setdiff1d(self.active, kept, assume_unique=True)
         return others[working_set(*self._view(others), size)]
 

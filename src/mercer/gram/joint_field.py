@@ -1,7 +1,7 @@
 """The state of a joint multi-class solve: β and u = Kβ with one column per class, and the samples still in play.
 
 One block of kernel values serves all classes: it is computed, in the core where the kernel has a recipe, multiplied by
-the changes of all columns at once, and dropped. What a dropped row of u missed is made up by `unshrink`.
+the changes of all columns at once, and dropped.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
-from mercer.gram.square import Square
+from mercer.arrays import Flags, Floats, Indices
+from mercer.gram.active_set import ActiveSet
+from mercer.gram.block_buffer import BlockBuffer
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -25,27 +26,23 @@ _BLOCK_BYTES = 8 << 20
 _SHRINK_SHARE = 0.1
 
 
-class JointField:
+class JointField(ActiveSet):
     """β and u over all samples and classes, of which the active samples' u is current."""
 
+    problem: JointProblem
+
     def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Any) -> None:
-        self.gram = gram
-        self.problem = problem
-        self.beta = beta.copy()
-        self.u = u.copy()
-        self.b = problem.offsets(beta)
+        super().__init__(gram, beta, u, problem.n)
+        self.state(problem)
         self.dtype = dtype
-        self.active: Indices = np.arange(problem.n)
-        self._dropped: list[tuple[Indices, Floats]] = []  # samples, and β at the moment they were dropped
-        self._previous: Indices = np.empty(0, dtype=np.intp)
-        self._block_rows: Indices = np.empty(0, dtype=np.intp)
-        self._block: Any = np.empty((0, 0))
-        self._square: Square | None = None
+        self._buffer: BlockBuffer | None = None
         self._columns: dict[int, Any] = {}
 
-    @property
-    def shrunk(self) -> bool:
-        return bool(self._dropped)
+    def state(self, problem: JointProblem) -> None:
+        """Go on with this problem, which differs from the last one in its biases only."""
+        self.problem = problem
+        self.b = problem.offsets(self.beta)
+        self._violations: Floats | None = None  # of the active samples at the present β
 
     def excess(self, rows: Indices) -> Floats:
         """e on some active samples."""
@@ -53,40 +50,14 @@ class JointField:
 
     def violations(self) -> Floats:
         """Of the active samples."""
-        return self.problem.violations(self.beta[self.active], self.excess(self.active), self.active)
+        if self._violations is None:
+            active = self.active
+            self._violations = self.problem.violations(self.beta[active], self.excess(active), active)
+        return self._violations
 
-    def violators(self, violations: Floats, q: int, keep: float) -> Indices:
-        """At most q active samples: up to q·keep of the previous set, free ones first, then the worst violators."""
-        if q >= len(self.active):
-            return self.active
-        old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
-        kept = old[np.argsort(~self._free(old), kind="stable")][: int(q * keep)]
-        score = violations.copy()
-        score[np.searchsorted(self.active, kept)] = -np.inf
-        count = q - len(kept)
-        worst = self.active[np.argpartition(score, -count)[-count:]]
-        self._previous = np.concatenate([np.sort(worst), kept])
-        return self._previous
-
-    def _free(self, rows: Indices) -> np.ndarray:
-        """Which samples have a multiplier strictly between its bounds."""
-        beta, C = self.beta[rows], self.problem.C[rows, None]
-        inside = (beta < 0) & (beta > -C)
-        return np.asarray(inside.any(axis=1))
-
-    def block(self, J: Indices) -> Any:
-        """K between the samples J, in the field's precision."""
-        if not np.array_equal(J, self._block_rows):
-            samples, which = self.gram.prepared(J, self.dtype, whole=True)
-            self._block_rows = J
-            if samples is None:
-                self._block = self.gram.block(J, J)
-            else:
-                if self._square is None:
-                    self._square = Square(samples)
-                self._block = self._square(which, self.gram.diagonal[J])
-                self.gram.evaluations += len(J) ** 2
-        return self._block
+    def violation(self) -> float:
+        """The largest of them."""
+        return float(self.violations().max(initial=0.0))
 
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, the samples whose block was asked for last, and bring u of the active samples up to date."""
@@ -95,7 +66,7 @@ class JointField:
         self.beta[J] = beta
         if len(changed) == 0:
             return
-        self.b = self.problem.offsets(self.beta)
+        self.b, self._violations = self.problem.offsets(self.beta), None
         if len(J) == len(self.active):
             self.u[J] += self._block @ delta
         else:
@@ -121,18 +92,37 @@ class JointField:
             return
         self._dropped.append((rows[settled], self.beta.copy()))
         self.active = rows[~settled]
-        self._columns = {}
+        self._columns, self._violations = {}, None
 
     def unshrink(self) -> None:
-        """Take every dropped sample back, its u made up."""
-        for rows, then in self._dropped:
-            change = self.beta - then
-            sources = np.flatnonzero(change.any(axis=1))
-            if len(sources):
-                self._add(rows, sources, change[sources], {})
-        self._dropped = []
-        self._columns = {}
-        self.active = np.arange(self.problem.n)
+        super().unshrink()
+        self._columns, self._violations = {}, None
+
+    def _free(self, J: Indices) -> Flags:
+        beta, C = self.beta[J], self.problem.C[J, None]
+        return np.asarray(((beta < 0) & (beta > -C)).any(axis=1))
+
+    def _worst(self, kept: Indices, size: int) -> Indices:
+        score = self.violations().copy()
+        score[np.searchsorted(self.active, kept)] = -np.inf
+        return np.sort(self.active[np.argpartition(score, -size)[-size:]])
+
+    def _rows_of(self, J: Indices) -> Indices:
+        return J
+
+    def _square_of(self, rows: Indices) -> Any:
+        samples, which = self.gram.prepared(rows, self.dtype, whole=True)
+        if samples is None:
+            return self.gram.block(rows, rows)
+        if self._buffer is None:
+            self._buffer = BlockBuffer(samples)
+        self.gram.evaluations += len(rows) ** 2
+        return self._buffer(which, self.gram.diagonal[rows])
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        sources = np.flatnonzero(change.any(axis=1))
+        if len(sources):
+            self._add(rows, sources, change[sources], {})
 
     def _add(self, rows: Indices, sources: Indices, change: Floats, columns: dict[int, Any]) -> None:
         """u[rows] += K[rows, sources] @ change; `columns` keeps the core's layout of the rows between calls."""

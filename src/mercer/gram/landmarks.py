@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.data.chunks import Chunk
-from mercer.gram.cross import CHUNK
+from mercer.gram.prepared import CHUNK_ROWS
 from mercer.kernels import Kernel
 
 Score = Callable[[Chunk], Floats]
@@ -78,8 +78,8 @@ def leverage_scores(kernel: Kernel, pilot: Any, lam: float, total_weight: float,
 
     def score(chunk: Chunk) -> Floats:
         out = np.empty(chunk.n)
-        for start in range(0, chunk.n, CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, chunk.n, CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
             X = chunk.X[part]
             inside = solve_triangular(K, kernel(X, pilot).T, lower=True, check_finite=False, overwrite_b=True)
             out[part] = np.maximum(kernel.diag(X) - np.sum(inside**2, axis=0), 0.0)

@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, is_sparse
-
-_BLOCK_BYTES = 16 << 20
+from mercer.arrays import Floats, Indices, is_sparse, row_blocks
+from mercer.gram.gram import Gram
+from mercer.kernels import Kernel
 
 
 class LinearGram:
-    """What a certificate asks of a Gram, for a linear kernel."""
+    """`Products` with K for a linear kernel."""
 
     positive_definite = "yes"
     precisions: tuple[Any, ...] = (np.float64,)
 
     def __init__(self, X: Any, scale: float = 1.0) -> None:
         self.X, self.scale = X, scale
+
+    @classmethod
+    def of(cls, gram: Gram) -> LinearGram | None:
+        """The same matrix through its samples, or None where its kernel is not linear."""
+        scale = linear_scale(gram.kernel)
+        return None if scale is None else cls(gram.X, scale)
 
     @property
     def n(self) -> int:
@@ -47,13 +53,17 @@ class LinearGram:
         return out
 
 
+def linear_scale(kernel: Kernel) -> float | None:
+    """The factor s of a kernel k = s⟨x, z⟩ on vectors, None for any other."""
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    return recipe.scale if recipe is not None and recipe.linear else None
+
+
 def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
     """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
     if is_sparse(X) and X.dtype == np.float64:
         yield slice(0, X.shape[0]), X
         return
     per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
-    step = max(1, _BLOCK_BYTES // per_row)
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(X.shape[0], start + step))
+    for rows in row_blocks(X.shape[0], per_row):
         yield rows, X[rows].astype(np.float64, copy=False)

@@ -11,9 +11,9 @@ from mercer.arrays import Floats, Indices, is_sparse
 
 
 class LinearRows:
-    """Dense or CSR rows; nothing is copied but index arrays of two different types.
+    """Dense or CSR rows, without a copy unless the two index arrays of a CSR matrix differ in type.
 
-    Of a CSR matrix some rows in any order will do, `which`.
+    `which` takes some rows of a CSR matrix, in any order.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None) -> None:
@@ -72,12 +72,13 @@ class LinearRows:
         return out
 
     def outer(self, which: Indices, c: Floats) -> Floats:
-        """Σ c z z' over the rows `which`, z = (x, 1): both triangles for dense rows, the lower one for sparse."""
+        """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle counts."""
         out = np.empty((self.d + 1, self.d + 1))
         if self.sparse or len(which) * self.d * self.d < 1 << 20:
             self._rows.outer(which.astype(np.int64, copy=False), c, out)
             return out
-        # BLAS is fastest from a million products on; a block at a time, so that a float32 X is never copied whole.
+        # BLAS is faster from about a million products on. It takes blocks of 2²¹ entries (16 MB), so that a float32 X
+        # is never copied whole.
         out[:] = 0.0
         step = max(1, (1 << 21) // (self.d + 1))
         for k in range(0, len(which), step):

@@ -11,9 +11,9 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, sums_by
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.kept_rows import KeptRows
-from mercer.gram.square import Square
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -36,7 +36,7 @@ class TiledField(Field):
         self.origin = origin
         self._columns: _core.Columns | None = None
         self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.dear else None
-        self._square = Square(samples)
+        self._square = BlockBuffer(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
         self._seen = _core.Active(*fixed, self.beta, self.u)
@@ -59,14 +59,6 @@ class TiledField(Field):
 
     def _survivors(self) -> Indices:
         return self._seen.survivors(*self._shrinking_ends())
-
-    def block(self, J: Indices) -> Any:
-        """K between the rows of the variables J, in the samples' precision."""
-        rows = self.problem.row[J]
-        if not np.array_equal(rows, self._block_rows):
-            self._block_rows = rows
-            self._block = self._square_of(rows)
-        return self._block
 
     def _square_of(self, rows: Indices) -> Any:
         """K[rows, rows]: what is kept is copied, the rest is computed."""
@@ -123,17 +115,16 @@ class TiledField(Field):
         return True
 
     def unshrink(self) -> None:
-        for rows, then in self._dropped:
-            change = self.problem.row_coefficients(self.beta - then, self.gram.n)
-            sources = np.flatnonzero(change)
-            total = self.u[rows]
-            self.samples.add(total, self.samples.columns(self.origin[rows]), self.origin[sources], change[sources])
-            self.u[rows] = total
-            self.gram.evaluations += len(sources) * len(rows)
-        self._dropped = []
+        super().unshrink()
         self._columns = None
         if self._kept is not None:
             self._kept.clear()
-        super().unshrink()
         self._seen.choose(self.active)
         self._ends = None
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        coefficients = self.problem.row_coefficients(change, self.gram.n)
+        sources, total = np.flatnonzero(coefficients), self.u[rows]
+        self.samples.add(total, self.samples.columns(self.origin[rows]), self.origin[sources], coefficients[sources])
+        self.u[rows] = total
+        self.gram.evaluations += len(sources) * len(rows)

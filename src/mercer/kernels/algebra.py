@@ -13,103 +13,15 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.kernels import lowering
+from mercer.kernels import composite_recipes
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, Pair, inside
 from mercer.kernels.endings import integer_power
-from mercer.kernels.kernel import Answer, Domain, Kernel
-from mercer.kernels.parameters import check_integer
+from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.recipe import Recipe
-
-# How tightly an expression binds, to know where its text needs brackets.
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+from mercer.parameters import integer
 
 
-class Composite(Kernel):
-    """A kernel made of kernels, its parts."""
-
-    _binds = _ATOM
-    _part_names: tuple[str, ...] = ("kernel",)
-
-    @property
-    def parts(self) -> dict[str, Kernel]:
-        """The kernels it is made of, by parameter name."""
-        return {name: getattr(self, name) for name in self._part_names}
-
-    def _check(self) -> None:
-        for name, part in self.parts.items():
-            if not isinstance(part, Kernel):
-                raise TypeError(f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()")
-            if part.accepts == "gram":
-                raise TypeError(
-                    f"{type(part).__name__} stands for a matrix that is not known yet, so it cannot be combined: "
-                    "combine the matrices before fitting"
-                )
-        domains = {part.accepts for part in self.parts.values()}
-        if len(domains) > 1:
-            described = ", ".join(f"{part!r} compares {part.accepts}" for part in self.parts.values())
-            raise TypeError(f"kernels on different kinds of samples cannot be combined: {described}")
-
-    @property
-    def accepts(self) -> Domain:
-        return next(iter(self.parts.values())).accepts
-
-    @property
-    def mergeable(self) -> bool:
-        return all(part.mergeable for part in self.parts.values())
-
-    def _samples(self, X: Any) -> Any:
-        self._check()
-        for part in self.parts.values():
-            X = part._samples(X)
-        return X
-
-    @property
-    def bound(self) -> bool:
-        return all(part.bound for part in self.parts.values())
-
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        self._check()
-        parts = self.parts
-        bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
-        if all(bound[name] is part for name, part in parts.items()):
-            return self
-        return type(self)(**{**self.get_params(deep=False), **bound})
-
-    def _holds(self, *statements: str) -> bool:
-        """Whether every part answers "yes" to each of these."""
-        return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
-
-    def _follows(self, statement: str) -> Answer:
-        """Yes where every part says so; else it depends on what theirs depend on, or nothing can be said."""
-        answers = {getattr(part, statement) for part in self.parts.values()}
-        if answers == {"yes"}:
-            return "yes"
-        return "depends" if answers <= {"yes", "depends"} else "unknown"
-
-    @property
-    def positive_definite(self) -> Answer:
-        return self._follows("positive_definite")
-
-    @property
-    def differentiable(self) -> Answer:
-        return self._follows("differentiable")
-
-    def _text(self) -> str:
-        raise NotImplementedError
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return self._text()
-
-
-class _Pair(Composite):
-    _part_names = ("left", "right")
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-        self._check()
-
-
-class Sum(_Pair):
+class Sum(Pair):
     """k1(x, z) + k2(x, z); its features are those of both.
 
     Examples
@@ -119,7 +31,7 @@ class Sum(_Pair):
     Gaussian(gamma=0.5) + Linear()
     """
 
-    _binds = _SUM
+    _binds = SUM
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)
@@ -132,7 +44,7 @@ class Sum(_Pair):
             return self.left.diag(X) + self.right.diag(X)
 
     def recipe(self) -> Recipe | None:
-        return lowering.added(self.left.recipe(), self.right.recipe())
+        return composite_recipes.added(self.left.recipe(), self.right.recipe())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -156,10 +68,10 @@ class Sum(_Pair):
         return _hypotenuse(self.left, self.right) if self._holds("positive_definite") else None
 
     def _text(self) -> str:
-        return f"{inside(self.left, _SUM)} + {inside(self.right, _SUM)}"
+        return f"{inside(self.left, SUM)} + {inside(self.right, SUM)}"
 
 
-class Product(_Pair):
+class Product(Pair):
     """k1(x, z) · k2(x, z); its features are the products of one of each.
 
     Examples
@@ -169,7 +81,7 @@ class Product(_Pair):
     Linear() * Laplacian(gamma=0.5)
     """
 
-    _binds = _PRODUCT
+    _binds = PRODUCT
 
     def _values(self, X: Any, Z: Any) -> Floats:
         out = self.left._values(X, Z)
@@ -182,7 +94,7 @@ class Product(_Pair):
             return self.left.diag(X) * self.right.diag(X)
 
     def recipe(self) -> Recipe | None:
-        return lowering.multiplied(self.left.recipe(), self.right.recipe())
+        return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -211,7 +123,7 @@ class Product(_Pair):
         return _hypotenuse(self.left, self.right) if both else None
 
     def _text(self) -> str:
-        return f"{inside(self.left, _PRODUCT)} * {inside(self.right, _PRODUCT)}"
+        return f"{inside(self.left, PRODUCT)} * {inside(self.right, PRODUCT)}"
 
 
 class Scaled(Composite):
@@ -224,7 +136,7 @@ class Scaled(Composite):
     array([[6.]])
     """
 
-    _binds = _PRODUCT
+    _binds = PRODUCT
 
     def __init__(self, kernel: Kernel, factor: float) -> None:
         self.kernel = kernel
@@ -250,7 +162,7 @@ class Scaled(Composite):
             return self.kernel.diag(X) * float(self.factor)
 
     def recipe(self) -> Recipe | None:
-        return lowering.scaled(self.kernel.recipe(), float(self.factor))
+        return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
     @property
     def positive_definite(self) -> Answer:
@@ -280,7 +192,7 @@ class Scaled(Composite):
         return None if constant is None else math.sqrt(self.factor) * constant
 
     def _text(self) -> str:
-        return f"{self.factor} * {inside(self.kernel, _PRODUCT)}"
+        return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
 
 
 class Shifted(Composite):
@@ -293,7 +205,7 @@ class Shifted(Composite):
     array([[3.]])
     """
 
-    _binds = _SUM
+    _binds = SUM
 
     def __init__(self, kernel: Kernel, constant: float) -> None:
         self.kernel = kernel
@@ -317,7 +229,7 @@ class Shifted(Composite):
         return self.kernel.diag(X) + float(self.constant)
 
     def recipe(self) -> Recipe | None:
-        return lowering.shifted(self.kernel.recipe(), float(self.constant))
+        return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -342,7 +254,7 @@ class Shifted(Composite):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, _SUM)} + {self.constant}"
+        return f"{inside(self.kernel, SUM)} + {self.constant}"
 
 
 class Power(Composite):
@@ -355,7 +267,7 @@ class Power(Composite):
     array([[9.]])
     """
 
-    _binds = _POWER
+    _binds = POWER
 
     def __init__(self, kernel: Kernel, exponent: int) -> None:
         self.kernel = kernel
@@ -364,7 +276,7 @@ class Power(Composite):
 
     def _check(self) -> None:
         super()._check()
-        check_integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
+        integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
     def _values(self, X: Any, Z: Any) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -375,7 +287,7 @@ class Power(Composite):
             return integer_power(self.kernel.diag(X), int(self.exponent))
 
     def recipe(self) -> Recipe | None:
-        return lowering.raised(self.kernel.recipe(), int(self.exponent))
+        return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
 
     @property
     def positive_definite(self) -> Answer:
@@ -404,7 +316,7 @@ class Power(Composite):
         return math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, _ATOM)} ** {self.exponent}"
+        return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
 
 
 class Exponential(Composite):
@@ -451,13 +363,7 @@ class Exponential(Composite):
         return math.sqrt(math.e) * constant
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, _ATOM)}.exp()"
-
-
-def inside(kernel: Kernel, binds: int = _ATOM) -> str:
-    """A part's text, in brackets where it binds less tightly than its surroundings."""
-    own = kernel._binds if isinstance(kernel, Composite) else _ATOM
-    return f"({kernel!r})" if own < binds else repr(kernel)
+        return f"{inside(self.kernel, ATOM)}.exp()"
 
 
 def _hypotenuse(left: Kernel, right: Kernel) -> float | None:

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
-from mercer.kernels.matrices import as_matrix, is_sparse, over_rows, strips, widened
-from mercer.kernels.parameters import check_not_negative
+from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
+from mercer.parameters import not_negative
 
 RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
@@ -31,13 +31,15 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def check_gamma(gamma: Any) -> None:
-    """A number ≥ 0, or one of the rules."""
+    """A finite number of at least 0, or one of the rules."""
     if isinstance(gamma, str) and gamma in RULES:
         return
     try:
-        check_not_negative("gamma", gamma)
-    except ValueError as error:
-        raise ValueError(f"{error}, or one of {', '.join(map(repr, RULES))}") from None
+        not_negative("gamma", gamma)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"gamma={gamma!r} must be a finite number of at least 0, or one of {', '.join(map(repr, RULES))}"
+        ) from None
 
 
 def gamma_of(kernel: Any) -> float:

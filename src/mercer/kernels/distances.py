@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from mercer.arrays import Flags, Floats
+from mercer.arrays import Flags, Floats, is_sparse
 from mercer.kernels.matrices import (
     check_same_width,
     dense,
     dot,
-    is_sparse,
     squared_lengths,
     strips,
     widened,

@@ -12,8 +12,8 @@ from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
 from mercer.kernels.endings import affine, integer_power
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import as_matrix, dot, nonzero_rows, squared_lengths, unit_rows
-from mercer.kernels.parameters import check_finite, check_integer
 from mercer.kernels.recipe import Recipe
+from mercer.parameters import finite, integer
 
 
 class Linear(Kernel):
@@ -51,7 +51,7 @@ class _OfAffineProduct(Kernel):
 
     def _check(self) -> None:
         check_gamma(self.gamma)
-        check_finite("coef0", self.coef0)
+        finite("coef0", self.coef0)
 
     def _ended(self, t: Floats) -> Floats:
         raise NotImplementedError
@@ -102,7 +102,7 @@ class Polynomial(_OfAffineProduct):
         self._check()
 
     def _check(self) -> None:
-        check_integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
+        integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
         super()._check()
 
     def _ended(self, t: Floats) -> Floats:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer import parameters
 from mercer.arrays import Floats
-from mercer.kernels.kernel import Answer, Domain, Kernel, mirror
-from mercer.kernels.matrices import as_matrix, call, dense, dot, n_samples, squared_lengths
-from mercer.kernels.parameters import check_callable, check_domain, name_of
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, mirror
+from mercer.kernels.matrices import as_matrix, call, dense, dot, n_samples, name_of, squared_lengths
 from mercer.kernels.transformed import features_of, in_row_blocks
 
 # Beyond this share of max |K| a difference from the mirrored entry is no rounding error.
@@ -50,8 +50,8 @@ class FromFunction(Kernel):
         self._check()
 
     def _check(self) -> None:
-        check_callable("function", self.function)
-        check_domain(self.accepts)
+        parameters.function("function", self.function)
+        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFunction({name_of(self.function)})"
@@ -128,8 +128,8 @@ class FromFeatureMap(Kernel):
         self._check()
 
     def _check(self) -> None:
-        check_callable("feature_map", self.feature_map)
-        check_domain(self.accepts)
+        parameters.function("feature_map", self.feature_map)
+        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFeatureMap({name_of(self.feature_map)})"

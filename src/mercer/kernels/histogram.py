@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 from mercer.kernels.distances import by_dense_blocks
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, is_sparse, n_samples, squared_lengths
-from mercer.kernels.parameters import check_not_negative
+from mercer.kernels.matrices import as_matrix, dot, n_samples, squared_lengths
+from mercer.parameters import not_negative
 
 
 class Chi2(Kernel):
@@ -38,7 +38,7 @@ class Chi2(Kernel):
         self._check()
 
     def _check(self) -> None:
-        check_not_negative("gamma", self.gamma)
+        not_negative("gamma", self.gamma)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         self._check()

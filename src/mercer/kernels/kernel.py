@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Answer = Literal["yes", "no", "depends", "unknown"]
 Domain = Literal["vectors", "sequences", "gram"]
+# What a user's function of the samples may take.
+DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 _MIRROR_ROWS = 64
 

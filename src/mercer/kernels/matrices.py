@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 
 # Temporaries of a row-by-row pass stay in the second-level cache.
 _STRIP_BYTES = 1 << 20
-# A block of CSR rows may be made dense up to this size.
+# A block of CSR rows is made dense for a product if it takes at most this size and stores more than this share of its
+# entries.
 _DENSE_BYTES = 32 << 20
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a scipy.sparse matrix or array."""
-    return bool(sp.issparse(X))
+_DENSE_SHARE = 0.05
 
 
 def as_matrix(X: Any) -> Any:
@@ -80,7 +76,7 @@ def dot(X: Any, Z: Any) -> Floats:
 def _is_crowded(Z: Any) -> bool:
     """Whether a CSR block is small and full enough that products with it are faster when it is dense."""
     entries = Z.shape[0] * Z.shape[1]
-    return bool(8 * entries <= _DENSE_BYTES and Z.nnz > 0.05 * entries)
+    return bool(8 * entries <= _DENSE_BYTES and Z.nnz > _DENSE_SHARE * entries)
 
 
 def widened(X: Any) -> Any:
@@ -191,6 +187,11 @@ def call(function: Callable[..., Any], *blocks: Any) -> Any:
         if "buffer source array is read-only" not in str(error):
             raise
     return function(*(read_only(block).copy() for block in blocks))
+
+
+def name_of(function: Any) -> str:
+    """The name of a user's function, for messages."""
+    return str(getattr(function, "__qualname__", None) or repr(function))
 
 
 def n_samples(X: Any) -> int:

@@ -81,9 +81,9 @@ def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
     if callable(kernel) and not isinstance(kernel, Kernel | type) and _are_strings(X):
         kernel = FromFunction(kernel, accepts="sequences")
     kernel = as_kernel(kernel)
-    X = kernel._samples(X)
     kernel = kernel.bind(X)
-    K = kernel._values(X, X)  # not kernel(X), which is symmetric by construction
+    # A matrix that is given comes back as it is; kernel(X) of any other would be symmetric by construction.
+    K = kernel(X) if kernel.accepts == "gram" else kernel(X, X)
     if K.shape[0] != K.shape[1] or len(K) == 0:
         raise ValueError(f"the check needs the square matrix of at least one sample, but K has shape {K.shape}")
     if not np.isfinite(K).all():

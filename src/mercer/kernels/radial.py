@@ -17,8 +17,8 @@ from mercer.kernels.distances import squared_distances
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import n_samples
-from mercer.kernels.parameters import check_positive
 from mercer.kernels.recipe import Recipe
+from mercer.parameters import positive
 
 # From here on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
 _LARGE_NU = 50.0
@@ -66,7 +66,7 @@ class Gaussian(Kernel):
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         check_gamma(self.gamma)
         if self.sigma is not None:
-            check_positive("sigma", self.sigma)
+            positive("sigma", self.sigma)
 
     def _factor(self) -> Floats | None:
         """L with M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²."""
@@ -159,7 +159,7 @@ class Matern(Kernel):
     def _check(self) -> None:
         if not isinstance(self.nu, Real) or isinstance(self.nu, bool) or not self.nu > 0:
             raise ValueError(f"nu={self.nu!r} must be a number > 0, or inf for the Gaussian")
-        check_positive("length_scale", self.length_scale)
+        positive("length_scale", self.length_scale)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
@@ -220,8 +220,8 @@ class RationalQuadratic(Kernel):
         self._check()
 
     def _check(self) -> None:
-        check_positive("alpha", self.alpha)
-        check_positive("length_scale", self.length_scale)
+        positive("alpha", self.alpha)
+        positive("length_scale", self.length_scale)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()

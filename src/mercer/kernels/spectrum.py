@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats
 from mercer.kernels.kernel import Answer, Domain, Kernel
+from mercer.parameters import integer
 
 
 class Spectrum(Kernel):
@@ -41,8 +41,7 @@ class Spectrum(Kernel):
         self._check()
 
     def _check(self) -> None:
-        if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
-            raise ValueError(f"length={self.length!r} must be an integer ≥ 1: the number of characters of a substring")
+        integer("length", self.length, 1, "the number of characters of a substring")
 
     def _samples(self, X: Any) -> Any:
         if isinstance(X, (str, bytes)):

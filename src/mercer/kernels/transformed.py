@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mercer import parameters
 from mercer.arrays import Floats
-from mercer.kernels import lowering
-from mercer.kernels.algebra import Composite, inside
-from mercer.kernels.kernel import Answer, Domain, Kernel
-from mercer.kernels.matrices import as_matrix, call, n_samples
-from mercer.kernels.parameters import check_callable, check_domain, name_of
+from mercer.kernels import composite_recipes
+from mercer.kernels.composite import Composite, inside
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
+from mercer.kernels.matrices import as_matrix, call, n_samples, name_of
 from mercer.kernels.recipe import Recipe
 
 
@@ -55,7 +55,7 @@ class Normalised(Composite):
         return np.sqrt(diagonal)
 
     def recipe(self) -> Recipe | None:
-        return lowering.unit_diagonal(self.kernel.recipe())
+        return composite_recipes.unit_diagonal(self.kernel.recipe())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -120,7 +120,7 @@ class Weighted(_ThroughFunction):
 
     def _check(self) -> None:
         super()._check()
-        check_callable("function", self.function)
+        parameters.function("function", self.function)
 
     def _values(self, X: Any, Z: Any) -> Floats:
         rows = self._factors(X)
@@ -179,8 +179,8 @@ class PulledBack(_ThroughFunction):
 
     def _check(self) -> None:
         super()._check()
-        check_callable("feature_map", self.feature_map)
-        check_domain(self.accepts)
+        parameters.function("feature_map", self.feature_map)
+        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
 
     def _samples(self, X: Any) -> Any:
         self._check()

@@ -14,9 +14,9 @@ and the last sum does not depend on f. The joint coefficient c splits again into
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,14 @@ class LeastSquares:
     member: Indices  # row → distinct sample
     n: int  # distinct samples
     bias: bool
+    lam: float = math.nan  # λ, where it is known: a decomposition and sums over the samples answer for every λ
+
+    def __post_init__(self) -> None:
+        smallest = float(self.weight.min())
+        if self.lam / np.finfo(np.float64).max >= smallest:  # λ/w would be infinite
+            raise ValueError(
+                f"sample_weight holds {smallest:g}, too small beside lam={self.lam:g}; use 0 to leave a sample out"
+            )
 
     @cached_property
     def total(self) -> Floats:
@@ -54,28 +62,36 @@ class LeastSquares:
         """Σw, the number of samples if weights are repetitions."""
         return float(self.weight.sum())
 
-    def split(self, C: Floats, lam: float) -> Floats:
+    def split(self, C: Floats) -> Floats:
         """β of the rows from the joint coefficients C of the distinct samples."""
         share = self.weight / self.total[self.member]
         deviation = self.Y - self.mean[self.member]
-        return share[:, None] * C[self.member] + (self.weight / lam)[:, None] * deviation
+        return share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
 
-    def duals(self, F: Floats, lam: float) -> Floats:
+    def duals(self, F: Floats) -> Floats:
         """β of the rows from the values F of f at the distinct samples: w_i (y_i − f_i)/λ."""
-        return np.asarray((self.weight / lam)[:, None] * (self.Y - F[self.member]))
+        return np.asarray((self.weight / self.lam)[:, None] * (self.Y - F[self.member]))
 
-    def dual(self, output: int, lam: float) -> DualProblem:
+    def dual(self, output: int) -> DualProblem:
         """One output's dual problem on the rows."""
         rows = len(self.weight)
         return DualProblem(
             p=np.ascontiguousarray(self.Y[:, output]),
             lower=np.full(rows, -np.inf),
             upper=np.full(rows, np.inf),
-            d=lam / self.weight,
+            d=self.lam / self.weight,
             row=self.member,
             group=np.full(rows, 0 if self.bias else -1, dtype=np.int32),
             totals=np.zeros(1 if self.bias else 0),
         )
 
-    def with_targets(self, Y: Any) -> LeastSquares:
-        return replace(self, Y=Y)
+
+@dataclass(frozen=True)
+class LandmarkLeastSquares:
+    """Minimise ½ Σ w_i (y_i − f(x_i))² + ½ λ‖f‖² over f = Σ_j c_j k(z_j, ·) + b with M landmarks z_j.
+
+    The samples, with targets and weights, come in the chunks of a Cross.
+    """
+
+    lam: float  # above 0
+    bias: bool

@@ -40,7 +40,7 @@ class LinearProblem:
 
     @cached_property
     def price(self) -> Floats:
-        """What a unit of error costs once it is large: the wider half of the box, or 1/d where there is none."""
+        """The largest slope of the loss, the wider half of the box; for a squared loss, which has none, 1/d."""
         half = np.maximum(self.upper, -self.lower)
         with np.errstate(divide="ignore"):
             return np.where(np.isfinite(half), half, 1.0 / self.d)
@@ -51,7 +51,7 @@ class LinearProblem:
         return float(own.sum()) - 0.5 * energy
 
     def first(self, m: int, factor: float) -> LinearProblem:
-        """The problem of the first m samples, each counted `factor` times."""
+        """The problem of the first m samples, each with `factor` times its weight."""
         with np.errstate(invalid="ignore"):
             return LinearProblem(
                 self.p[:m],
@@ -90,7 +90,7 @@ class LinearProblem:
 
     @cached_property
     def dual(self) -> DualProblem:
-        """The same as a DualProblem: where ε > 0 a sample has two variables, the parts of β above and below zero."""
+        """The same as a DualProblem with K = XX'; where ε > 0 a sample has two variables, β⁺ and −β⁻."""
         n, group = len(self.p), 0 if self.exact_bias else -1
         totals = np.zeros(1 if self.exact_bias else 0)
         row = np.arange(n)

@@ -1,15 +1,12 @@
-"""Solvers: functions from a problem and a Gram matrix to a solution and its certificate, by the name users choose."""
+"""Solvers: functions from a problem and the place of its data to a solution and its certificate."""
 
-from collections.abc import Callable
-
-from mercer.certificates.certificate import Certificate
-from mercer.solution import Solution
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.qp import solve_by_qp
+from mercer.solvers.solver import Solver
 
-# "auto" is block decomposition as long as nothing beats it.
-SOLVERS: dict[str, Callable[..., tuple[Solution, Certificate]]] = {
+# The solvers of a dual problem by the names that users choose from. "auto" is block decomposition: nothing beats it.
+SOLVERS: dict[str, Solver] = {
     "auto": solve_certified,
     "decomposition": solve_certified,
     "chunking": solve_by_chunks,

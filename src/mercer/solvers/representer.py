@@ -24,7 +24,7 @@ from mercer.certificates.representer import certify_representer
 from mercer.gram.gram import Gram
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, products, tall_factor
+from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -172,7 +172,7 @@ class _System:
         precondition = LowRank(self._F[active], scale, gram.n_threads)
 
         def apply(P: Floats) -> Floats:
-            return np.asarray(P + scale[:, None] * products(part, scale[:, None] * P))
+            return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P, by_column=True))
 
         target = _RESIDUAL_SHARE * np.sqrt(np.sum(R * R, axis=0))
         limits = Stop(0.0, _MOST_INNER_STEPS, deadline=stop.deadline)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from mercer import SVC
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian, as_kernel
 from mercer.solution import Stop
 from mercer.solvers.dual import chunking
@@ -25,7 +25,7 @@ STOP = Stop(tol=1e-6, max_iter=10**7)
 @pytest.mark.parametrize("maker", machines())
 def test_every_machine_reaches_the_same_optimum(maker, seed, size):
     problem, K = machine_problem(maker, seed)
-    gram = Gram(as_kernel("precomputed"), K)
+    gram = gram_for(as_kernel("precomputed"), K)
     solution, certificate = solve_by_chunks(problem, gram, STOP, size=size)
     _, whole = solve_certified(problem, gram, STOP)
     assert solution.stop_reason == "converged"
@@ -41,10 +41,9 @@ def chunks_of(monkeypatch):
     """The sizes of the chunks that are solved from now on."""
     sizes, solve = [], chunking.solve_certified
 
-    def watched(problem, gram, stop, beta=None, report=None, shrinking=True, inner=None):
-        if inner is None:
-            sizes.append(gram.n)
-        return solve(problem, gram, stop, beta, report, shrinking, inner)
+    def watched(problem, gram, *others, **options):
+        sizes.append(gram.n)
+        return solve(problem, gram, *others, **options)
 
     monkeypatch.setattr(chunking, "solve_certified", watched)
     return sizes
@@ -57,8 +56,8 @@ def test_vectors_in_chunks(monkeypatch, form):
     problem = c_svc(signs, 1.0)
     X = sp.csr_array(X) if form == "csr" else X
     sizes = chunks_of(monkeypatch)
-    solution, certificate = solve_by_chunks(problem, Gram(Gaussian(gamma=0.1), X), STOP, size=700)
-    _, whole = solve_certified(problem, Gram(Gaussian(gamma=0.1), X), STOP)
+    solution, certificate = solve_by_chunks(problem, gram_for(Gaussian(gamma=0.1), X), STOP, size=700)
+    _, whole = solve_certified(problem, gram_for(Gaussian(gamma=0.1), X), STOP)
     assert len(sizes) > 1
     assert max(sizes) <= 700
     assert certificate.dual == pytest.approx(whole.dual, rel=1e-9)
@@ -68,7 +67,7 @@ def test_vectors_in_chunks(monkeypatch, form):
 def test_more_support_vectors_than_a_chunk_holds(monkeypatch):
     X, y = make_classification(600, 5, flip_y=0.4, random_state=1)
     problem = c_svc(np.where(y == 1, 1.0, -1.0), 1.0)
-    gram = Gram(Gaussian(gamma=1.0), X)
+    gram = gram_for(Gaussian(gamma=1.0), X)
     sizes = chunks_of(monkeypatch)
     solution, certificate = solve_by_chunks(problem, gram, STOP, size=100)
     assert (solution.beta != 0).sum() > 300
@@ -79,7 +78,7 @@ def test_more_support_vectors_than_a_chunk_holds(monkeypatch):
 def test_a_gap_can_be_asked_for():
     problem, K = machine_problem(lambda y, t, w: c_svc(y, 3.0 * w), 0)
     stop = Stop(tol=0.5, max_iter=10**7, gap_tol=1e-7)
-    solution, certificate = solve_by_chunks(problem, Gram(as_kernel("precomputed"), K), stop, size=20)
+    solution, certificate = solve_by_chunks(problem, gram_for(as_kernel("precomputed"), K), stop, size=20)
     assert solution.stop_reason == "converged"
     assert certificate.gap <= 1e-7 * certificate.dual
 
@@ -88,7 +87,7 @@ def test_a_gap_can_be_asked_for():
 def test_limits_hold(limit):
     problem, K = machine_problem(lambda y, t, w: c_svc(y, 3.0 * w), 0)
     stop = Stop(**({"tol": 1e-8, "max_iter": 10**7} | limit))
-    solution, _ = solve_by_chunks(problem, Gram(as_kernel("precomputed"), K), stop, size=20)
+    solution, _ = solve_by_chunks(problem, gram_for(as_kernel("precomputed"), K), stop, size=20)
     assert solution.stop_reason == ("max_iter" if "max_iter" in limit else "max_time")
     assert solution.steps <= 10
 
@@ -112,7 +111,7 @@ def test_samples_are_prepared_a_chunk_at_a_time():
     X = rng.normal(size=(6000, 100))
     y = np.where(X[:, 0] + 0.1 * rng.normal(size=6000) > 0, 1.0, -1.0)
     budget = X.nbytes // 2
-    gram = Gram(Gaussian(gamma=0.001), X, budget)
+    gram = gram_for(Gaussian(gamma=0.001), X, budget)
     problem = c_svc(y, 1.0)
     tracemalloc.start()
     solution, certificate = solve_by_chunks(problem, gram, Stop(tol=1e-2, max_iter=10**7))
@@ -122,6 +121,6 @@ def test_samples_are_prepared_a_chunk_at_a_time():
     assert certificate.violation <= 1e-2
     assert peak <= budget
     tracemalloc.start()
-    solve_certified(problem, Gram(Gaussian(gamma=0.001), X, budget), Stop(tol=1e-2, max_iter=10**7))
+    solve_certified(problem, gram_for(Gaussian(gamma=0.001), X, budget), Stop(tol=1e-2, max_iter=10**7))
     assert tracemalloc.get_traced_memory()[1] > peak
     tracemalloc.stop()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certify
+from mercer.gram import gram_for
 from mercer.gram.field import Field
-from mercer.gram.gram import Gram
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.solution import Stop
@@ -26,7 +26,7 @@ from reference.qp import by_every_solver
 @pytest.mark.parametrize("maker", machines())
 def test_decomposition_on_every_kind_of_problem(maker, seed):
     problem, K = machine_problem(maker, seed)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     solution = decompose(gram.field(problem), Stop(tol=1e-9, max_iter=10_000_000))
     truth = certificate(problem, K, solution.beta)
     assert truth.violation <= 1e-7
@@ -44,11 +44,11 @@ def test_decomposition_on_every_kind_of_problem(maker, seed):
 
 
 GRAMS = {
-    "stored": lambda X, budget: Gram(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
-    "blocks": lambda X, budget: Gram(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
-    "fused": lambda X, budget: Gram(Gaussian(gamma=0.5), X, budget),
+    "stored": lambda X, budget: gram_for(Precomputed(), gram_matrix("rbf", X, gamma=0.5), budget),
+    "blocks": lambda X, budget: gram_for(FromFunction(partial(gram_matrix, "rbf", gamma=0.5)), X, budget),
+    "fused": lambda X, budget: gram_for(Gaussian(gamma=0.5), X, budget),
     # The same distances from so many features that rows of K are kept.
-    "kept": lambda X, budget: Gram(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
+    "kept": lambda X, budget: gram_for(Gaussian(gamma=0.5), np.tile(X, 100) / 10, budget),
 }
 
 
@@ -106,7 +106,7 @@ def test_variables_that_were_dropped_too_early_come_back(monkeypatch):
 
 def test_warm_start_continues_and_does_not_spoil():
     problem, K = machine_problem(machines()[0].values[0], seed=0)
-    gram = Gram(Precomputed(), K)
+    gram = gram_for(Precomputed(), K)
     stop = Stop(tol=1e-6, max_iter=10_000_000)
     cold = decompose(gram.field(problem), stop)
     warm = decompose(gram.field(problem, cold.beta), stop)

@@ -11,11 +11,13 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
 from mercer.certificates.dual import certify
-from mercer.fitting import machine
-from mercer.gram.gram import Gram
+from mercer.certificates.pairs import pair_certificate
+from mercer.fitting import tasks
+from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.solution import Stop
+from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
 from mercer.solvers.dual.pairs import fits, solve_pairs
 from reference.certificate import certificate as truth
@@ -50,10 +52,10 @@ def made(slack, bias):
 def alone(monkeypatch):
     """The general solver is out of order: whatever is solved, is solved in one call."""
 
-    def broken(*arguments):
+    def broken(*arguments, **options):
         raise AssertionError("the general solver was asked")
 
-    monkeypatch.setattr(machine, "SOLVERS", {**machine.SOLVERS, "auto": broken})
+    monkeypatch.setitem(SOLVERS, "auto", broken)
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def asked(monkeypatch):
         calls.append(len(arguments[0]))
         return solve_pairs(*arguments)
 
-    monkeypatch.setattr(machine, "solve_pairs", watched)
+    monkeypatch.setattr(tasks, "solve_pairs", watched)
     return calls
 
 
@@ -76,7 +78,7 @@ def asked(monkeypatch):
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 def test_each_certificate_is_the_naive_one(slack, bias):
     X, y = classes(150)
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     blocks, problems = all_pairs(X, y, made(slack, bias))
     for (solution, found), problem, both in zip(
         solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True
@@ -103,7 +105,7 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     K = Gaussian(gamma=0.2)(X[np.concatenate(blocks[0])])
     problem, offsets = problems[0], np.array([0, len(beta)])
     found = _core.pair_findings(offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, beta, True, 1)[0]
-    certificate, expected = pairs._certificate(found, True, "optimality"), truth(problem, K, beta)
+    certificate, expected = pair_certificate(found, True, "optimality"), truth(problem, K, beta)
     assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
     assert certificate.violation == pytest.approx(expected.violation)
     assert certificate.b == pytest.approx(tuple(expected.b))
@@ -168,7 +170,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(alone):
 def test_pairs_ask_for_few_rows():
     """One unit is what the answer itself takes, every vector of a pair with every sample of it."""
     X, y = make_blobs(3000, centers=6, n_features=8, cluster_std=3.5, random_state=0)
-    gram = Gram(Gaussian(gamma=0.01), X)
+    gram = gram_for(Gaussian(gamma=0.01), X)
     blocks, problems = all_pairs(X, y, lambda signs: soft_margin(signs, np.full(len(signs), 1.0)))
     found = solve_pairs(problems, blocks, gram, STOP, 1)
     unit = sum(np.count_nonzero(solution.beta) * len(solution.beta) for solution, _ in found)
@@ -182,16 +184,16 @@ def test_pairs_ask_for_few_rows():
 def test_what_one_call_leaves_open_the_general_solver_closes(monkeypatch):
     X, y = classes(400, 4)
     whole = SVC(C=100, tol=1e-6).fit(X, y)
-    general, starts, steps = machine.SOLVERS["auto"], [], []
+    general, starts, steps = SOLVERS["auto"], [], []
 
-    def watched(problem, gram, stop, beta, *others):
-        solution, certificate = general(problem, gram, stop, beta, *others)
+    def watched(problem, gram, stop, beta, report, **options):
+        solution, certificate = general(problem, gram, stop, beta, report, **options)
         starts.append(beta)
         steps.append(solution.steps)
         return solution, certificate
 
-    monkeypatch.setattr(machine, "SOLVERS", {**machine.SOLVERS, "auto": watched})
-    monkeypatch.setattr(pairs, "_STEPS", 1)
+    monkeypatch.setitem(SOLVERS, "auto", watched)
+    monkeypatch.setattr(pairs, "_STEPS_PER_VARIABLE", 1)
     begun = SVC(C=100, tol=1e-6, n_jobs=1).fit(X, y)
     assert begun.converged_
     assert begun.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-8)
@@ -241,7 +243,7 @@ def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
     def broken(*arguments):
         raise AssertionError("asked for in one call")
 
-    monkeypatch.setattr(machine, "solve_pairs", broken)
+    monkeypatch.setattr(tasks, "solve_pairs", broken)
     assert SVC(**parameters).fit(form(X), y).converged_
 
 
@@ -275,7 +277,9 @@ def test_large_pairs_are_left_to_working_sets():
 
 def arguments():
     """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
-    samples = Gram(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(np.arange(5), np.float64, whole=True)[0]
+    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(
+        np.arange(5), np.float64, whole=True
+    )[0]
     layout = {
         "members": np.arange(5),
         "starts": np.array([0, 3, 5]),
@@ -330,7 +334,7 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
 def test_the_general_certificate_is_the_same():
     """`certify` on a view of the samples, term by term another route to the same numbers."""
     X, y = classes(1200, 3)
-    gram = Gram(Gaussian(gamma=0.2), X)
+    gram = gram_for(Gaussian(gamma=0.2), X)
     blocks, problems = all_pairs(X, y, made("l1", True))
     for (solution, found), problem, both in zip(
         solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True

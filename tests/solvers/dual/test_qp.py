@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC
 from mercer.errors import MissingExtraError
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
 from mercer.solvers.dual import qp as by_qp
@@ -20,7 +20,7 @@ STOP = Stop(tol=1e-6, max_iter=10**7)
 
 
 def gram_of(K):
-    return Gram(as_kernel("precomputed"), K)
+    return gram_for(as_kernel("precomputed"), K)
 
 
 @pytest.mark.parametrize("seed", range(3))

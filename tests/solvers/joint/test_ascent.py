@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC
 from mercer.certificates.joint import certify_joint
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.gram.joint_field import JointField
 from mercer.kernels import as_kernel
 from mercer.problems.multiclass import JointProblem
@@ -31,7 +31,7 @@ def test_blocks_shrinking_and_precision_change_nothing(machine, kernel, monkeypa
     options = {"kernel": kernel, "multiclass": machine, "gamma": 0.01, "C": 0.1, "tol": 1e-4}
     whole = SVC(**options).fit(X[:n], y[:n])
     monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
-    monkeypatch.setattr(solver, "_BLOCK", 64)
+    monkeypatch.setattr(solver, "BLOCK", 64)
     models = [SVC(**options, shrinking=shrinking).fit(X[:n], y[:n]) for shrinking in (True, False)]
     for model in (whole, *models):
         assert model.converged_
@@ -74,11 +74,11 @@ def test_ctrl_c_is_answered_and_leaves_the_estimator_alone(machine):
 
 def test_shrinking_drops_and_takes_back(monkeypatch):
     monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
-    monkeypatch.setattr(solver, "_BLOCK", 64)
+    monkeypatch.setattr(solver, "BLOCK", 64)
     X, y = load_digits(return_X_y=True)
     kernel = as_kernel("rbf", degree=3, gamma=0.001, coef0=0.0)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
-    sizes, gram, zero = [], Gram(kernel, X), np.zeros((len(y), 10))
+    sizes, gram, zero = [], gram_for(kernel, X), np.zeros((len(y), 10))
     field = JointField(gram, problem, zero, zero, np.float64)
     solution = solver.ascend(
         field,
@@ -96,7 +96,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
 
 def test_a_start_is_used():
     X, y = clouds(12, n=200)
-    gram = Gram(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=False, shift=1.0)
     stop = Stop(tol=1e-4, max_iter=10**7)
     first, _ = solve_joint(problem, gram, stop)

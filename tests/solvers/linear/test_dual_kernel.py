@@ -1,5 +1,7 @@
 """The linear kernel's problem solved by rows against the kernel machine's own solver."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 
 import mercer
 from mercer.certificates.dual import certify
-from mercer.gram.gram import Gram
+from mercer.gram import gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Linear
 from mercer.problems import regression
@@ -16,7 +18,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.linear.dual_kernel import by_rows, linear_problem, nearer
+from mercer.solvers.linear.dual_kernel import linear_problem, nearer, solve_by_rows
 
 X, LABELS = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -45,9 +47,9 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     problem, data = classification(C, bias, squared), convert(X)
     linear = linear_problem(problem)
     assert linear is not None
-    gram, stop = Gram(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
+    gram, stop = gram_for(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
     kernel, proof = solve_certified(problem, gram, stop)
-    found, certificate = by_rows(data, linear, 1)(problem, gram, stop)
+    found, certificate = solve_by_rows(problem, gram, stop, linear=linear, rows_of=partial(LinearRows, data, 1))
     assert found.stop_reason == "converged"
     assert certificate.violation <= 1e-8
     assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
@@ -60,12 +62,12 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
 
 
 def test_goes_on_from_a_start_and_keeps_limits():
-    problem, gram = classification(1.0, True, False), Gram(Linear(), X)
-    linear = linear_problem(problem)
-    found, _ = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6))
-    again, _ = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
+    problem, gram = classification(1.0, True, False), gram_for(Linear(), X)
+    solve = partial(solve_by_rows, linear=linear_problem(problem), rows_of=partial(LinearRows, X, 1))
+    found, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6))
+    again, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
     np.testing.assert_allclose(X.T @ again.beta, X.T @ found.beta, atol=1e-4)
-    limited, certificate = by_rows(X, linear, 1)(problem, gram, Stop(tol=1e-10, max_iter=1))
+    limited, certificate = solve(problem, gram, Stop(tol=1e-10, max_iter=1))
     assert limited.stop_reason == "max_iter"
     assert certificate.violation > 1e-10
 

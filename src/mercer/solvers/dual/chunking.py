@@ -10,8 +10,7 @@ large blocks, and still ends at the optimum. Samples are prepared for the core a
 
 from __future__ import annotations
 
-import dataclasses
-import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,33 +22,35 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.working_set import working_set
 from mercer.solution import Report, Solution, Stop, StopReason
-from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.block_steps import StallWatch
+from mercer.solvers.dual.certified import refined, solve_certified
 
-# A chunk is solved this far below the current violation: a pass over the rest costs more than its last steps.
-_SHARE = 0.1
+# A chunk is solved to this share of the current violation: a pass over the rest costs more than its last steps.
+_INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
-# A chunk's samples are copied, prepared in both precisions and laid out as columns: half of the budget goes there.
-_COPIES = 10
+# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and laid out as
+# columns, and half of the budget is left to rows of K.
+_BUDGET_PER_BYTE = 10
 
 
 def solve_by_chunks(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
     """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
-    size = int(gram.budget / (_COPIES * gram.bytes_per_row)) if size is None else size
+    size = int(gram.budget / (_BUDGET_PER_BYTE * gram.bytes_per_row)) if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
-        return solve_certified(problem, gram, stop, beta, report, shrinking)
+        return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
     gram = gram.streamed()
-    by_chunks = partial(_chunk_by_chunk, problem, gram, size, report, shrinking)
-    return solve_certified(problem, gram, stop, beta, report, shrinking, by_chunks)
+    return refined(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size, report), shrinking)
 
 
 def _chunk_by_chunk(
@@ -57,32 +58,31 @@ def _chunk_by_chunk(
     gram: Gram,
     size: int,
     report: Report | None,
-    shrinking: bool,
-    beta: Floats | None,
+    beta: Floats,
     u: Floats | None,
     dtype: Any,
     stop: Stop,
+    shrinking: bool,
 ) -> Solution:
     """Chunks until the running violation is at most `stop.tol`, or a limit is met."""
-    beta = problem.feasible_start() if beta is None else beta.copy()
+    beta = beta.copy()
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
-    steps, idle, total = 0, 0, 0.0
+    steps, watch = 0, StallWatch()
     while True:
         h = problem.gradient(beta, u)
         violation = problem.violation(beta, h)
-        reason = _verdict(stop, violation, steps, idle)
+        reached: StopReason | None = "converged" if violation <= stop.tol else None
+        reason = reached or stop.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         rows = _choose(problem, beta, h, size)
-        asked = dataclasses.replace(
-            stop, tol=max(_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf, max_iter=stop.max_iter - steps
-        )
+        asked = replace(stop.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old[rows])
         restricted = _restricted(problem, chunk, rows, beta, fixed)
-        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking)
+        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None
@@ -90,20 +90,8 @@ def _chunk_by_chunk(
         outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
         u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
         # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
-        gain = inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk])
-        idle = 0 if gain > np.finfo(float).eps * total else idle + 1
-        total += max(gain, 0.0)
+        watch.gained(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)
-
-
-def _verdict(stop: Stop, violation: float, steps: int, idle: int) -> StopReason | None:
-    if violation <= stop.tol:
-        return "converged"
-    if steps >= stop.max_iter:
-        return "max_iter"
-    if time.monotonic() >= stop.deadline:
-        return "max_time"
-    return "stalled" if idle >= _PATIENCE else None
 
 
 def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:

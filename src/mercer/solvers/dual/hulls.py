@@ -1,5 +1,4 @@
-"""The nearest points of two (reduced) convex hulls, solved until it is proven that they are apart, or plain that they
-meet.
+"""The nearest points of two (reduced) convex hulls, solved until they are proven apart, or meet to rounding.
 
 The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`:
 so −2·primal bounds the squared distance from below, ‖w‖² from above. Apart is proven once −2·primal > 0. The hulls
@@ -19,11 +18,11 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
 
-# ‖w‖² of points that far apart, relative to (mass)²·max K_ii, is what rounding leaves of equal ones.
+# The largest ‖w‖², relative to mass²·max K_ii, that rounding can leave of points that coincide.
 _MEETING = 1e-10
-# The first tolerance, in units of mass·max K_ii, and the factor between one and the next.
-_FIRST = 1e-2
-_NEXT = 1e-2
+# The first tolerance of the hard margin, in units of mass·max K_ii, and the least factor from one to the next.
+_FIRST_TOL = 1e-2
+_TOL_FACTOR = 1e-2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,44 +53,46 @@ def solve_hulls(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """Solve until the functional margins of the hard-margin machine are right to `stop.tol`.
 
     Its coefficients are those of the hulls divided by ρ = ½‖w‖², so a violation v of this problem is one of v/ρ there.
     """
-    return _tighten(problem, gram, stop, beta, report, shrinking, relative=True)
+    return _tighten(problem, gram, stop, start, report, shrinking, relative=True)
 
 
 def solve_reduced_hulls(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """Solve to a violation of `stop.tol` and until the reduced hulls are proven apart."""
-    return _tighten(problem, gram, stop, beta, report, shrinking, relative=False)
+    return _tighten(problem, gram, stop, start, report, shrinking, relative=False)
 
 
 def _tighten(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None,
+    start: Floats | None,
     report: Report | None,
     shrinking: bool,
     relative: bool,
 ) -> tuple[Solution, Certificate]:
     steps, largest = 0, float(np.abs(gram.diagonal).max())
-    tol = _FIRST * _mass(problem) * largest if relative else stop.tol
+    tol = _FIRST_TOL * _mass(problem) * largest if relative else stop.tol
     while True:
-        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
-        solution, certificate = solve_certified(problem, gram, asked, beta, report, shrinking)
-        beta, steps = solution.beta, steps + solution.steps
+        asked = dataclasses.replace(stop.after(steps), tol=tol)
+        solution, certificate = solve_certified(problem, gram, asked, start, report, shrinking=shrinking)
+        start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         found = distance_of(problem, largest, certificate)
         wanted = stop.tol * 0.5 * found.above if relative else stop.tol
@@ -99,8 +100,8 @@ def _tighten(
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if solution.stop_reason != "converged" or (certificate.violation <= wanted and found.below > 0.0):
             return solution, certificate
-        # Not straight to what is wanted, which for hulls that meet is nothing at all.
-        tol = max(wanted, _NEXT * tol) if wanted < certificate.violation else _NEXT * tol
+        # Not straight to what is wanted, which is zero for hulls that meet.
+        tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 
 
 def _mass(problem: DualProblem) -> float:

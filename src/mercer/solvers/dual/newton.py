@@ -20,8 +20,8 @@ from mercer.arrays import Floats, Indices
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.ridge_factor import growing, ridge_factor
 
-# A climb may spend a few hundredths of a second on factorisations before pair steps go on: one large factor, or many
-# small ones.
+# The most free variables that are factored, and the multiplications after which a climb ends, a few hundredths of a
+# second: one large factor, or many small ones.
 MAX_FREE = 2048
 MAX_WORK = 6e8
 

@@ -8,7 +8,6 @@ steps ask for (src/core/pairs.hpp). The certificates rest on float64 values comp
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,12 +23,12 @@ from mercer.certificates.pairs import pair_certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
-from mercer.solvers.dual.certified import PROGRESS
+from mercer.solvers.refine import progressed
 
-# Beyond so many variables a step's passes over all of them cost more than a working set does.
-_LARGEST = 2500
-# Steps per variable after which a pair is left to the general solver, which has more than pair steps.
-_STEPS = 20
+# With more variables than this, passes over all of them in every step cost more than a working set does.
+_MOST_VARIABLES = 2500
+# Steps per variable of the largest pair, after which a pair is left to the general solver and its Newton steps.
+_STEPS_PER_VARIABLE = 20
 
 Blocks = tuple[Indices, Indices]
 
@@ -37,7 +36,7 @@ Blocks = tuple[Indices, Indices]
 def fits(problem: DualProblem) -> bool:
     """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
     simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
-    return simple and problem.n_variables <= _LARGEST
+    return simple and problem.n_variables <= _MOST_VARIABLES
 
 
 def solve_pairs(
@@ -69,8 +68,7 @@ def solve_pairs(
         # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
         fixed, now = (lower[v], upper[v], d[v]), beta[v]
-        seconds = max(0.0, stop.deadline - time.monotonic())
-        most = min(_STEPS * part.largest, stop.max_iter - int(steps.max()))
+        most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
         taken, reasons, values = samples.solve_pairs(
             *part.arrays,
             gram.diagonal,
@@ -80,21 +78,20 @@ def solve_pairs(
             paired,
             0.5 * stop.tol,
             most,
-            seconds,
+            stop.seconds,
             n_threads,
         )
-        fresh = np.zeros(len(now))
-        exact.add_pairs(*part.arrays, now, fresh, n_threads)
-        found = _core.pair_findings(part.offsets, p[v], *fixed, fresh, now, paired, n_threads)
+        products = np.zeros(len(now))
+        exact.add_pairs(*part.arrays, now, products, n_threads)
+        found = _core.pair_findings(part.offsets, p[v], *fixed, products, now, paired, n_threads)
         gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
-        beta[v], u[v], steps[which] = now, fresh, steps[which] + taken
+        beta[v], u[v], steps[which] = now, products, steps[which] + taken
         again = []
         for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
             certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
-            close = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-            if certificate.violation <= stop.tol and close:
+            if stop.met(certificate):
                 proofs[t] = certificate
-            elif reason == "converged" and stop.tol < certificate.violation <= PROGRESS * last[t]:
+            elif reason == "converged" and certificate.violation > stop.tol and progressed(certificate, last[t]):
                 again.append(t)
             last[t] = certificate.violation
         which = np.array(again, dtype=np.intp)
@@ -149,7 +146,7 @@ class _Layout:
 
         Kept are the blocks with themselves, and rows of the pairs at work.
         """
-        edge = 64.0  # of whole tiles
+        edge = 64.0  # rows that padding to whole tiles may add
         kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
         matrix = kept * np.dtype(gram.precisions[0]).itemsize
         return bool(8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget)

@@ -11,7 +11,6 @@ the variable is put onto the bound, the group sums are repaired, and the certifi
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from mercer.gram.gram import Gram
 from mercer.optional import require
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.solver import refuses
 
 # P itself, the solver's upper triangle, its factor and copies: bytes per entry of P (measured: 66 with 1,000 variables,
 # 64 with 2,000).
@@ -32,18 +32,41 @@ _ACCURACY = 1e-12
 _MAX_ITERATIONS = 200
 
 
+def _refusal(problem: DualProblem, gram: Gram) -> str | None:
+    m, most = problem.n_variables, math.isqrt(gram.budget // _BYTES_PER_ENTRY)
+    if m > most:
+        return (
+            f"solver='qp' works on the whole matrix, and {m} variables need about "
+            f"{_BYTES_PER_ENTRY * m**2 / 1e6:.0f} MB: at most {most} fit into cache_size={gram.budget / 1e6:.0f} MB. "
+            "Use solver='decomposition', or raise cache_size"
+        )
+    if gram.positive_definite == "no":
+        return (
+            f"solver='qp' needs a positive semi-definite matrix, and {gram.kernel!r} has a negative eigenvalue on "
+            "these samples; use solver='decomposition', which finds a stationary point, or another kernel"
+        )
+    return None
+
+
+@refuses(_refusal)
 def solve_by_qp(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """The solution that clarabel finds, and our certificate of it; a start, reports and shrinking mean nothing here."""
+    """The solution that clarabel finds, and our certificate of it; a start and shrinking do not help it."""
     clarabel = require("clarabel", "solver='qp'")
-    _refuse_what_it_cannot(problem, gram)
-    problem.feasible_start()  # raises where nothing is feasible
+    beta = problem.feasible_start() if start is None else start  # raises where nothing is feasible
+    if report is not None:
+        report(lambda: f"interior point method on {problem.n_variables:,} variables")
+    limit = stop.limit(0)
+    if limit is not None:
+        certificate, u = certify(problem, gram, beta, stop.tol)
+        return Solution(beta, 0, limit, u=u), certificate
     unit, size = _scales(problem, gram)
     q, limits = -problem.p / size, (problem.lower / unit, problem.upper / unit)
     matrices = _constraints(problem, *limits)
@@ -80,21 +103,6 @@ def _constraints(problem: DualProblem, lower: Floats, upper: Floats) -> _Constra
     return _Constraints(sp.csc_matrix(sp.vstack([groups, eye[above], -eye[below]])), above, below)
 
 
-def _refuse_what_it_cannot(problem: DualProblem, gram: Gram) -> None:
-    m, most = problem.n_variables, math.isqrt(gram.budget // _BYTES_PER_ENTRY)
-    if m > most:
-        raise ValueError(
-            f"solver='qp' works on the whole matrix, and {m} variables need about "
-            f"{_BYTES_PER_ENTRY * m**2 / 1e6:.0f} MB: at most {most} fit into cache_size={gram.budget / 1e6:.0f} MB. "
-            "Use solver='decomposition', or raise cache_size"
-        )
-    if gram.positive_definite == "no":
-        raise ValueError(
-            f"solver='qp' needs a positive semi-definite matrix, and {gram.kernel!r} has a negative eigenvalue on "
-            "these samples; use solver='decomposition', which finds a stationary point, or another kernel"
-        )
-
-
 def _scales(problem: DualProblem, gram: Gram) -> tuple[float, float]:
     """A typical width of the box and a typical gradient: the solver's tolerances then mean the same everywhere."""
     width = problem.upper - problem.lower
@@ -121,7 +129,7 @@ def _settings(clarabel: Any, stop: Stop) -> Any:
     settings.max_iter = min(_MAX_ITERATIONS, stop.max_iter)
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
     if math.isfinite(stop.deadline):
-        settings.time_limit = max(1e-3, stop.deadline - time.monotonic())
+        settings.time_limit = max(1e-3, stop.seconds)
     return settings
 
 
@@ -138,8 +146,7 @@ def _onto_bounds(problem: DualProblem, found: Any, constraints: _Constraints, un
 
 
 def _reason(stop: Stop, certificate: Certificate, status: str) -> StopReason:
-    met = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-    if certificate.violation <= stop.tol and met:
+    if stop.met(certificate):
         return "converged"
     # A dict of literals is a dict of str to the checker.
     return {"MaxIterations": "max_iter", "MaxTime": "max_time"}.get(status, "stalled")  # type: ignore[return-value]

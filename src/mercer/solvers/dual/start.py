@@ -13,19 +13,20 @@ from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
-# Rows that stand for all of them, and the size from which on a look at them pays (one-class, usps: half the time).
-_SCOUTS = 256
-_WORTH = 3000
+# Pilot rows, whose samples carry the totals at first, and the number of rows from which on they pay (one-class, usps:
+# half the time).
+_PILOT_ROWS = 256
+_MANY_ROWS = 3000
 
 
-def start(problem: DualProblem, gram: Gram) -> Floats:
+def starting_point(problem: DualProblem, gram: Gram) -> Floats:
     """A feasible β."""
-    if not problem.totals.any() or gram.n <= _WORTH:
+    if not problem.totals.any() or gram.n <= _MANY_ROWS:
         return problem.feasible_start()
-    scouts = np.isin(problem.row, np.linspace(0, gram.n - 1, _SCOUTS).astype(np.intp))
+    pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
     spread = np.zeros(problem.n_variables)
     for g, total in enumerate(problem.totals):
-        here = scouts & (problem.group == g)
+        here = pilot & (problem.group == g)
         bound = problem.upper[here] if total > 0 else problem.lower[here]
         if bound.sum() != 0 and np.isfinite(bound).all():
             spread[here] = bound * (total / bound.sum())

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -26,45 +24,50 @@ from mercer.gram.gram import Gram
 from mercer.gram.joint_field import JointField
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop
-from mercer.solvers.dual.certified import refine
-from mercer.solvers.dual.decomposition import FLOOR, StallWatch, limit_met, running_words
+from mercer.solvers.block_steps import (
+    BLOCK,
+    FLOOR,
+    INNER_SHARE,
+    INNER_STEPS,
+    KEPT_SHARE,
+    StallWatch,
+    largest_block,
+    overflow,
+    running_words,
+)
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
+from mercer.solvers.refine import Refinement
 
-# Below this many samples the whole problem is one block.
+# Up to this many samples the whole problem is one block.
 _ONE_BLOCK = 3000
-_BLOCK = 1024
-_KEEP = 0.5
-# How far below the current violation a block is solved, and how many steps it may take before the rest is looked at.
-_INNER_SHARE = 0.3
-_INNER_STEPS = 20
-# Rounds of the method of multipliers; one that leaves more than this share of what was missing raises the price.
+# The most rounds of the method of multipliers. One that leaves more than `_SLOW_SHARE` of the sums it began with raises
+# the price by the inverse.
 _ROUNDS = 60
-_FALL = 0.25
+_SLOW_SHARE = 0.25
 
 
 def solve_joint(
     problem: JointProblem,
     gram: Gram,
     stop: Stop,
-    beta: Floats | None = None,
+    start: Floats | None = None,
     report: Report | None = None,
+    *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
-    shape = problem.n, problem.n_classes
-    point = np.zeros(shape) if beta is None else beta
-    u = np.zeros(shape) if not point.any() else certify_joint(problem, gram, point)[1]
-
-    def attempt(precision: Any, asked: Stop, shrinking: bool) -> tuple[Solution, Certificate]:
-        nonlocal point, u, problem
-        field = JointField(gram, problem, point, u, precision)
-        solution = (balance if problem.balanced else ascend)(field, asked, report, shrinking)
-        point, problem = solution.beta, field.problem
-        certificate, u = certify_joint(problem, gram, point, asked.tol)
-        return dataclasses.replace(solution, u=u), certificate
-
-    return refine(attempt, gram.precisions, stop, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+    beta: Floats = np.zeros((problem.n, problem.n_classes)) if start is None else start
+    u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram, beta)[1]
+    ask = Refinement(stop, gram.precisions, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+    while True:
+        field = JointField(gram, problem, beta, u, ask.precision)
+        solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
+        beta, problem = solution.beta, field.problem
+        certificate, u = certify_joint(problem, gram, beta, ask.asked.tol)
+        reason = ask.judge(solution, certificate)
+        if reason is not None:
+            return dataclasses.replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
@@ -78,9 +81,8 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     scale = price = float(np.abs(field.gram.diagonal).mean()) or 1.0
     steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
-        field.problem = dataclasses.replace(problem, shift=price, b=b, balanced=False)
-        field.b = field.problem.offsets(field.beta)
-        asked = dataclasses.replace(stop, tol=tol, max_iter=stop.max_iter - steps)
+        field.state(dataclasses.replace(problem, shift=price, b=b, balanced=False))
+        asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution = ascend(field, asked, report, shrinking)
         steps += solution.steps
         missing = scale * float(np.abs(solution.beta.sum(axis=0)).max())
@@ -88,24 +90,22 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
         settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
-        if missing > _FALL * before:
-            price *= 1 / _FALL
+        if missing > _SLOW_SHARE * before:
+            price *= 1 / _SLOW_SHARE
         before = missing
         # The sums are only as good as the ascent: in the end it is the more precise of the two.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
-    field.problem = dataclasses.replace(problem, b=b - b.mean())
+    field.state(dataclasses.replace(problem, b=b - b.mean()))
     return Solution(rebalanced(problem, solution.beta), steps, solution.stop_reason)
 
 
 def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
     problem, gram = field.problem, field.gram
-    largest = max(2, math.isqrt(gram.budget // 32))  # a block may take a quarter of the budget
-    q = min(problem.n if problem.n <= _ONE_BLOCK else _BLOCK, largest)
-    steps, watch = 0, StallWatch(whole=False)
+    q = min(problem.n if problem.n <= _ONE_BLOCK else BLOCK, largest_block(gram))
+    steps, watch = 0, StallWatch()
     while True:
-        violations = field.violations()
-        violation = float(violations.max(initial=0.0))
+        violation = field.violation()
         if report is not None:
             report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
@@ -113,16 +113,16 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        limit = limit_met(stop, steps, watch.stalled(violation, _noise(gram, problem, field.beta)))
+        limit = stop.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
             field.unshrink()
-            shrinking, watch = False, StallWatch(whole=False)
+            shrinking, watch = False, StallWatch()
             continue
         if limit is not None:
             field.unshrink()
             return Solution(field.beta, steps, limit)
 
-        J = field.violators(violations, q, _KEEP)
+        J = field.violators(q, KEPT_SHARE)
         before, e = field.beta[J], field.excess(J)
         after = before.copy()
         taken, _, reason = _core.joint(
@@ -133,15 +133,12 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             problem.C[J],
             problem.shared,
             problem.shift,
-            max(_INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
-            min(_INNER_STEPS * len(J), stop.max_iter - steps),
-            max(0.0, stop.deadline - time.monotonic()),
+            max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
+            min(INNER_STEPS * len(J), stop.max_iter - steps),
+            stop.seconds,
         )
         if reason == "nonfinite":
-            raise FloatingPointError(
-                f"the gradient became non-finite: kernel values up to {gram.diagonal.max():.3g} overflow together with "
-                f"bounds up to {problem.C.max():.3g}. Scale the features or lower C"
-            )
+            raise overflow(gram, problem.C)
         steps += taken
         if reason in ("max_steps", "stalled"):
             change = after - before

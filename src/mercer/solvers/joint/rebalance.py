@@ -13,7 +13,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.problems.multiclass import JointProblem
 
-# Samples of each class that are looked at, those with most multipliers first, and how often.
+# Samples of each class that may carry a move, those with most multipliers first, and the most passes.
 _PER_CLASS = 200
 _PASSES = 10
 

@@ -1,125 +1,95 @@
 """Linear least squares through sums over the samples: what is needed of the data is d × d, whatever n.
 
-    (X̃'WX̃ + λI) w = X̃'Wỹ,   b = ȳ − x̄'w,   X̃ = X − 1x̄', ỹ = y − ȳ    (x̄ = 0, ȳ = 0 without bias)
-
-The sums of two sets of samples give those of their union exactly (Chan, Golub and LeVeque), and those of a
-difference, so that samples can be added and forgotten: recursive least squares. The sums are kept rather than a factor
-because taking samples out of a factor can break down, while a difference of sums is as accurate as the sums ever were.
+(X̃'WX̃ + λI) w = X̃'Wỹ,   b = ȳ − x̄'w,   X̃ = X − 1x̄', ỹ = y − ȳ    (x̄ = 0, ȳ = 0 without bias)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from mercer import _core
 from mercer.arrays import Floats, is_sparse
-from mercer.gram.linear_gram import float64_strips
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.least_squares import certify_sums, certify_weights
+from mercer.gram.gram import Gram
+from mercer.gram.linear_gram import LinearGram, linear_scale
+from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Report, Stop
+from mercer.solvers.least_squares.eigen import SpectralFit
+from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.spectrum import linear_spectrum_of
+from mercer.solvers.ridge_factor import ridge_factor
+
+# Corrections by what the samples themselves say, since centring sparse samples costs the sums digits.
+_CORRECTIONS = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Weight, means, and sums of squares and products about the means (about 0 without bias)."""
-
-    weight: float
-    x: Floats  # d
-    y: Floats  # outputs
-    xx: Floats  # d × d
-    xy: Floats  # d × outputs
-    yy: Floats  # outputs
-    bias: bool
-
-    @classmethod
-    def of(cls, X: Any, problem: LeastSquares) -> Sums:
-        """The sums of the distinct samples X, each with its weight and mean target."""
-        total, Y, weight, d = problem.total, problem.mean, problem.mass, X.shape[1]
-        x, y = np.zeros(d), np.zeros(Y.shape[1])
-        if problem.bias:
-            for rows, part in float64_strips(X):
-                x += np.asarray(part.T @ total[rows]).ravel() / weight
-            y = total @ Y / weight
-        Y = total[:, None] * (Y - y)
-        xx, xy = np.zeros((d, d)), np.zeros((d, Y.shape[1]))
-        for rows, part in float64_strips(X):
-            if is_sparse(part):
-                xx += (part.multiply(total[rows, None]).T @ part).toarray()
-                xy += part.T @ Y[rows]
-            else:
-                part = part - x
-                xx += (part * total[rows, None]).T @ part
-                xy += part.T @ Y[rows]
-        if is_sparse(X) and problem.bias:
-            xx -= weight * np.outer(x, x)
-            xy -= np.outer(x, Y.sum(axis=0))
-        rows_y = problem.Y - y
-        return cls(weight, x, y, xx, xy, problem.weight @ rows_y**2, problem.bias)
-
-    def plus(self, other: Sums) -> Sums:
-        """The sums of both sets of samples."""
-        weight = self.weight + other.weight
-        if not self.bias:
-            return self._with(weight, self.x, self.y, other, 1.0, 0.0)
-        share = other.weight / weight
-        x = self.x + share * (other.x - self.x)
-        y = self.y + share * (other.y - self.y)
-        return self._with(weight, x, y, other, 1.0, self.weight * share)
-
-    def minus(self, other: Sums) -> Sums:
-        """The sums without samples that were added before."""
-        weight = self.weight - other.weight
-        if weight < -1e-9 * self.weight:
-            raise ValueError(
-                f"samples of weight {other.weight:g} cannot be forgotten: only {self.weight:g} have been learnt"
-            )
-        if weight <= 1e-9 * self.weight:
-            x, y, xx, xy, yy = (np.zeros_like(a) for a in (self.x, self.y, self.xx, self.xy, self.yy))
-            return Sums(0.0, x, y, xx, xy, yy, self.bias)
-        if not self.bias:
-            return self._with(weight, self.x, self.y, other, -1.0, 0.0)
-        share = other.weight / weight
-        x = self.x - share * (other.x - self.x)
-        y = self.y - share * (other.y - self.y)
-        # Between the means of what remains and what goes: δ' = δ·weight_all/weight_left.
-        return self._with(weight, x, y, other, -1.0, -self.weight * share)
-
-    def _with(self, weight: float, x: Floats, y: Floats, other: Sums, sign: float, between: float) -> Sums:
-        dx, dy = other.x - self.x, other.y - self.y
-        return Sums(
-            weight,
-            x,
-            y,
-            self.xx + sign * other.xx + between * np.outer(dx, dx),
-            self.xy + sign * other.xy + between * np.outer(dx, dy),
-            self.yy + sign * other.yy + between * dy**2,
-            self.bias,
-        )
+def needs_linear_kernel(problem: LeastSquares, gram: Gram) -> str | None:
+    """Why a solver in the features cannot be used, if it cannot."""
+    linear = linear_scale(gram.kernel) is not None
+    return None if linear else f"is for linear kernels, and this one is {gram.kernel!r}; use 'auto'"
 
 
-class RidgeFactor:
+def solve_covariance(
+    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution for a linear kernel to rounding, whatever `stop` asks for."""
+    linear = LinearGram.of(gram)
+    assert linear is not None
+    X, d = linear.X, linear.X.shape[1]
+    if covariance_bytes(d) > gram.budget:
+        raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
+    sums = Sums.of(X, problem)
+    if problem.lam == 0 and not is_sparse(X):
+        # The singular values of X resolve what their squares do not.
+        fit = SpectralFit(problem, linear_spectrum_of(X, linear.scale, problem))
+        W, rank = fit.weights(0.0), len(fit.spectrum.values)
+    else:
+        lam = problem.lam / linear.scale
+        inverse = RidgeInverse(sums.xx, lam, gram.n_threads)
+        W, rank = inverse(sums.xy), inverse.rank
+        for _ in range(_CORRECTIONS):
+            residual = problem.total[:, None] * (problem.mean - linear.times(W) - (sums.y - sums.x @ W))
+            gradient = linear.transposed(residual) - np.outer(sums.x, residual.sum(axis=0)) - lam * W
+            W = W + inverse(gradient)
+    b = sums.y - sums.x @ W
+    beta, certificate = certify_weights(problem, linear, W, b)
+    return LeastSquaresSolution(b, "covariance", rank, W=W, beta=beta, sums=sums, dropped=d - rank), certificate
+
+
+def solve_sums(sums: Sums, lam: float, n_threads: int) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution where sums over the samples are all that is left of them, for k = ⟨x, z⟩."""
+    inverse = RidgeInverse(sums.xx, lam, n_threads)
+    W = inverse(sums.xy)
+    W += inverse(sums.xy - sums.xx @ W - lam * W)
+    b, dropped = sums.y - sums.x @ W, len(sums.x) - inverse.rank
+    solution = LeastSquaresSolution(b, "covariance", inverse.rank, W=W, sums=sums, dropped=dropped)
+    return solution, certify_sums(sums, W, lam)
+
+
+class RidgeInverse:
     """(X̃'WX̃ + λI)⁻¹ by Cholesky, or through eigenvalues, rounding dropped, where that matrix is singular."""
 
     def __init__(self, xx: Floats, lam: float, n_threads: int) -> None:
-        d = len(xx)
-        self.n_threads, self.rank = n_threads, d
-        A = np.array(xx, dtype=np.float64, order="C")
-        np.einsum("ii->i", A)[...] += lam
-        self.L = A
-        self.eigen: tuple[Floats, Floats] | None = None
-        failed = _core.cholesky(A, n_threads) >= 0
-        pivots = np.einsum("ii->i", A)
-        if failed or (pivots.min(initial=1.0) / pivots.max(initial=1.0)) ** 2 <= d * np.finfo(np.float64).eps:
-            values, V = scipy.linalg.eigh(xx + lam * np.eye(d), check_finite=False)
-            keep = values > d * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
-            self.eigen, self.rank = (values[keep], V[:, keep]), int(keep.sum())
+        d, eps = len(xx), float(np.finfo(np.float64).eps)
+        self.rank = d
+        self._factor = ridge_factor(xx, (lam,), n_threads)
+        if self._factor is not None:
+            pivots = np.diagonal(self._factor.L)
+            # The squared ratio bounds the reciprocal of the condition number from above.
+            if (pivots.min(initial=1.0) / pivots.max(initial=1.0)) ** 2 > d * eps:
+                return
+            self._factor = None
+        values, V = scipy.linalg.eigh(xx + lam * np.eye(d), check_finite=False)
+        keep = values > d * eps * np.abs(values).max(initial=0.0)
+        self._values, self._vectors = values[keep], V[:, keep]
+        self.rank = int(keep.sum())
 
-    def solve(self, B: Floats) -> Floats:
-        if self.eigen is not None:
-            values, V = self.eigen
-            return np.asarray(V @ ((V.T @ B) / values[:, None]))
-        out = np.ascontiguousarray(B, dtype=np.float64).copy()
-        _core.cholesky_solve(self.L, out, self.n_threads)
-        return out
+    def __call__(self, B: Floats) -> Floats:
+        if self._factor is not None:
+            return self._factor.solve(B)
+        return np.asarray(self._vectors @ ((self._vectors.T @ B) / self._values[:, None]))

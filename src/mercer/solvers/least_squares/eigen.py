@@ -1,10 +1,7 @@
 """Every λ from one decomposition: coefficients, leave-one-out residuals, GCV, norms and degrees of freedom.
 
-In the scaled unknowns z = W^-½ c, the problem (K + λW⁻¹)c + 1b = y, 1'c = 0 is
-
-    (S + λI) z = ỹ,   S = P W^½ K W^½ P,   ỹ = P W^½ y,   P = I − uu',  u = √w/‖√w‖   (P = I without bias)
-
-so that S = QΛQᵀ answers for all λ. With a = Qᵀỹ, the part ỹ⟂ of ỹ outside the basis, and s = λ/(Λ + λ):
+With the Λ, Q and ỹ of mercer.solvers.least_squares.spectrum, a = Qᵀỹ, the part ỹ⟂ of ỹ outside the basis, and
+s = λ/(Λ + λ):
 
     residuals W^½(y − f) = ỹ⟂ + Q(s∘a),     1 − H_ii = q⟂_i + Σ_k Q_ik² s_k
 
@@ -16,106 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.gram.gram import Gram
-from mercer.gram.linear_gram import float64_strips
-from mercer.gram.whole import whole_matrix
 from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Report, Stop
+from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
 
+# Of all λ at once, so many are looked at together that their residuals take about this many bytes.
 _BLOCK_BYTES = 64 << 20
 
+# Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
 Judge = Callable[[Floats], Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class Eigensystem:
-    """Λ and Q of the scaled and, with a bias, centred matrix; `right` leads back to weights of features."""
-
-    values: Floats
-    basis: Floats  # distinct samples × directions, orthonormal columns
-    unit: Floats | None  # u, with a bias
-    right: Floats | None = None  # features × directions: w = right (√Λ ∘ a/(Λ + λ)), for a linear kernel
-
-    @property
-    def whole(self) -> bool:
-        """Whether the basis spans everything (but u)."""
-        return bool(self.basis.shape[1] == self.basis.shape[0] - (self.unit is not None))
-
-    @property
-    def rank(self) -> int:
-        """Eigenvalues that are more than rounding."""
-        return int((np.abs(self.values) > rounding(self.values, len(self.basis))).sum())
-
-
-def rounding(values: Floats, n: int) -> float:
-    """The size below which an eigenvalue of an n × n matrix is rounding."""
-    return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
-
-
-def spectrum_bytes(n: int) -> int:
-    """What `spectrum_of` needs: the matrix, its eigenvectors, and LAPACK's work space."""
-    return 8 * n * (3 * n + 64)
-
-
-def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
-    """The decomposition of S for any kernel; O(n³), once."""
-    S = np.ascontiguousarray(whole_matrix(gram, np.float64))
-    if not np.isfinite(S.sum()):
-        raise FloatingPointError(
-            f"{gram.kernel!r} produced values beyond float64's range; scale the features, or lower its parameters"
-        )
-    root = np.sqrt(problem.total)
-    if (root != 1.0).any():
-        S *= root[:, None]
-        S *= root
-    u = None
-    if problem.bias:
-        u = root / np.linalg.norm(root)
-        m = S @ u
-        m -= 0.5 * (u @ m) * u
-        _add_outer(S, -1.0, u, m)
-        _add_outer(S, -1.0, m, u)
-        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
-        _add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
-    # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
-    values, Q = scipy.linalg.eigh(S.T, overwrite_a=True, check_finite=False, driver="evd")
-    if u is not None:
-        values, Q = values[:-1], Q[:, :-1]
-    if gram.positive_definite == "yes":
-        values = np.maximum(values, 0.0)
-    return Eigensystem(values, Q, u)
-
-
-def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensystem:
-    """The same for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
-
-    A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
-    """
-    root = np.sqrt(problem.total)
-    norm = float(np.linalg.norm(root))
-    centre = np.zeros(X.shape[1])
-    if problem.bias:
-        centre = np.asarray(X.T @ problem.total).ravel() / norm**2
-    if is_sparse(X):
-        weighted = X.astype(np.float64).multiply(root[:, None]).tocsr()
-        cov = (weighted.T @ weighted).toarray() - norm**2 * np.outer(centre, centre)
-        values, V = scipy.linalg.eigh(cov, overwrite_a=True, check_finite=False)
-        keep = values > rounding(values, X.shape[0])
-        values, V = values[keep], V[:, keep]
-        U = (weighted @ V - np.outer(root, centre @ V)) / np.sqrt(values)
-    else:
-        A = np.empty(X.shape)
-        for rows, part in float64_strips(X):
-            A[rows] = root[rows, None] * (part - centre)
-        U, s, Vt = scipy.linalg.svd(A, full_matrices=False, overwrite_a=True, check_finite=False)
-        keep = s > max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-        U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
-    return Eigensystem(scale * values, U, root / norm if problem.bias else None, V * np.sqrt(scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +81,7 @@ class SpectralFit:
     def path(self, lams: Floats, judge: Judge | None = None) -> PathValues:
         """Everything for all λ, by products of Q and Q∘Q with one column per λ and output.
 
-        `judge` is shown the leave-one-out residuals, rows × λ × outputs, of some λ at a time, and returns a number
-        for each.
+        `judge` is shown the leave-one-out residuals of some λ at a time.
         """
         problem, values = self.problem, self.spectrum.values
         n_rows, q, L = len(problem.weight), problem.n_outputs, len(lams)
@@ -228,26 +144,34 @@ class SpectralFit:
         return out
 
 
-def lams_from(spectrum: Eigensystem, count: int) -> Floats:
-    """GURLS's range: from the largest eigenvalue down to the smallest, but to no less than what float64 resolves.
-
-    GURLS stops at 200√eps for a matrix whose diagonal is about 1; here that is relative to the mean of the diagonal.
-    """
-    values = spectrum.values
-    top = float(values.max(initial=0.0))
-    if not top > np.finfo(np.float64).tiny:
-        return np.geomspace(1e-6, 1.0, count)
-    above = values[values > rounding(values, len(spectrum.basis))]
-    floor = 200 * np.sqrt(np.finfo(np.float64).eps) * float(np.sum(values)) / len(spectrum.basis)
-    low = min(max(min(1e-8 * top, float(above.min())), floor), top / 10)
-    return np.geomspace(low, top, count)
-
-
-def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
-    """S += factor · xy' in place."""
-    scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
+def solve_eigen(
+    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
+    n = problem.n
+    if spectrum_bytes(n) > gram.budget:
+        raise memory_error(
+            f"the system of {n:,} samples is singular to rounding at lam={problem.lam:g}, and decomposing it",
+            spectrum_bytes(n),
+            gram.budget,
+            f"a larger lam, {REMEDY}",
+        )
+    if report is not None:
+        report(partial("eigenvalues of {:,} samples".format, n))
+    return solution_of(problem, gram, SpectralFit(problem, spectrum_of(gram, problem)))
 
 
-def _largest_row_sum(S: Floats) -> float:
-    step = max(1, _BLOCK_BYTES // (8 * len(S)))
-    return max(float(np.abs(S[i : i + step]).sum(axis=1).max()) for i in range(0, len(S), step))
+def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution for the problem's λ from a decomposition."""
+    lam, inverse = problem.lam, fit.inverse(problem.lam)
+    rank = int(np.count_nonzero(inverse))
+    indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
+    if indefinite:
+        gram.refute()
+    C = fit.coefficients(lam)
+    U = gram.products(C)
+    b = problem.total @ (problem.mean - U) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+    beta = problem.split(C) if lam > 0 else None
+    certificate = certify_limit(problem, gram, C, U, b) if beta is None else certify_outputs(problem, gram, beta, U)
+    dropped = problem.n - problem.bias - rank
+    return LeastSquaresSolution(b, "eigen", rank, C=C, beta=beta, dropped=dropped, indefinite=indefinite), certificate

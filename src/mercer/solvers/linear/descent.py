@@ -37,7 +37,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     state = np.array([seed], dtype=np.uint64)
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
-        before = float(beta.sum())
+        before, left = float(beta.sum()), max(0, max_passes - passes)
         taken, _, _, ended = rows.core.descend(
             problem.p - origin if multipliers else problem.p,
             problem.lower,
@@ -54,11 +54,12 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             state,
             factor * stop.tol,
             factor * stop.gap_tol,
-            min(_PASSES_PER_MULTIPLIER if multipliers else max_passes, max(1, max_passes - passes)),
+            min(left, _PASSES_PER_MULTIPLIER) if multipliers else left,
             stop.seconds,
             shrinking,
         )
-        passes += taken if ended == "unsettled" and not multipliers else max(1, taken)
+        # A call that converges within its first pass counts as one, so that the limit is reached in the end.
+        passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:
             # B² = the mean curvature of the other variables, ‖x‖² + d: a smaller one makes b lag, a larger one lets it
             # dominate the steps.

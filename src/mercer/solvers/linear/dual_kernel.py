@@ -7,9 +7,8 @@ products with X instead of a pass over K.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,14 +24,14 @@ from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.outcome import LinearSolution
 
-# Newton's w is not quite X'β: the gap, which holds ½‖w − X'β‖², must be small enough for the certificate of β alone,
-# once β has been corrected so often. The gap is asked for this share of the dual value, and so much less, so often.
+# Newton's w is not quite X'β, and its gap holds ½‖w − X'β‖². Ask for a relative gap of `_FIRST_GAP`; if the certificate
+# of the corrected β still fails, ask for `_GAP_FACTOR` times that, in at most `_ROUNDS` rounds.
+_FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
+# Passes of the correction in one round: the box may cut each.
 _CORRECTIONS = 3
-_GAP, _LOWER, _ROUNDS = 1e-4, 1e-2, 6
-# Below this many rows decomposition comes first: where it is quick, its β has fewer elements that are not zero. It may
-# take so many pair steps per row; problems that need more (large C, columns of rare marks) would need a hundred times
-# as many.
-_MANY_ROWS, _PAIR_STEPS = 2000, 10
+# Below this many variables decomposition comes first: where it is quick, its β has fewer non-zeros. Problems that need
+# more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many.
+_MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE = 2000, 10
 
 
 def linear_problem(problem: DualProblem) -> LinearProblem | None:
@@ -63,46 +62,45 @@ def linear_problem(problem: DualProblem) -> LinearProblem | None:
     return linear if bool(bounded.all()) else None
 
 
-def by_rows(X: Any, linear: LinearProblem, n_threads: int) -> Callable[..., tuple[Solution, Certificate]]:
-    """A function with the signature of `solve_certified` for problems whose Gram matrix is XX'."""
+def solve_by_rows(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    report: Report | None = None,
+    *,
+    linear: LinearProblem,
+    rows_of: Callable[[], LinearRows],
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """A certified solution of a problem that is the dual of `linear`; `rows_of` makes the rows, where they are used."""
+    if problem.n_variables < _MANY_VARIABLES:
+        few = replace(stop, max_iter=min(stop.max_iter, _PAIR_STEPS_PER_VARIABLE * problem.n_variables))
+        early, certificate = solve_certified(problem, gram, few, start, report, shrinking=shrinking)
+        if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
+            return early, certificate
+    rows = rows_of()
+    point = None if start is None else _linear_point(rows, problem.row_coefficients(start, rows.n))
+    asked, steps = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0
+    for _ in range(_ROUNDS):
+        point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
+        steps = max(steps, point.steps)
+        corrected = nearer(linear, rows, point.w, point.beta)
+        start, u = linear.dual_variables(corrected), rows.product(rows.transposed(corrected))
+        certificate = certificate_of(problem, start, u, "optimality", "float64")
+        if stop.met(certificate):
+            return Solution(start, steps, "converged", u=u), certificate
+        if point.stop_reason in ("max_iter", "max_time"):
+            return Solution(start, steps, point.stop_reason, u=u), certificate
+        if point.stop_reason == "stalled":
+            break
+        asked = replace(asked, gap_tol=_GAP_FACTOR * asked.gap_tol)
+    # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
+    return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
 
-    def solve(
-        problem: DualProblem,
-        gram: Gram,
-        stop: Stop,
-        beta: Floats | None = None,
-        report: Report | None = None,
-        shrinking: bool = True,
-    ) -> tuple[Solution, Certificate]:
-        if len(problem.p) < _MANY_ROWS:
-            few = dataclasses.replace(stop, max_iter=min(stop.max_iter, _PAIR_STEPS * len(problem.p)))
-            early, certificate = solve_certified(problem, gram, few, beta, report, shrinking)
-            if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
-                return early, certificate
-        rows = LinearRows(X, n_threads)
-        asked, steps = dataclasses.replace(stop, gap_tol=min(stop.gap_tol, _GAP)), 0
-        start, found = None, beta
-        if beta is not None:
-            begin = problem.row_coefficients(beta, rows.n)
-            start = LinearSolution(rows.transposed(begin), 0.0, begin, 0, "converged", "")
-        for _ in range(_ROUNDS):
-            start, _ = solve_linear(linear, rows, asked, start=start, shrinking=shrinking)
-            steps = max(steps, start.steps)
-            corrected = nearer(linear, rows, start.w, start.beta)
-            found, u = linear.dual_variables(corrected), rows.product(rows.transposed(corrected))
-            certificate = certificate_of(problem, found, u, "optimality", "float64")
-            small = stop.gap_tol == np.inf or certificate.gap <= stop.gap_tol * abs(certificate.dual)
-            if certificate.violation <= stop.tol and small:
-                return Solution(found, steps, "converged", u=u), certificate
-            if start.stop_reason in ("max_iter", "max_time"):
-                return Solution(found, steps, start.stop_reason, u=u), certificate
-            if start.stop_reason == "stalled":
-                break
-            asked = dataclasses.replace(asked, gap_tol=_LOWER * asked.gap_tol)
-        # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
-        return solve_certified(problem, gram, stop, found, report, shrinking)
 
-    return solve
+def _linear_point(rows: LinearRows, beta: Floats) -> LinearSolution:
+    return LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
 
 
 def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) -> Floats:

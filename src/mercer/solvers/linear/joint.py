@@ -55,7 +55,7 @@ def solve_joint_linear(
             state,
             factor * stop.tol,
             factor * stop.gap_tol,
-            max(1, stop.max_iter - passes),
+            stop.max_iter - passes,
             stop.seconds,
         )
         passes += taken

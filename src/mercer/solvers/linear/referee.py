@@ -53,9 +53,13 @@ class Referee:
         if self._report is not None:
             self._report(partial(certificate_words, point.steps, certificate))
         missed = self.stop.missed(certificate)
-        if missed <= 1 or self.best is None or certificate.gap <= self.best[1].gap:
+        if missed <= 1 or self.best is None or self._improves(certificate, self.best[1]):
             self.best = (point, certificate)
         return missed
+
+    def _improves(self, certificate: Certificate, best: Certificate) -> bool:
+        """Whether the gap is less; a point that meets the goal never gives way to one that does not."""
+        return certificate.gap <= best.gap and not self.stop.met(best)
 
 
 def certificate_words(steps: int, certificate: Certificate) -> str:

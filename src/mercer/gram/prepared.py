@@ -1,7 +1,7 @@
-"""Samples in the form that the fused core takes for a recipe, dense or sparse, in float32 or float64.
+"""Samples in the form that the fused core takes for a recipe, dense or sparse, prepared once per precision.
 
 A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so
-that the ending is cheap (src/core/endings.hpp).
+that the ending is cheap (src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all start from these.
 """
 
 from __future__ import annotations
@@ -14,15 +14,54 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, sums_by
-from mercer.kernels import Recipe
+from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
+from mercer.kernels import Kernel, Recipe
+
+# Samples that are prepared and laid out at a time, where not all are: the copies stay small beside the samples.
+CHUNK_ROWS = 8192
 
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
-# Dense data this sparse are faster as CSR: a stored entry costs about what two features do.
+# Dense data with at most this share of entries other than 0 are faster as CSR: a stored entry costs about what two
+# features do. Judged by about this many rows, from this many features on.
 _SPARSE_SHARE = 0.3
-# Squared lengths must stay far from the largest number of either precision; not a number is never below.
+_SPARSE_ROWS = 1000
+_SPARSE_FEATURES = 16
+# Squared lengths must stay far below the largest number of either precision (the test is written so that NaN fails it).
 _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
+
+
+class PreparedSamples:
+    """The samples X for a recipe. Where numbers are too large for a precision, it has None in their place."""
+
+    def __init__(self, recipe: Recipe, X: Any, n_threads: int) -> None:
+        self.lowering = Lowering.of(recipe, X)
+        self._X, self._n_threads = X, n_threads
+        self._whole: dict[np.dtype[Any], _core.Samples | None] = {}
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
+        """None where the core does not compute this kernel."""
+        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+        return None if recipe is None else cls(recipe, X, n_threads)
+
+    def whole(self, dtype: Any) -> _core.Samples | None:
+        """All samples, from now on at hand; two threads that ask first at once prepare the same numbers."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._whole:
+            self._whole[dtype] = self.prepare(self._X, dtype)
+        return self._whole[dtype]
+
+    def prepare_rows(self, rows: Indices, dtype: Any) -> tuple[_core.Samples | None, Indices]:
+        """Prepared samples that include these rows, and where: all samples if they are at hand, or these alone."""
+        dtype = np.dtype(dtype)
+        if dtype in self._whole:
+            return self._whole[dtype], rows
+        return self.prepare(take(self._X, rows), dtype), np.arange(len(rows))
+
+    def prepare(self, X: Any, dtype: Any) -> _core.Samples | None:
+        """Other samples, in the form in which they can be compared with these."""
+        return self.lowering.prepare(X, dtype, self._n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +189,9 @@ def _row_sums(values: Floats, indptr: Any) -> Floats:
 
 
 def _is_mostly_zero(X: Any) -> bool:
-    """Whether few enough entries of a dense array are not zero, judged by a thousand rows spread over it."""
-    some = X[:: max(1, len(X) // 1000)]
-    return bool(X.shape[1] >= 16 and np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
+    """Whether few enough entries of a dense array are not zero, judged by rows spread over it."""
+    some = X[:: max(1, len(X) // _SPARSE_ROWS)]
+    return bool(X.shape[1] >= _SPARSE_FEATURES and np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
 
 
 def _stored_per_column(X: Any) -> Indices:

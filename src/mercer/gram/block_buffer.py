@@ -1,4 +1,4 @@
-"""K on a working set, computed into memory that is used again: fresh pages would cost as much as the values."""
+"""K on a working set, computed into memory that is reused: touching fresh pages would cost as much as the values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices
 
-# Rows and columns come in multiples that every level's tiles divide; rows a power of two apart would share few cache
-# sets, so a few more elements keep them apart.
-_TILES = 192
-_APART = 16
+# The size is rounded up to a multiple of every instruction set's tile. Rows a power of two bytes apart would compete
+# for few cache sets; the padding prevents that.
+_TILE_MULTIPLE = 192
+_PADDING = 16
 
 
-class Square:
+class BlockBuffer:
     """A buffer for K[J, J], which the next one overwrites."""
 
     def __init__(self, samples: _core.Samples) -> None:
@@ -29,9 +29,9 @@ class Square:
         `known` fills in the columns behind those of `which`, if the diagonal is longer: it is given their memory.
         """
         n, new = len(diagonal), len(which)
-        size = -(-n // _TILES) * _TILES
+        size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
         if len(self._buffer) < size:
-            self._buffer = np.empty((size, size + _APART), self._samples.dtype)
+            self._buffer = np.empty((size, size + _PADDING), self._samples.dtype)
         if new:
             self._samples.square(which, self._buffer)
         K = self._buffer[:n, :n]

@@ -1,0 +1,51 @@
+"""The picture of a path over λ."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.estimators.ridge_path import RidgePath
+from mercer.optional import require
+
+
+class RidgePathDisplay:
+    """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.
+
+    Attributes
+    ----------
+    path : RidgePath
+    axes_ : array of three matplotlib axes
+    figure_ : matplotlib figure
+    lines_ : list of lists of lines, one list per axis
+    """
+
+    def __init__(self, path: RidgePath) -> None:
+        self.path = path
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, axes: Any = None) -> Self:
+        """The path of a fitted RLSRegressorCV or RLSClassifierCV, drawn."""
+        return cls(estimator.path_).plot(axes)
+
+    def plot(self, axes: Any = None) -> Self:
+        """Draw into three axes, or into a new figure."""
+        if axes is None:
+            _, axes = require("matplotlib.pyplot", "plotting a path").subplots(1, 3, figsize=(12, 3.5), layout="tight")
+        axes = np.asarray(axes).ravel()
+        if len(axes) != 3:
+            raise ValueError(f"a path is drawn into 3 axes, but {len(axes)} were given")
+        path = self.path
+        shown = (
+            (np.sqrt(path.loo_errors), "leave-one-out error (root mean square)"),
+            (path.norms, "norm of f"),
+            (path.dof[:, None], "effective degrees of freedom"),
+        )
+        self.lines_ = []
+        for axis, (values, title) in zip(axes, shown, strict=True):
+            self.lines_.append(axis.semilogx(path.lams, values))
+            axis.axvline(path.lam, color="0.6", linestyle=":")
+            axis.set(xlabel="λ", title=title)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self

@@ -1,0 +1,93 @@
+"""Machines that are trained in w and b themselves: their tasks on the rows of the data, and what a fit leaves."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats, freeze
+from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Count, Text, fitted
+from mercer.fitting.machine import Machine
+from mercer.fitting.tasks import Solved, Task
+from mercer.gram.linear_rows import LinearRows
+from mercer.parameters import one_of, positive
+from mercer.problems.linear_problem import LinearProblem
+from mercer.solution import Solve
+from mercer.solvers.linear.choose import METHODS, solve_linear
+from mercer.threads import effective_n_threads
+
+# What max_iter=-1 stands for, in Newton steps or passes over the data.
+_MAX_STEPS = 10_000
+
+
+class LinearMachine(Machine):
+    """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
+
+    FITTED = fitted(
+        n_features_in_=Count(required=True),
+        n_iter_=Count(),
+        solver_=Text(),
+        kernel_=None,
+        _expansion_=None,
+    )
+
+    def _check_parameters(self) -> None:
+        one_of("solver", self.solver, ("auto", *METHODS))
+        positive("C", self.C)
+        bias_feature(self)
+
+    def _max_steps(self, n: int) -> int:
+        return _MAX_STEPS
+
+    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+        return min(n_tasks, n_threads)
+
+    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem]) -> list[Task]:
+        """One task per problem, all on the same rows."""
+        solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
+        return [Task(name, problem, solve, place=place) for name, problem in zip(names, problems, strict=True)]
+
+    def _conclude_linear(self, fit: Fit, solved: list[Solved]) -> tuple[Floats, Floats]:
+        """w and b, one row each per output; sets what tells how they were found."""
+        self.n_iter_ = max(1, int(self.n_iter_.max()))
+        self.solver_ = solved[0].solution.solver
+        w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
+        if bias_feature(self) == math.inf and fit.centre is not None:
+            b = b - w @ fit.centre
+        return w, b
+
+    @property
+    def rkhs_norm_(self) -> Any:
+        """‖w‖, one for each output; a number where there is one."""
+        check_is_fitted(self)
+        norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)
+        return float(norms[0]) if len(norms) == 1 else freeze(norms)
+
+    def _decision(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        rows = LinearRows(read_samples(self, X, None, reset=False), effective_n_threads(self.n_jobs))
+        w, b = np.atleast_2d(self.coef_), self.intercept_
+        return np.column_stack([rows.product(w[k], float(b[k])) for k in range(len(b))])
+
+
+def bias_feature(machine: Any) -> float:
+    """The value of the feature whose weight the bias is: infinite if b is free, 0 without bias."""
+    one_of("bias", machine.bias, (True, False, "regularized"))
+    if machine.bias == "regularized":
+        return positive("intercept_scaling", machine.intercept_scaling)
+    return math.inf if machine.bias else 0.0
+
+
+def linear_solver(machine: Any, fit: Fit) -> Solve:
+    """The solver that the machine's parameters name, with its options."""
+    return partial(solve_linear, solver=machine.solver, seed=seed_of(machine, fit), shrinking=bool(machine.shrinking))
+
+
+def seed_of(machine: Any, fit: Fit) -> int:
+    """What orders the samples in dual coordinate descent; random_state=None stands for one fixed order."""
+    return 0 if machine.random_state is None else int(fit.limits.random.randint(2**31 - 1))

@@ -1,0 +1,269 @@
+"""K on this machine: blocks by the kernel itself, or tiles by the fused core where the kernel has a recipe.
+
+The whole matrix is held only where it was given, is asked for, or is shared by views and small.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
+from mercer.gram.block_buffer import BlockBuffer
+from mercer.gram.field import Field
+from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
+from mercer.gram.tiled_field import TiledField
+from mercer.kernels import Kernel
+
+if TYPE_CHECKING:
+    from mercer.problems.dual_problem import DualProblem
+
+# Rows of a column of blocks in a generic product; fixes how many columns fit into BLOCK_BYTES.
+_BLOCK_ROWS = 2048
+
+# Views that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
+_SHARED_MATRIX_ROWS = 4000
+
+# Up to this many rows the difference in time between float32 and float64 cannot be measured.
+_FLOAT64_ROWS = 1000
+
+# Rows of the principal minor in which a negative eigenvalue is looked for, and what is added to its diagonal for
+# rounding, as a share of its largest entry times its size.
+_MINOR_ROWS = 200
+_MINOR_RIDGE = 1e-8
+
+# What a string is taken to need in memory.
+_BYTES_PER_STRING = 200.0
+
+
+class KernelMatrix:
+    """The Gram of a bound kernel on samples in this machine's memory; made by `gram_for`.
+
+    The whole data and every view of some `rows` have one `source`.
+    """
+
+    def __init__(
+        self, source: _Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
+    ) -> None:
+        self._source, self._rows, self._streamed = source, rows, streamed
+        self.kernel, self.n_threads = source.kernel, source.n_threads
+        self.diagonal, self.budget = diagonal, budget
+        self.evaluations = 0
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int) -> KernelMatrix:
+        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`)."""
+        diagonal = _diagonal(kernel, X)  # first: it refuses numbers that nothing below could handle
+        return cls(_Source(kernel, X, n_threads), None, diagonal, budget)
+
+    @property
+    def X(self) -> Any:
+        X, rows = self._source.X, self._rows
+        if rows is None:
+            return X
+        return X[np.ix_(rows, rows)] if self.kernel.accepts == "gram" else take(X, rows)
+
+    @property
+    def n(self) -> int:
+        return len(self.diagonal)
+
+    @property
+    def positive_definite(self) -> str:
+        return "no" if self._source.refuted else self.kernel.positive_definite
+
+    def looks_positive_definite(self) -> bool:
+        if self.kernel.positive_definite == "yes":
+            return True
+        negative = np.flatnonzero(self.diagonal < 0)
+        spread = np.linspace(0, self.n - 1, min(self.n, _MINOR_ROWS)).astype(np.intp)
+        some = np.unique(np.concatenate([negative[:1], spread]))
+        K = self.block(some, some)
+        K = 0.5 * (K + K.T)
+        # With more on the diagonal than rounding could take away, K has a factor unless it has a negative eigenvalue.
+        K[np.diag_indices(len(K))] += _MINOR_RIDGE * max(1e-300, float(np.abs(K).max())) * len(K)
+        self._source.refuted |= _core.cholesky(K, 1) >= 0
+        return not self._source.refuted
+
+    def refute(self) -> None:
+        self._source.refuted = True
+
+    @property
+    def fused(self) -> bool:
+        return self._source.prepared is not None and not self.stored
+
+    @property
+    def stored(self) -> bool:
+        return self._source.matrix is not None
+
+    @property
+    def bytes_per_row(self) -> float:
+        X = self._source.X
+        if is_sparse(X):
+            return float(12 * X.nnz / max(1, X.shape[0]) + 8)
+        return float(8 * X.shape[1]) if hasattr(X, "shape") else _BYTES_PER_STRING
+
+    @property
+    def precisions(self) -> tuple[Any, ...]:
+        single = self.n > _FLOAT64_ROWS and self.fused and (self._streamed or self._whole(np.float32) is not None)
+        return (np.float32, np.float64) if single else (np.float64,)
+
+    # --- the same matrix, or a part of it, for another use ------------------------------------------------------
+
+    def view(self, rows: Indices) -> KernelMatrix:
+        part = self._global(rows)
+        return KernelMatrix(self._source, part, self.diagonal[rows], self.budget, streamed=self._streamed)
+
+    def streamed(self) -> KernelMatrix:
+        return KernelMatrix(self._source, self._rows, self.diagonal, self.budget, streamed=True)
+
+    def copied(self, rows: Indices, budget: int) -> KernelMatrix:
+        if self.stored:
+            return self.view(rows)
+        part = KernelMatrix.of(self.kernel, take(self._source.X, self._global(rows)), budget, self.n_threads)
+        part._source.refuted = self._source.refuted
+        return part
+
+    def share(self) -> None:
+        source = self._source
+        if self._rows is not None:  # a view: what it shares is for the whole to prepare
+            return
+        if self.fused:
+            # The samples in float64 may take an eighth of the budget.
+            if 64 * source.X.shape[0] * source.X.shape[1] <= self.budget:
+                self._whole(np.float64)
+        elif not self.stored and self.n <= _SHARED_MATRIX_ROWS and 16 * self.n**2 <= self.budget:
+            everything = np.arange(self.n)
+            source.matrix = self.block(everything, everything)
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def block(self, I: Indices, J: Indices) -> Floats:
+        out = np.empty((len(I), len(J)))
+        for some in row_blocks(len(I), 8 * len(J)):
+            out[some] = self._evaluate(I[some], J)
+        return out
+
+    def full(self, dtype: Any = np.float64) -> Any:
+        everything = np.arange(self.n)
+        samples = self._whole(dtype) if self.fused else None
+        if samples is not None:
+            return BlockBuffer(samples)(self._global(everything), self.diagonal)
+        K = np.empty((self.n, self.n), dtype)
+        for some in row_blocks(self.n, 8 * self.n):
+            with np.errstate(over="ignore"):
+                K[some] = self.block(everything[some], everything)
+        return K
+
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+        rows = np.arange(self.n) if rows is None else rows
+        J = np.flatnonzero(coefficients)
+        out = np.zeros(len(rows))
+        if len(J) == 0 or len(rows) == 0:
+            return out
+        if self.fused:
+            fused = self._fused_product(coefficients[J], J, rows, dtype)
+            if fused is not None:
+                return fused
+        wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
+        for left in range(0, len(J), wide):
+            columns = J[left : left + wide]
+            for some in row_blocks(len(rows), 8 * len(columns)):
+                out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
+        return out
+
+    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+        """The same through the core, chunk by chunk; None where numbers are too large for it."""
+        prepared = self._source.prepared
+        assert prepared is not None
+        out = np.zeros(len(rows))
+        chunk = CHUNK_ROWS
+        if self._streamed:  # two chunks are held at a time, each as copied, as prepared and as laid out
+            chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
+        for left in range(0, len(J), chunk):
+            part = slice(left, left + chunk)
+            vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
+            for top in range(0, len(rows), chunk):
+                others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
+                if vectors is None or others is None:
+                    return None
+                vectors.add(out[top : top + chunk], others.columns(these), which, coefficients[part])
+        self.evaluations += len(rows) * len(J)
+        return out
+
+    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
+        if by_column or C.shape[1] == 1:
+            return np.column_stack([self.product(column, dtype=dtype) for column in C.T])
+        out = np.empty_like(C)
+        everything = np.arange(self.n)
+        samples = self._whole(dtype) if self.fused else None
+        columns = None if samples is None else samples.columns(self._global(everything))
+        for some in row_blocks(self.n, 8 * self.n):
+            if samples is None or columns is None:
+                out[some] = self.block(everything[some], everything) @ C
+            else:
+                out[some] = samples.block(self._global(everything[some]), columns) @ C
+                self.evaluations += self.n * (some.stop - some.start)
+        return out
+
+    def field(
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
+    ) -> Field:
+        beta = problem.feasible_start() if beta is None else beta
+        samples = None if self.stored else self._whole(dtype)
+        if u is None:
+            u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
+        if samples is None:
+            return Field(self, problem, beta, u)
+        return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
+
+    def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
+        prepared = self._source.prepared
+        if prepared is None or self.stored:
+            return None, rows
+        rows = self._global(rows)
+        return (prepared.whole(dtype), rows) if whole else prepared.prepare_rows(rows, dtype)
+
+    def _whole(self, dtype: Any) -> _core.Samples | None:
+        """All samples in the core's form, or None where the kernel has none or the numbers do not fit."""
+        prepared = self._source.prepared
+        return None if prepared is None else prepared.whole(dtype)
+
+    def _global(self, rows: Indices) -> Indices:
+        return rows if self._rows is None else self._rows[rows]
+
+    def _evaluate(self, I: Indices, J: Indices) -> Floats:
+        I, J = self._global(I), self._global(J)
+        X, matrix = self._source.X, self._source.matrix
+        if matrix is not None:
+            return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+        self.evaluations += len(I) * len(J)
+        return finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+
+
+class _Source:
+    """What a matrix and its views share: samples, what was prepared or stored of them, and a counterexample seen."""
+
+    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
+        self.kernel, self.X, self.n_threads = kernel, X, n_threads
+        self.matrix = X if kernel.accepts == "gram" else None
+        self.prepared = PreparedSamples.of(kernel, X, n_threads)
+        self.refuted = False
+
+
+def _diagonal(kernel: Kernel, X: Any) -> Floats:
+    if kernel.accepts == "gram":
+        return np.asarray(X.diagonal(), dtype=np.float64)
+    return finite_values(kernel.diag(X), kernel)
+
+
+def finite_values(values: Floats, kernel: Kernel) -> Floats:
+    """These values of the kernel, or an error where they overflowed."""
+    if not np.isfinite(values).all():
+        raise FloatingPointError(
+            f"{kernel!r} produced a non-finite value; its largest finite one here is "
+            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the "
+            f"degree, gamma or coef0"
+        )
+    return values

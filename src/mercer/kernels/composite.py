@@ -1,0 +1,104 @@
+"""Kernels made of kernels: what they share with their parts, and how they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.kernels.kernel import Answer, Domain, Kernel
+
+# How tightly an expression binds, to know where its text needs brackets.
+SUM, PRODUCT, POWER, ATOM = range(4)
+
+
+class Composite(Kernel):
+    """A kernel made of kernels, its parts."""
+
+    _binds = ATOM
+    _part_names: tuple[str, ...] = ("kernel",)
+
+    @property
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels it is made of, by parameter name."""
+        return {name: getattr(self, name) for name in self._part_names}
+
+    def _check(self) -> None:
+        for name, part in self.parts.items():
+            if not isinstance(part, Kernel):
+                raise TypeError(f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()")
+            if part.accepts == "gram":
+                raise TypeError(
+                    f"{type(part).__name__} stands for a matrix that is not known yet, so it cannot be combined: "
+                    "combine the matrices before fitting"
+                )
+        domains = {part.accepts for part in self.parts.values()}
+        if len(domains) > 1:
+            described = ", ".join(f"{part!r} compares {part.accepts}" for part in self.parts.values())
+            raise TypeError(f"kernels on different kinds of samples cannot be combined: {described}")
+
+    @property
+    def accepts(self) -> Domain:
+        return next(iter(self.parts.values())).accepts
+
+    @property
+    def mergeable(self) -> bool:
+        return all(part.mergeable for part in self.parts.values())
+
+    def _samples(self, X: Any) -> Any:
+        self._check()
+        for part in self.parts.values():
+            X = part._samples(X)
+        return X
+
+    @property
+    def bound(self) -> bool:
+        return all(part.bound for part in self.parts.values())
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        parts = self.parts
+        bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
+        if all(bound[name] is part for name, part in parts.items()):
+            return self
+        return type(self)(**{**self.get_params(deep=False), **bound})
+
+    def _holds(self, *statements: str) -> bool:
+        """Whether every part answers "yes" to each of these."""
+        return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
+
+    def _follows(self, statement: str) -> Answer:
+        """Yes where every part says so; else it depends on what theirs depend on, or nothing can be said."""
+        answers = {getattr(part, statement) for part in self.parts.values()}
+        if answers == {"yes"}:
+            return "yes"
+        return "depends" if answers <= {"yes", "depends"} else "unknown"
+
+    @property
+    def positive_definite(self) -> Answer:
+        return self._follows("positive_definite")
+
+    @property
+    def differentiable(self) -> Answer:
+        return self._follows("differentiable")
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return self._text()
+
+
+class Pair(Composite):
+    """A kernel made of two."""
+
+    _part_names = ("left", "right")
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+        self._check()
+
+
+def inside(kernel: Kernel, binds: int = ATOM) -> str:
+    """A part's text, in brackets where it binds less tightly than its surroundings."""
+    own = kernel._binds if isinstance(kernel, Composite) else ATOM
+    return f"({kernel!r})" if own < binds else repr(kernel)

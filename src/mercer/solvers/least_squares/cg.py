@@ -1,0 +1,124 @@
+"""Kernel ridge regression by preconditioned conjugate gradients, for a K that does not fit into memory.
+
+    (K + λW⁻¹) C = Y   ⇔   (I + S K S) Q = S Y,   C = S Q,   S = (W/λ)^½
+
+The second form has no eigenvalue below 1 whatever the weights, and takes weights of zero. Its residual
+r = S(Y − KC) − Q gives the duality gap ½λ‖r‖² of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.least_squares import certify_outputs
+from mercer.gram.gram import Gram
+from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.conjugate_gradient import Look, LowRank, conjugate_gradient_to_gap, tall_factor
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
+
+# Landmarks of the preconditioner: a quarter of the budget holds its n × m factor and a copy, and more do not pay.
+_BYTES_PER_ENTRY = 16
+_MOST_LANDMARKS = 1000
+
+
+def needs_definite(problem: LeastSquares, gram: Gram) -> str | None:
+    """Why conjugate gradients cannot be used, if they cannot."""
+    if problem.lam == 0:
+        return "needs lam above 0; use solver='eigen' for the limit of least norm"
+    if gram.positive_definite == "no":
+        return f"needs a positive semi-definite matrix, and {gram.kernel!r} has none here"
+    return None
+
+
+def solve_cg(
+    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution to a relative gap of `stop.tol`; the constant 1 as one more right-hand side eliminates a bias."""
+    sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]
+    found = solve_ridge(gram, np.column_stack(sides), problem.lam, stop, problem.total, report)
+    C = found.C[:, : problem.n_outputs]
+    if problem.bias:
+        one = found.C[:, -1]
+        C = C - np.outer(one, C.sum(axis=0) / one.sum())
+    beta = problem.split(C)
+    certificate = certify_outputs(problem, gram, beta, gram.products(C))
+    b = np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs)
+    solution = LeastSquaresSolution(
+        b, "cg", problem.n, C=C, beta=beta, steps=found.steps, stop_reason=found.stop_reason
+    )
+    return solution, certificate
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSolution:
+    """C with (K + λW⁻¹)C = Y, and each output's duality gap and primal value, recomputed in float64."""
+
+    C: Floats
+    gap: Floats
+    primal: Floats
+    steps: int
+    stop_reason: StopReason
+
+
+def solve_ridge(
+    gram: Gram,
+    Y: Floats,
+    lam: float,
+    stop: Stop,
+    weight: Floats | None = None,
+    report: Report | None = None,
+    landmarks: int | None = None,
+    seed: int = 0,
+) -> RidgeSolution:
+    """Kernel ridge regression without a bias by preconditioned conjugate gradients; K is never stored.
+
+    Parameters
+    ----------
+    gram : Gram of n samples, positive semi-definite
+    Y : array of shape (n, outputs)
+    lam : float above 0
+    stop : Stop
+        `tol` is the relative duality gap to reach in every output, as recomputed in float64.
+    weight : array of shape (n,), optional
+        Not negative; a sample of weight zero gets the coefficient zero.
+    report : callable, optional
+    landmarks : int, optional
+        Size of the preconditioner; by default what a quarter of the memory budget holds, at most 1,000.
+    seed : int
+        For the choice of landmarks, which changes the speed and not the answer.
+    """
+    n = gram.n
+    weight = np.ones(n) if weight is None else weight
+    s = np.sqrt(weight / lam)[:, None]
+    m = min(n, landmarks or max(1, min(_MOST_LANDMARKS, gram.budget // (4 * _BYTES_PER_ENTRY * n))))
+    J = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+    precondition = LowRank(tall_factor(gram, J), s[:, 0], gram.n_threads)
+
+    def look(Q: Floats) -> Look:
+        C = s * Q
+        U = gram.products(C, by_column=True)
+        R = s * (Y - U) - Q
+        primal = 0.5 * np.sum(weight[:, None] * (Y - U) ** 2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
+        goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
+        return Look(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
+
+    def apply(dtype: Any, P: Floats) -> Floats:
+        return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
+
+    Q, last, steps, reason = conjugate_gradient_to_gap(
+        Y.shape,
+        look,
+        apply,
+        precondition,
+        lambda gap: np.sqrt(gap * 2 / lam),
+        stop,
+        report,
+        precisions=gram.precisions,
+    )
+    return RidgeSolution(s * Q, last.gap, last.found, steps, reason)

@@ -1,0 +1,44 @@
+"""How a solver says what it cannot solve, and how the name that a user gave becomes a solver, or an error in words."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mercer.certificates.certificate import Certificate
+from mercer.parameters import one_of
+from mercer.solution import Report, Stop
+
+# A `Solve` with options of its own, keywords that whoever makes the task binds.
+Solver = Callable[..., tuple[Any, Certificate]]
+# From a problem and the place of its data to the reason why a solver refuses them and what to use instead, or None.
+Refusal = Callable[[Any, Any], str | None]
+
+
+def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
+    """Declare what a solver cannot solve: such a problem is answered by a ValueError with the reason."""
+
+    def declare(solve: Solver) -> Solver:
+        @functools.wraps(solve)
+        def checked(
+            problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None, **options: Any
+        ) -> tuple[Any, Certificate]:
+            why = reason(problem, place)
+            if why is not None:
+                raise ValueError(why)
+            return solve(problem, place, stop, start, report, **options)
+
+        return checked
+
+    return declare
+
+
+def choose_solver(asked: str, solvers: Mapping[str, Solver], own: Solver | None = None) -> Solver:
+    """The solver of that name; `own` is the only one that a special problem has, and "auto" is its name too."""
+    solver = solvers[one_of("solver", asked, tuple(solvers))]
+    if own is None:
+        return solver
+    if solver is not solvers["auto"]:
+        raise ValueError(f"solver={asked!r} is not available for this machine; use solver='auto'")
+    return own

@@ -1,0 +1,66 @@
+"""When a certificate sends a solve back, and what the solver is asked for then."""
+
+import numpy as np
+import pytest
+
+from mercer.certificates.certificate import Certificate
+from mercer.solution import Solution, Stop
+from mercer.solvers.refine import Refinement
+
+STOP = Stop(tol=1e-3, max_iter=100)
+
+
+def found(reason="converged", whole=True, steps=10):
+    return Solution(np.zeros(1), steps, reason, whole)
+
+
+def proof(violation, gap=0.0):
+    return Certificate(primal=1.0 + gap, dual=1.0, gap=gap, violation=violation, kkt={}, proves="optimality")
+
+
+def refinement(stop=STOP, precisions=("float32", "float64"), floor=0.0):
+    return Refinement(stop, precisions, True, lambda beta: floor)
+
+
+def test_a_certificate_that_agrees_ends_it_whatever_the_solver_says():
+    for reason in ("converged", "stalled", "max_iter"):
+        ask = refinement()
+        assert ask.judge(found(reason), proof(1e-3)) == "converged"
+        assert ask.steps == 10
+
+
+@pytest.mark.parametrize("limit", ["max_iter", "max_time"])
+def test_a_limit_ends_it(limit):
+    assert refinement().judge(found(limit), proof(0.5)) == limit
+
+
+def test_progress_is_worth_another_return_with_what_is_left_of_the_steps():
+    ask = refinement()
+    assert ask.judge(found(), proof(0.5)) is None
+    assert ask.judge(found(), proof(0.1)) is None
+    assert (ask.precision, ask.shrinking, ask.asked.max_iter, ask.asked.tol) == ("float32", True, 80, 1e-3)
+
+
+def test_without_progress_dropped_variables_stay_then_values_become_finer_then_it_ends():
+    ask = refinement()
+    ask.judge(found(), proof(0.5))
+    assert ask.judge(found(whole=False), proof(0.5)) is None
+    assert (ask.precision, ask.shrinking) == ("float32", False)
+    assert ask.judge(found(), proof(0.5)) is None
+    assert ask.precision == "float64"
+    assert ask.judge(found(), proof(0.5)) == "stalled"
+    assert refinement(precisions=("float64",), floor=1.0).judge(found(), proof(np.nan)) == "stalled"
+
+
+def test_what_rounding_can_feign_is_its_floor():
+    ask = refinement(precisions=("float64",), floor=0.5)
+    ask.judge(found(), proof(0.5))
+    assert ask.judge(found("stalled"), proof(0.4)) == "rounding floor"
+
+
+def test_a_gap_too_large_asks_for_a_smaller_violation():
+    ask = refinement(Stop(tol=1e-3, max_iter=100, gap_tol=1e-2))
+    assert ask.judge(found(), proof(1e-4, gap=0.1)) is None
+    assert ask.asked.tol == pytest.approx(1e-3 * 0.5 / 10)
+    assert ask.asked.gap_tol == 1e-2
+    assert ask.judge(found(), proof(1e-5, gap=0.005)) == "converged"
