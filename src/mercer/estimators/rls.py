@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer.data.labels import known_classes
 from mercer.fitting.least_squares_machine import LeastSquaresClassifier, LeastSquaresRegressor
 from mercer.fitting.recursive_least_squares import RecursiveLeastSquares, has_linear_kernel
+from mercer.parameters import store
 
 
 class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
@@ -86,16 +87,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lam = lam
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.solver = solver
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -155,17 +147,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lam = lam
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.solver = solver
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -22,7 +22,7 @@ from mercer.fitting.least_squares_machine import (
 )
 from mercer.fitting.tasks import Solved, Task
 from mercer.kernels import Kernel
-from mercer.parameters import one_of
+from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.eigen import Judge, PathValues
 from mercer.solvers.least_squares.path import solve_path
@@ -206,17 +206,7 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lams = lams
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.grid = grid
-        self.criterion = criterion
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        store(self, locals())
 
 
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
@@ -268,18 +258,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lams = lams
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.grid = grid
-        self.criterion = criterion
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _judge(self, problem: LeastSquares) -> Judge:
         def mistakes(residual: Floats) -> Floats:

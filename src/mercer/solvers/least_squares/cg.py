@@ -42,12 +42,12 @@ def solve_cg(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to a relative gap of 1e-10 or less; the constant 1 as one more right-hand side eliminates a bias."""
-    stop = replace(stop, tol=min(stop.tol, _EXACT_GAP))
+    stop = replace(stop, tol=min(stop.gap_tol, _EXACT_GAP))
     sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]
     found = solve_ridge(gram, np.column_stack(sides), problem.lam, stop, problem.total, report)
     C = found.C[:, : problem.n_outputs]
-    if problem.bias:
-        one = found.C[:, -1]
+    one = found.C[:, -1]
+    if problem.bias and one.any():  # before the first step there is nothing to take away
         C = C - np.outer(one, C.sum(axis=0) / one.sum())
     beta = problem.split(C)
     certificate = certify_outputs(problem, gram, beta, gram.products(C))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ def solve_covariance(
     X, d = linear.X, linear.X.shape[1]
     if covariance_bytes(d) > gram.budget:
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
+    if report is not None:
+        report(partial("covariance of {:,} features".format, d))
     sums = Sums.of(X, problem)
     if problem.lam == 0 and not is_sparse(X):
         # The singular values of X resolve what their squares do not.
@@ -73,6 +76,8 @@ def solve_sums(
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
     lam = problem.lam / scale
+    if report is not None:
+        report(partial("covariance of {:,} features".format, len(sums.x)))
     inverse = RidgeInverse(sums.xx, lam, n_threads)
     W = inverse(sums.xy)
     W += inverse(sums.xy - sums.xx @ W - lam * W)

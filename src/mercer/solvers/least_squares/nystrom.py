@@ -70,12 +70,12 @@ def solve_nystrom(
     sample: Chunk | None = None,
     once: bool = False,
 ) -> tuple[LandmarkSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol` in every output.
+    """The minimiser to a relative duality gap of `stop.tol`, or less where that is asked for, in every output.
 
     `sample` holds what the preconditioner sees, its weights scaled to stand for all; without it H is summed over
     everything. `once` says that the samples can be read only once, so that the proof rests on those sums too.
     """
-    lam = problem.lam
+    lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
     G, seen = cross.gather(sample)
     targets = seen if sample is None else cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
@@ -92,7 +92,7 @@ def solve_nystrom(
             b = white.bias(alpha)
             now = data.residual(C, b)
         R, primal = white.residual(now, alpha)
-        return Look(R, landmark_gap(R, lam), np.maximum(stop.tol * primal, floor), (C, b, now, primal))
+        return Look(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
 
     def apply(dtype: Any, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
