@@ -69,7 +69,7 @@ def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
 
 @dataclass(frozen=True, init=False)
 class Array(Kind):
-    """Finite floating-point numbers of a shape, dense or, where a matrix may be sparse, CSR."""
+    """Finite numbers of a shape: an array of float64, or, where a matrix may be sparse, CSR."""
 
     shape: tuple[Size, ...]
     sparse: bool
@@ -88,7 +88,8 @@ class Array(Kind):
         if self.flat and getattr(value, "ndim", 0) == 1:
             wanted = wanted[:1]
         told = " × ".join("any" if size is None else str(size) for size in wanted)
-        expect(_is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
+        whole = _is_numbers(value, wanted, self.sparse, self.nan) and (is_sparse(value) or value.dtype == np.float64)
+        expect(whole, f"{name} must be {told} numbers")
 
 
 @dataclass(frozen=True)
