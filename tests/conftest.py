@@ -1,12 +1,28 @@
-"""Shared test set-up: the tests directory is importable, and hypothesis has two named profiles."""
+"""Shared test set-up: imports, threads, processes, and the two named profiles of hypothesis."""
 
+import contextlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+
+# BLAS reads these when it is loaded. On matrices as small as the tests', its threads cost three times the work they
+# share; mercer's own threads stay as they are.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
+
+try:
+    import fcntl
+except ImportError:  # Windows, where the tests that measure time are skipped
+    fcntl = None
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -31,9 +47,51 @@ def _wants_thorough(config: pytest.Config) -> bool:
     return "thorough" in config.option.markexpr.replace("not thorough", "")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Processes for ``-n auto``: one per processor, at most eight; none for files, whose tests begin sooner without."""
+    if not any(Path(argument).is_dir() for argument in config.args):
+        return 0
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # which leaves it to xdist
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(processors, 8) if processors > 1 else 0
+
+
 def pytest_configure(config: pytest.Config) -> None:
     name = "thorough" if _wants_thorough(config) else "default"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", name))
+    if not hasattr(config, "workerinput"):
+        os.environ["MERCER_TESTS_LOCKS"] = tempfile.mkdtemp(prefix="mercer-tests-")  # the workers inherit it
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop("MERCER_TESTS_LOCKS"), ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _turn(folder: Path, alone: bool) -> Iterator[None]:
+    """While no other process of this run is in a test that is alone; or in any test, if this one is to be alone.
+
+    Whoever waits to be alone holds the door, so that the tests of the others end and no new ones begin.
+    """
+    with open(folder / "door", "w") as door, open(folder / "room", "w") as room:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(room, fcntl.LOCK_UN)  # closing would not do: a child of the test may still have it open
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tests marked ``alone`` measure time: no test of another process runs beside them."""
+    if fcntl is None or not hasattr(item.config, "workerinput"):
+        return (yield)
+    with _turn(Path(os.environ["MERCER_TESTS_LOCKS"]), item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

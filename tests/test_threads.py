@@ -3,9 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -15,6 +12,7 @@ import threadpoolctl
 
 from mercer import _core
 from mercer.threads import effective_n_threads
+from reference.child import core_only, run_python
 
 
 @pytest.fixture(autouse=True)
@@ -97,17 +95,8 @@ def test_threadpoolctl_sees_us_and_limits_us():
         assert effective_n_threads(None) == 4
 
 
-def run_python(code, timeout=60, **environment):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_core(code, timeout=60):
+    return run_python(code, timeout=timeout, env=core_only())
 
 
 def test_other_libraries_called_core_are_not_ours(tmp_path):
@@ -122,7 +111,7 @@ def test_other_libraries_called_core_are_not_ours(tmp_path):
         with threadpoolctl.threadpool_limits(1):
             pass
     """
-    assert run_python(code).split() == ["1"]
+    assert run_core(code).split() == ["1"]
 
 
 def test_a_worker_of_joblib_takes_its_share():
@@ -132,7 +121,7 @@ def test_a_worker_of_joblib_takes_its_share():
         cpus = joblib.cpu_count()
         print(cpus, *joblib.Parallel(n_jobs=2)(joblib.delayed(effective_n_threads)(None) for _ in range(4)))
     """
-    cpus, *threads = map(int, run_python(code).split())
+    cpus, *threads = map(int, run_core(code).split())
     assert threads == [max(1, cpus // 2)] * 4
 
 
@@ -166,10 +155,11 @@ def test_a_forked_child_starts_anew():
             print(done[0] == child and done[1] == 0)
         busy.join()
     """
-    assert run_python(code).split() == ["True"] * 10
+    assert run_core(code).split() == ["True"] * 10
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="needs signals")
+@pytest.mark.alone
 def test_ctrl_c_stops_all_threads():
     code = """
         import os, signal, threading, time
@@ -186,7 +176,7 @@ def test_ctrl_c_stops_all_threads():
         except KeyboardInterrupt:
             print(time.perf_counter() - sent[0])
     """
-    assert float(run_python(code)) < 0.2
+    assert float(run_core(code)) < 0.2
 
 
 def test_the_interpreter_exits_while_a_thread_is_at_work():
@@ -198,7 +188,7 @@ def test_the_interpreter_exits_while_a_thread_is_at_work():
         threading.Thread(target=_core.hash_rows, args=(X, 2), daemon=True).start()
         _core.hash_rows(X[:1000], 2)
     """
-    run_python(code, timeout=20)
+    run_core(code, timeout=20)
 
 
 def test_processors_are_counted_again_when_they_change(monkeypatch):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
+from reference.child import core_only, run_python
 
 DTYPES = [np.float32, np.float64]
 SIZES = [1, 2, 11, 12, 13, 31, 32, 33, 95, 96, 97, 191, 192, 193, 204, 300, 500]
@@ -72,8 +73,7 @@ def test_more_right_hand_sides_than_are_packed_at_a_time():
 
 @pytest.mark.parametrize("level", _core.levels())
 def test_every_level(level):
-    code = textwrap.dedent(
-        """
+    code = """
         import numpy as np
         from mercer import _core
         for n in (5, 100, 250):
@@ -85,16 +85,8 @@ def test_every_level(level):
             assert np.abs(np.tril(L) - np.linalg.cholesky(A)).max() < 1e-12
             assert np.abs(A @ X - np.eye(n)).max() < 1e-12
         print(_core.level())
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "MERCER_SIMD": level},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == level, done.stderr
+    """
+    assert run_python(code, env=core_only(MERCER_SIMD=level)).strip() == level
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -259,11 +251,13 @@ CHILD = textwrap.dedent(
 )
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
 @pytest.mark.parametrize("call", ["factor", "solve"])
 def test_interrupt_within_a_fifth_of_a_second(call):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, call],
+        env=core_only(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,15 +1,13 @@
 """The compiled core as Python sees it: smo against a naive one on every level, bad arguments."""
 
 import os
-import subprocess
-import sys
-import textwrap
 import time
 
 import numpy as np
 import pytest
 
 from mercer import _core
+from reference.child import core_only, run_python
 
 INF = np.inf
 
@@ -123,23 +121,19 @@ def check_against_naive(seed):
 @pytest.mark.parametrize("level", _core.levels())
 def test_smo_agrees_with_a_naive_one_on_every_level(level):
     code = f"import test_smo; assert test_smo._core.level() == {level!r}; test_smo.check_against_naive(7)"
-    run_python(code, MERCER_SIMD=level)
+    run_core(code, MERCER_SIMD=level)
 
 
-def run_python(code, **environment):
+def run_core(code, **variables):
     """Runs code in a fresh interpreter that can import this file, and returns what it prints."""
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    env = {**os.environ, "PYTHONPATH": path, **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    env = core_only(**variables)
+    env["PYTHONPATH"] += os.pathsep + os.path.dirname(__file__)
+    return run_python(code, env=env)
 
 
 def test_levels():
     assert _core.levels()[0] == "plain"
-    out = run_python("from mercer import _core; print(_core.level(), _core.levels()[-1])", MERCER_SIMD="")
+    out = run_core("from mercer import _core; print(_core.level(), _core.levels()[-1])", MERCER_SIMD="")
     assert len(set(out.split())) == 1
 
 
@@ -152,7 +146,7 @@ def test_an_unknown_level_is_an_error_that_names_the_choices():
         except ValueError as error:
             print(error)
     """
-    out = run_python(code, MERCER_SIMD="sse9")
+    out = run_core(code, MERCER_SIMD="sse9")
     assert "MERCER_SIMD='sse9'" in out
     assert "plain" in out.splitlines()[1]
 
@@ -249,6 +243,7 @@ def slow_problem():
     return y, K, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0), zeros, zeros.astype(np.int32), zeros
 
 
+@pytest.mark.alone
 def test_max_seconds_is_kept():
     problem = slow_problem()
     begin = time.perf_counter()
@@ -258,6 +253,7 @@ def test_max_seconds_is_kept():
     assert time.perf_counter() - begin < 1.0
 
 
+@pytest.mark.alone
 def test_ctrl_c_is_answered_at_once():
     code = """
         import os, signal, threading, time
@@ -273,7 +269,7 @@ def test_ctrl_c_is_answered_at_once():
         except KeyboardInterrupt:
             print(time.perf_counter() - sent[0])
     """
-    out = run_python(code)
+    out = run_core(code)
     assert out, "the solver was not interrupted"
     assert float(out) < 0.2
 

@@ -14,7 +14,10 @@ import time
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them"),
+]
 
 LIMIT = 0.2
 

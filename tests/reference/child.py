@@ -4,20 +4,34 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import mercer
+
+HERE = Path(__file__).parent
 MEASURABLE = os.path.exists("/proc/self/clear_refs")
 
 
-def run_python(code, *arguments, timeout=120):
+def environment(*first, **variables):
+    """Environment variables for a child that imports from these folders, the tests, and what this process does."""
+    path = [*first, HERE.parent, *filter(None, sys.path)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), **variables}
+
+
+def core_only(**variables):
+    """For a child that imports mercer._core or single modules, but not all of mercer."""
+    return environment(HERE / "without_init", MERCER_FOLDER=str(Path(mercer.__file__).parent), **variables)
+
+
+def run_python(code, *arguments, timeout=120, env=None):
     """Run code in a fresh interpreter that can import from the tests; stdout of a run that must succeed."""
-    path = os.pathsep.join([os.path.dirname(os.path.dirname(__file__)), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment() if env is None else env,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr}"
     return done.stdout

@@ -21,7 +21,7 @@ from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.tasks import Solved, Task
-from mercer.parameters import not_negative, one_of, positive
+from mercer.parameters import not_negative, one_of, positive, store
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.joint import solve_joint_linear
@@ -126,21 +126,7 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.bias = bias
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.solver = solver
-        self.multi_class = multi_class
-        self.class_weight = class_weight
-        self.shrinking = shrinking
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -252,20 +238,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.C = C
-        self.loss = loss
-        self.bias = bias
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.solver = solver
-        self.shrinking = shrinking
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
