@@ -12,8 +12,8 @@ Shalev-Shwartz, "SGD for solving Soft-SVM" and "with Kernels":
     6          θ ← θ + y_iφ(x_i)         in the kernel form β_i ← β_i + y_i
     7  output: the mean of the w of line 3
 
-Lines 2 to 6 are src/core/solve/pegasos.cpp; here are what they work on, and line 7. Line 3 is a subgradient step of length
-1/(λ(t + 1)), so after T steps the mean w̄ has E F(w̄) − min F ≤ 2R²(1 + ln T)/(λT), where R bounds ‖φ(x_i)‖.
+Lines 2 to 6 are src/core/solve/pegasos.cpp; here are what they work on, and line 7. Line 3 is a subgradient step of
+length 1/(λ(t + 1)), so after T steps the mean w̄ has E F(w̄) − min F ≤ 2R²(1 + ln T)/(λT), where R bounds ‖φ(x_i)‖.
 """
 
 from __future__ import annotations
