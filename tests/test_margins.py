@@ -390,7 +390,7 @@ def test_a_linear_machine_tells_what_its_kernel_twin_does():
     assert mine.n_errors == theirs.n_errors
     assert str(mine).startswith("200 samples, 1 (f > 0) against 0")
     assert mine.alpha_sum is None
-    with pytest.raises(ValueError, match="does not keep"):
+    with pytest.raises(ValueError, match="has no α"):
         _ = mine.free
 
 

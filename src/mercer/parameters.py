@@ -76,3 +76,8 @@ def function(name: str, value: Any) -> None:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def store(estimator: Any, given: dict[str, Any]) -> None:
+    """Keep every parameter of `__init__` under its own name, as scikit-learn asks; `given` is its locals()."""
+    vars(estimator).update({name: value for name, value in given.items() if name != "self"})

@@ -35,8 +35,9 @@ class Stop:
         """How many times too large the violation or the gap is; at most 1 where both will do."""
         missed = certificate.violation / self.tol
         wanted = self.gap_tol * abs(certificate.dual)
-        if self.gap_tol < math.inf and certificate.gap > wanted:
-            missed = max(missed, certificate.gap / max(wanted, float(np.finfo(float).tiny)))
+        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # a gap that is not a number misses too
+            ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
+            missed = max(missed, ratio) if ratio > 1 else math.inf
         return missed
 
     def met(self, certificate: Certificate) -> bool:

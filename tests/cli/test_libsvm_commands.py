@@ -12,7 +12,6 @@ from sklearn.preprocessing import scale
 
 from mercer.cli.libsvm_flags import TRAIN, translate
 from mercer.cli.main import main
-from mercer.files.libsvm_estimator import MACHINES, machine_class
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
@@ -54,13 +53,6 @@ def run(*words, code=0):
     assert returned == code
 
 
-def supported(kind):
-    try:
-        return machine_class(kind)
-    except NotImplementedError:
-        return pytest.skip(f"this version has no {MACHINES[kind]}")
-
-
 # --- train ----------------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +75,6 @@ def supported(kind):
 )
 def test_the_model_is_libsvms(data, kind, options, libsvm, request, capsys):
     """At a tight tolerance: the same rho, the same support vectors, the same decisions; and LIBSVM reads the file."""
-    supported(kind)
     X, y = request.getfixturevalue(data)
     run("train", *options.split(), "-e", "1e-9", data, "ours.model")
     assert libsvm.svm_save_model("theirs.model", libsvm.svm_train(y, X, f"{options} -e 1e-9 -q")) is None
@@ -260,10 +251,10 @@ def test_labels_must_be_integers(folder, capsys):
 
 
 def test_only_the_letter_counts():
-    assert translate(["-cost", "5", "data", "-q", "-w-1", "2", "--tol", "1"], TRAIN, "") == [
+    assert translate(["-cost", "5", "data", "-q", "-w-1", "2", "--tol", "1"], TRAIN, "", ()) == [
         *("--C=5", "--quiet", "--weight=-1:2", "--tol=1", "data")
     ]
-    assert translate(["-s", "3", "-t", "1", "-r", "-2"], TRAIN, "") == [
+    assert translate(["-s", "3", "-t", "1", "-r", "-2"], TRAIN, "", ()) == [
         "--machine=epsilon_svr",
         "--kernel=poly",
         "--coef0=-2",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.cli.embedded import TITLES, embedded
+from mercer.cli.data import TITLES, embedded
 from mercer.cli.main import main
 
 MERCER = Path(sysconfig.get_path("scripts")) / ("mercer.exe" if os.name == "nt" else "mercer")

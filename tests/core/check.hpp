@@ -13,6 +13,9 @@ inline int failures = 0;
         }                                                                               \
     } while (false)
 
+void test_array_checks();
+void test_findings();
+void test_merging();
 void test_smo();
 void test_pool();
 void test_row_hash();

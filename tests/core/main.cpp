@@ -1,4 +1,4 @@
-// Runs the core's own tests, or those named on the command line: smo, pool, row_hash, dispatch.
+// Runs the core's own tests, or those named on the command line.
 #include <cstdio>
 #include <cstring>
 
@@ -8,9 +8,10 @@ int main(int argc, char** argv) {
     const struct {
         const char* name;
         void (*run)();
-    } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool},     {"row_hash", test_row_hash},
-                 {"smo", test_smo},           {"blocks", test_blocks}, {"working_set", test_working_set},
-                 {"joint", test_joint},       {"linear", test_linear}};
+    } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool},      {"row_hash", test_row_hash},
+                 {"smo", test_smo},           {"blocks", test_blocks},  {"working_set", test_working_set},
+                 {"joint", test_joint},       {"linear", test_linear},  {"array_checks", test_array_checks},
+                 {"findings", test_findings}, {"merging", test_merging}};
     for (const auto& test : tests) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], test.name) == 0;

@@ -200,26 +200,23 @@ void entries(int n_threads) {
     const Data data = drawn_data(37, 11, 0.3);
     std::vector<double> centre(11, 0.0);
     centre[4] = 0.25;
-    std::vector<std::int64_t> starts(38, 0);
-    mercer::count_entries(data.x.data(), data.n, data.d, centre.data(), starts.data() + 1, threads);
-    for (std::size_t i = 0; i < 37; ++i) starts[i + 1] += starts[i];
     for (const bool l1 : {false, true}) {
-        std::vector<double> values(static_cast<std::size_t>(starts.back())), norms(37);
-        std::vector<std::int32_t> indices(values.size());
-        mercer::prepare_sparse(data.x.data(), data.n, data.d, centre.data(), 3.0, l1, starts.data(), values.data(),
-                               indices.data(), norms.data(), threads);
+        const mercer::SparseArrays<double> out =
+            mercer::prepare_sparse<double>(data.x.data(), data.n, data.d, centre.data(), 3.0, l1, threads);
+        CHECK(out.starts.size() == 38 && out.starts.front() == 0);
+        CHECK(static_cast<std::size_t>(out.starts.back()) == out.values.size());
         for (std::int64_t i = 0; i < data.n; ++i) {
-            auto e = static_cast<std::size_t>(starts[static_cast<std::size_t>(i)]);
+            auto e = static_cast<std::size_t>(out.starts[static_cast<std::size_t>(i)]);
             double size = 0.0;
             for (std::int64_t k = 0; k < data.d; ++k) {
                 const double shifted = 3.0 * (data.row(i)[k] - centre[static_cast<std::size_t>(k)]);
                 if (shifted == 0.0) continue;
-                CHECK(indices[e] == k);
-                CHECK(values[e++] == shifted);
+                CHECK(out.indices[e] == k);
+                CHECK(out.values[e++] == shifted);
                 size += l1 ? std::abs(shifted) : 0.5 * shifted * shifted;
             }
-            CHECK(e == static_cast<std::size_t>(starts[static_cast<std::size_t>(i + 1)]));
-            CHECK(close(norms[static_cast<std::size_t>(i)], size, 1e-14));
+            CHECK(e == static_cast<std::size_t>(out.starts[static_cast<std::size_t>(i + 1)]));
+            CHECK(close(out.norms[static_cast<std::size_t>(i)], size, 1e-14));
         }
     }
 }
@@ -234,7 +231,7 @@ void tables(const mercer::Level& level) {
         for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(static_cast<double>(k % 17) - 8.0);
         std::vector<double> coefficients, total(19, 1.0);
         for (std::int64_t j = 0; j < columns; ++j) coefficients.push_back(static_cast<double>(j % 5) + 0.5);
-        mercer::add_table(mercer::Table<const T>{values.data(), rows, columns, stride}, coefficients.data(),
+        mercer::add_table(mercer::KeptValues<const T>{values.data(), rows, columns, stride}, coefficients.data(),
                           total.data(), {2, level, poll});
         for (std::int64_t i = 0; i < rows; ++i) {
             double expected = 1.0;
@@ -258,7 +255,7 @@ void tables(const mercer::Level& level) {
         combinations.append(0, 12, some.data(), 7, first.data());
         combinations.append(12, 7, one.data(), 1, second.data());
         std::vector<double> sums(static_cast<std::size_t>(columns) * 10, 1.0);
-        combinations.add(mercer::Table<const T>{values.data(), rows, columns, stride}, sums.data(), 10,
+        combinations.add(mercer::KeptValues<const T>{values.data(), rows, columns, stride}, sums.data(), 10,
                          {2, level, poll});
         for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
             for (std::size_t o = 0; o < 10; ++o) {
@@ -272,7 +269,7 @@ void tables(const mercer::Level& level) {
         }
         const std::vector<std::int64_t> picked{18, 0, 7}, sources{columns - 1, 0}, places{1, 3};
         std::vector<T> copied(3 * 5, T{-99});
-        mercer::copy_entries(mercer::Table<const T>{values.data(), rows, columns, stride}, picked.data(), 3,
+        mercer::copy_entries(mercer::KeptValues<const T>{values.data(), rows, columns, stride}, picked.data(), 3,
                              sources.data(), places.data(), 2, copied.data(), 5, {2, level, poll});
         for (std::size_t i = 0; i < 3; ++i) {
             CHECK(copied[i * 5 + 1] == values[static_cast<std::size_t>(picked[i] * stride + columns - 1)]);
@@ -281,7 +278,7 @@ void tables(const mercer::Level& level) {
         }
         const std::vector<T> before = values;
         const std::vector<std::int64_t> which{0, 2, 3, 11, 18};
-        mercer::keep_rows(mercer::Table<T>{values.data(), rows, columns, stride}, which.data(), 5);
+        mercer::keep_rows(mercer::KeptValues<T>{values.data(), rows, columns, stride}, which.data(), 5);
         for (std::size_t r = 0; r < 5; ++r) {
             for (std::int64_t j = 0; j < columns; ++j) {
                 CHECK(values[r * static_cast<std::size_t>(stride) + static_cast<std::size_t>(j)] ==

@@ -1,7 +1,8 @@
-// Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
-#include "linear/linear.hpp"
-#include "linear/packed_csr.hpp"
+// Linear machines: passes over dense and CSR rows against plain loops on every level, and descents against the
+// optimality conditions.
+#include "linear/rows.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -9,6 +10,10 @@
 #include <vector>
 
 #include "check.hpp"
+#include "linear/descent.hpp"
+#include "linear/joint.hpp"
+#include "linear/packed_csr.hpp"
+#include "linear/response.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {
@@ -54,7 +59,7 @@ bool close(const Doubles& a, const Doubles& b) {
 template <class Rows>
 void passes(const Data& data, const Rows& rows, const mercer::Level& level, int n_threads) {
     mercer::Poll poll;
-    const mercer::LinearThreads threads{n_threads, level, poll};
+    const mercer::Threads threads{n_threads, level, poll};
     const auto n = static_cast<std::size_t>(data.n), d = static_cast<std::size_t>(data.d);
     Doubles w(d), c(n), f(n), g(d), expected_f(n, 0.25), expected_g(d, 0.0);
     for (std::size_t k = 0; k < d; ++k) w[k] = std::sin(1.0 + static_cast<double>(k));
@@ -119,9 +124,86 @@ void descent(const Data& data, const Rows& rows, const mercer::Level& level, dou
     }
 }
 
+// Crammer and Singer's machine: multipliers are feasible, and no row's gradient points into its box.
+template <class Rows>
+void joint(const Data& data, const Rows& rows, const mercer::Level& level) {
+    constexpr std::int64_t classes = 3;
+    const auto n = static_cast<std::size_t>(data.n), d = static_cast<std::size_t>(data.d);
+    std::vector<std::int64_t> y(n);
+    for (std::size_t i = 0; i < n; ++i) y[i] = static_cast<std::int64_t>(i % classes);
+    Doubles C(n, 0.7), lengths(n), beta(n * classes, 0.0), w(d * classes, 0.0), w_bias(classes, 0.0);
+    mercer::Poll poll;
+    const mercer::Threads threads{1, level, poll};
+    mercer::linear_lengths(rows, lengths.data(), threads);
+    std::uint64_t seed = 1;
+    const mercer::DcdResult result = mercer::linear_joint_dcd(
+        rows,
+        mercer::JointDcdProblem{y.data(), C.data(), lengths.data(), 1.0, classes, beta.data(), w.data(), w_bias.data()},
+        mercer::DcdStop{1e-8, kInfinity, 100000, 10.0, false}, &seed, threads);
+    CHECK(result.violation <= 1e-8);
+    for (std::size_t i = 0; i < n; ++i) {
+        double sum = 0.0, top = -kInfinity, bottom = kInfinity;
+        for (std::size_t k = 0; k < classes; ++k) {
+            double excess = w_bias[k] + (static_cast<std::int64_t>(k) == y[i] ? 0.0 : 1.0);
+            for (std::size_t j = 0; j < d; ++j) {
+                excess += data.x(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)) * w[j * classes + k];
+            }
+            const double own = beta[i * classes + k], cap = static_cast<std::int64_t>(k) == y[i] ? C[i] : 0.0;
+            CHECK(own <= cap);
+            sum += own;
+            top = std::max(top, excess);
+            if (own < cap) bottom = std::min(bottom, excess);
+        }
+        CHECK(std::abs(sum) <= 1e-12);
+        CHECK(top - bottom <= 1e-6);
+    }
+}
+
+// A response is where the smoothed loss has its maximum; with mu = 0 the losses are the true ones and no gap is left.
+void response() {
+    constexpr std::int64_t n = 20000;  // several chunks
+    const auto size = static_cast<std::size_t>(n);
+    Doubles p(size), d(size, 0.5), q(size), inverse(size, 2.0), lower(size, -1.0), upper(size, 2.0), epsilon(size, 0.1);
+    Doubles f(size), move(size), t(size), again(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        p[i] = q[i] = std::sin(static_cast<double>(i));
+        f[i] = 2.0 * std::cos(3.0 * static_cast<double>(i));
+        move[i] = std::sin(5.0 * static_cast<double>(i));
+    }
+    const mercer::SmoothedLosses samples{n, q.data(), inverse.data(), lower.data(), upper.data(), epsilon.data()};
+    mercer::Poll poll;
+    const mercer::Response sums = mercer::linear_response(samples, p.data(), d.data(), f.data(), t.data(), 1, poll);
+    double total = 0.0, losses = 0.0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto value = [&](double a) { return (q[i] - f[i]) * a - 0.1 * std::abs(a) - 0.25 * a * a; };
+        CHECK(t[i] >= -1.0 && t[i] <= 2.0);
+        for (const double other : {-1.0, 0.0, 2.0, t[i] - 1e-3, t[i] + 1e-3}) {
+            CHECK(other < -1.0 || other > 2.0 || value(other) <= value(t[i]) + 1e-15);
+        }
+        total += t[i];
+        losses += value(t[i]);
+    }
+    CHECK(std::abs(sums.total - total) <= 1e-8 && std::abs(sums.losses - losses) <= 1e-8);
+    CHECK(std::abs(sums.shares) <= 1e-10);
+    const mercer::Response both = mercer::linear_response(samples, p.data(), d.data(), f.data(), again.data(), 3, poll);
+    CHECK(both.total == sums.total && both.losses == sums.losses && again == t);
+
+    for (const double step : {0.0, 0.7}) {
+        Doubles moved(size);
+        for (std::size_t i = 0; i < size; ++i) moved[i] = f[i] + step * move[i];
+        mercer::linear_response(samples, p.data(), d.data(), moved.data(), t.data(), 1, poll);
+        double slope = 0.0;
+        for (std::size_t i = 0; i < size; ++i) slope += t[i] * move[i];
+        const double found = mercer::linear_along(samples, f.data(), move.data(), step, 2, poll);
+        CHECK(std::abs(found - slope) <= 1e-9);
+        CHECK(found == mercer::linear_along(samples, f.data(), move.data(), step, 1, poll));
+    }
+}
+
 }  // namespace
 
 void test_linear() {
+    response();
     for (const mercer::Level* level : mercer::levels()) {
         for (const std::int64_t d : {1, 3, 17, 70}) {
             const Data data(29, d, static_cast<unsigned>(d));
@@ -129,6 +211,8 @@ void test_linear() {
                 passes(data, data.rows(), *level, n_threads);
                 passes(data, data.csr(), *level, n_threads);
             }
+            joint(data, data.rows(), *level);
+            joint(data, data.csr(), *level);
             for (const double epsilon : {0.0, 0.2}) {
                 descent(data, data.rows(), *level, epsilon);
                 descent(data, data.csr(), *level, epsilon);

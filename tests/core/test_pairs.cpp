@@ -9,6 +9,7 @@
 
 #include "check.hpp"
 #include "simd/dispatch.hpp"
+#include "solve/findings.hpp"
 
 namespace {
 
@@ -99,6 +100,7 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
         kernel, blocks.rows(), blocks.list(), {p.data(), beta.data(), lower.data(), upper.data(), d.data(), paired},
         {tol, 1'000'000, 60.0}, results.data(), threads);
     CHECK(values > 0);
+    CHECK(mercer::sizes_agree(blocks.rows(), blocks.list()));
     mercer::add_pairs<T>(kernel, blocks.rows(), blocks.list(), beta.data(), u.data(), threads);
     for (std::int64_t t = 0; t < count; ++t) {
         CHECK(std::string(results[at(t)].reason) == "converged");
@@ -122,8 +124,8 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
         CHECK(violation <= 1.1 * tol);
         if (paired) CHECK(std::abs(sum) <= 1e-12);
         const mercer::PairFindings found =
-            mercer::find_pair(p.data() + from, lower.data() + from, upper.data() + from, d.data() + from, exact.data(),
-                              beta.data() + from, n, paired);
+            mercer::certify_pair({p.data() + from, lower.data() + from, upper.data() + from, d.data() + from,
+                                  exact.data(), beta.data() + from, n, paired});
         CHECK(
             std::abs((paired ? found.found.top - found.found.bottom : std::max(found.found.top, -found.found.bottom)) -
                      violation) <= 1e-12);
@@ -137,9 +139,20 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
     }
 }
 
+// Blocks of 2, 3 and 1 samples, and offsets that are one off.
+void sizes_that_disagree() {
+    const Blocks blocks({2, 3, 1});
+    for (std::size_t t = 0; t + 1 < blocks.offsets.size(); ++t) {
+        Indices offsets = blocks.offsets;
+        ++offsets[t];
+        CHECK(!mercer::sizes_agree(blocks.rows(), {blocks.pairs.data(), offsets.data(), 3}));
+    }
+}
+
 }  // namespace
 
 int main() {
+    sizes_that_disagree();
     for (const Indices& sizes : {Indices{37, 1, 64, 99}, Indices{16, 33}, Indices{3, 2, 2, 1, 4}}) {
         const Blocks blocks(sizes);
         for (const mercer::Level* level : mercer::levels()) {

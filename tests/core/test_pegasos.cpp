@@ -181,6 +181,22 @@ void check_draws() {
     }
 }
 
+// A column that is out of range matters to a run that draws its row, and to every run with as many draws as rows.
+void check_columns() {
+    const Doubles data{1.0, 1.0, 1.0};
+    const std::vector<std::int32_t> indices{0, 2, 1}, indptr{0, 1, 2, 3};
+    const mercer::PegasosSparse<double, std::int32_t, std::int32_t> x{data.data(), indices.data(), indptr.data(), 2};
+    const Index without{0, 2}, with{0, 1}, all{0, 0, 0};
+    CHECK(mercer::columns_fit(x, 3, without.data(), 2));
+    CHECK(!mercer::columns_fit(x, 3, with.data(), 2));
+    CHECK(!mercer::columns_fit(x, 3, all.data(), 3));
+
+    const mercer::CounterRandom random(1, 2);
+    std::vector<std::uint64_t> bits(5);
+    random.fill(7, 5, bits.data());
+    for (std::size_t k = 0; k < 5; ++k) CHECK(bits[k] == random.bits(7 + k));
+}
+
 }  // namespace
 
 int main() {
@@ -200,6 +216,7 @@ int main() {
         }
     }
     check_draws();
+    check_columns();
     std::printf("pegasos: %s\n", failures == 0 ? "passed" : "FAILED");
     return failures == 0 ? 0 : 1;
 }

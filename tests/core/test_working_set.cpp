@@ -28,6 +28,8 @@ struct Example {
 }  // namespace
 
 void test_working_set() {
+    const Indices which{2, 0, 2};
+    CHECK((mercer::marked(which.data(), 3, 4) == std::vector<std::uint8_t>{1, 0, 1, 0}));
     const Example example;
     const auto chosen = [](const mercer::ActiveView& view, const mercer::Ends& ends, std::int64_t size,
                            std::vector<std::uint8_t> taken = std::vector<std::uint8_t>(5, 0)) {

@@ -1,10 +1,11 @@
-// Right-looking, by blocks of columns: factor a diagonal block, solve the panel of rows below it, subtract the panel's products
+// Right-looking, by blocks of columns: factor a diagonal block, solve for the rows below it, subtract their products
 // from the rest. The next diagonal block is factored while the rest is still being updated.
 #include "algebra/cholesky.hpp"
 
 #include <algorithm>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
@@ -13,20 +14,18 @@ namespace mercer {
 namespace {
 
 constexpr std::int64_t kChunk = kRowChunk;
-// Below this many multiplications (some 50 microseconds) waking a helper costs more than it brings.
+// Below this many multiplications, some 50 microseconds, waking a helper costs more than it saves.
 constexpr std::int64_t kWorthSharing = 1 << 20;
-// Columns of a block that one chunk updates, in bytes of packed panels: they stay in the second-level cache.
+// Bytes of packed panels that one chunk of an update reads: they stay in the second-level cache.
 constexpr std::int64_t kPanelBytes = 448 << 10;
-// Right-hand sides are solved so many panels at a time, so that their packed copy stays small.
+// Panels of right-hand sides that are solved together, so that their packed copy stays small.
 constexpr std::int64_t kPanelsAtATime = 64;
-// Longest sum in the precision of the elements that a solve makes in one go.
+// Products that a solve sums up before it subtracts them: longer sums lose digits in float32.
 constexpr std::int64_t kSegment = 512;
-
-std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 int threads_for(std::int64_t work, const Threads& threads) { return work < kWorthSharing ? 1 : threads.count; }
 
-// Wide blocks make the update efficient, narrow ones the rest short.
+// Columns per block. Wide blocks make the update efficient, narrow ones shorten everything else.
 std::int64_t block_size(std::int64_t n) {
     if (n <= 2 * kChunk) return 2 * kChunk;
     return n < 1500 ? kChunk : 3 * kChunk;
@@ -41,9 +40,9 @@ public:
           n_(n),
           block_(block_size(n)),
           threads_(threads),
-          tiles_(cholesky_of<T>(threads.level)) {
-        const std::int64_t first = std::min(block_, up_to(n, tiles_.rows));
-        const std::int64_t below = up_to(std::max<std::int64_t>(n - block_, 0), kChunk);
+          tiles_(cholesky_tiles_of<T>(threads.level)) {
+        const std::int64_t first = std::min(block_, round_up(n, tiles_.rows));
+        const std::int64_t below = round_up(std::max<std::int64_t>(n - block_, 0), kChunk);
         lt_stride_ = first + 2 * tiles_.columns;
         lt_ = Padded<T>(first * lt_stride_, T{0});
         triangle_ = Padded<T>(first * first);
@@ -65,7 +64,7 @@ private:
 
     // The index of the first bad pivot, or -1.
     std::int64_t factor_diagonal(std::int64_t k) {
-        const std::int64_t size = std::min(block_, n_ - k), padded = up_to(size, tiles_.rows);
+        const std::int64_t size = std::min(block_, n_ - k), padded = round_up(size, tiles_.rows);
         T* lt = lt_.data();
         constexpr std::int64_t strip = 16;
         for (std::int64_t i = 0; i < size; i += strip) {
@@ -94,7 +93,7 @@ private:
     void solve_below(std::int64_t k) {
         const std::int64_t first = k + block_, rows = n_ - first, width = tiles_.columns;
         parallel_for(
-            up_to(rows, kChunk) / kChunk, threads_for(rows * block_ * block_ / 2, threads_),
+            ceil_div(rows, kChunk), threads_for(rows * block_ * block_ / 2, threads_),
             [&](std::int64_t c) {
                 T* panels = panels_.data() + c * kChunk * block_;
                 for (std::int64_t p = 0; p < kChunk; p += width) {
@@ -182,8 +181,8 @@ public:
           stride_(stride),
           n_(n),
           threads_(threads),
-          tiles_(cholesky_of<T>(threads.level)),
-          padded_(up_to(n, tiles_.rows)),
+          tiles_(cholesky_tiles_of<T>(threads.level)),
+          padded_(round_up(n, tiles_.rows)),
           triangles_(padded_ * tiles_.rows, T{0}),
           x_(panels * padded_ * tiles_.columns) {
         const std::int64_t height = tiles_.rows;
@@ -193,7 +192,7 @@ public:
             for (std::int64_t c = 0; c < r && i < n; ++c) triangle[c * height + r] = l[i * stride + i - r + c];
             triangle[r * height + r] = i < n ? T{1} / l[i * stride + i] : T{1};
         }
-        // Rows are read a group at a time, so the last few get company.
+        // Rows are read a group at a time, so the last few are padded to a group.
         if (padded_ > n) {
             last_ = Padded<T>(height * n, T{0});
             for (std::int64_t i = padded_ - height; i < n; ++i) {
@@ -204,11 +203,11 @@ public:
 
     // Columns [first, first + columns) of b.
     void run(T* b, std::int64_t m, std::int64_t first, std::int64_t columns) {
-        panels_ = up_to(columns, tiles_.columns) / tiles_.columns;
+        panels_ = ceil_div(columns, tiles_.columns);
         const std::int64_t rows = std::max<std::int64_t>(1, kWorthSharing / (16 * columns));
         const auto copy = [&](auto move) {
             parallel_for(
-                up_to(padded_, rows) / rows, threads_for(4 * padded_ * columns, threads_),
+                ceil_div(padded_, rows), threads_for(4 * padded_ * columns, threads_),
                 [&](std::int64_t c) {
                     for (std::int64_t i = c * rows; i < std::min(padded_, (c + 1) * rows); ++i) {
                         for (std::int64_t p = 0; p < panels_; ++p) {
@@ -243,7 +242,7 @@ private:
         const std::int64_t all = panels_ * count;
         const std::int64_t at_once = std::max<std::int64_t>(1, kWorthSharing / std::max<std::int64_t>(work_of_one, 1));
         parallel_for(
-            up_to(all, at_once) / at_once, threads_for(all * work_of_one / 2, threads_),
+            ceil_div(all, at_once), threads_for(all * work_of_one / 2, threads_),
             [&](std::int64_t c) {
                 for (std::int64_t t = c * at_once; t < std::min(all, (c + 1) * at_once); ++t) fn(t / count, t % count);
             },
@@ -311,8 +310,8 @@ std::int64_t cholesky(T* a, std::int64_t stride, std::int64_t n, const Threads& 
 template <class T>
 void cholesky_solve(const T* l, std::int64_t stride, std::int64_t n, T* b, std::int64_t m, const Threads& threads) {
     if (n == 0 || m == 0) return;
-    const std::int64_t width = cholesky_of<T>(threads.level).columns, most = kPanelsAtATime * width;
-    Solution<T> solution(l, stride, n, up_to(std::min(m, most), width) / width, threads);
+    const std::int64_t width = cholesky_tiles_of<T>(threads.level).columns, most = kPanelsAtATime * width;
+    Solution<T> solution(l, stride, n, ceil_div(std::min(m, most), width), threads);
     for (std::int64_t j = 0; j < m; j += most) solution.run(b, m, j, std::min(most, m - j));
 }
 

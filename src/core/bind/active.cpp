@@ -1,4 +1,4 @@
-// Python's view of working_set.hpp: a problem at a point that moves, seen through its active variables.
+// Python's view of solve/working_set.hpp: a problem at a point that moves, seen through its active variables.
 #include <algorithm>
 
 #include "bind/arguments.hpp"
@@ -23,8 +23,8 @@ public:
           group_(copy(vector<const std::int32_t>(group, "group", size()))) {
         if (groups < 0) refuse("groups", "must not be negative");
         check_range(row_.data(), row_.size(), static_cast<std::int64_t>(u_.shape(0)), "row");
-        for (const std::int32_t g : group_) {
-            if (groups > 0 && (g < 0 || g >= groups)) refuse("group", "holds an unknown group");
+        if (groups > 0 && !mercer::all_indices(group_.data(), group_.size(), groups)) {
+            refuse("group", "holds an unknown group");
         }
         view_ = {p_.data(),     lower_.data(), upper_.data(), d_.data(), beta_.data(), row_.data(),
                  group_.data(), u_.data(),     nullptr,       0,         groups};
@@ -47,8 +47,7 @@ public:
         const auto kept_ = vector<const std::int64_t>(kept, "kept");
         check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(size()), "kept");
         if (count < 0) refuse("size", "must not be negative");
-        std::vector<std::uint8_t> taken(size(), 0);
-        for (std::size_t k = 0; k < kept_.shape(0); ++k) taken[static_cast<std::size_t>(kept_.data()[k])] = 1;
+        std::vector<std::uint8_t> taken = mercer::marked(kept_.data(), kept_.shape(0), size());
         return as_array(mercer::working_set(view_, given(top, bottom), taken.data(), count));
     }
 

@@ -1,5 +1,5 @@
-// What every file of bindings shares: arguments checked for what memory safety needs, and Python's signals as a poll.
-// Only files that include this one know Python.
+// What every file of bindings shares: arguments checked for what memory safety needs, results handed over, and Python's
+// signals as a poll. Only this folder knows Python, and it holds no loops: those are in the core, where C++ tests them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,10 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "algebra/array_checks.hpp"
 #include "threads/interrupt.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
+
+// The type of an array's elements.
+template <class Array>
+using Element = std::remove_const_t<typename std::decay_t<Array>::Scalar>;
 
 [[noreturn]] inline void refuse(const char* name, const std::string& why) {
     throw nb::value_error((std::string(name) + " " + why).c_str());
@@ -32,8 +37,8 @@ const char* type_name() {
 // Loads through a pointer that is not a multiple of the element size are undefined.
 template <class Array>
 void check_alignment(const Array& array, const char* name) {
-    using T = std::remove_const_t<typename Array::Scalar>;
-    if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0) refuse(name, "is not aligned; copy it first");
+    const auto address = reinterpret_cast<std::uintptr_t>(array.data());
+    if (address % alignof(Element<Array>) != 0) refuse(name, "is not aligned; copy it first");
 }
 
 template <class T>
@@ -127,9 +132,25 @@ private:
 };
 
 inline void check_range(const std::int64_t* index, std::size_t count, std::int64_t n, const char* name) {
-    for (std::size_t i = 0; i < count; ++i) {
-        if (index[i] < 0 || index[i] >= n) refuse(name, "holds an index that is out of range");
-    }
+    if (!mercer::all_indices(index, count, n)) refuse(name, "holds an index that is out of range");
+}
+
+// Calls use(data, indices, indptr, rows) for CSR arrays of any of the usual types, whose columns are not checked.
+template <class Use>
+void with_csr(nb::handle data, nb::handle indices, nb::handle indptr, Use use) {
+    with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
+        with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
+            with_vector<std::int32_t, std::int64_t>(indptr, "indptr", "int32 or int64", [&](const auto& indptr_) {
+                if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
+                if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
+                const auto rows = static_cast<std::int64_t>(indptr_.shape(0)) - 1;
+                if (!mercer::is_indptr(indptr_.data(), rows, static_cast<std::int64_t>(data_.shape(0)))) {
+                    refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
+                }
+                use(data_, indices_, indptr_, rows);
+            });
+        });
+    });
 }
 
 // An array that takes over a vector.
@@ -140,6 +161,14 @@ nb::object as_array(std::vector<T> values) {
     const std::size_t n = kept->size();
     const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+}
+
+// A Python list of what `item` makes of each value.
+template <class T, class Item>
+nb::list as_list(const std::vector<T>& values, Item item) {
+    nb::list out;
+    for (const T& value : values) out.append(item(value));
+    return out;
 }
 
 inline void check_threads(int n_threads) {

@@ -1,4 +1,4 @@
-// Python's view of cholesky.hpp.
+// Python's view of algebra/cholesky.hpp.
 #include "algebra/cholesky.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
@@ -39,7 +39,7 @@ std::int64_t cholesky(nb::handle A, int n_threads) {
 
 void cholesky_solve(nb::handle L, nb::handle B, int n_threads) {
     with_matrix<float, double>(L, "L", [&](const auto& l) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(l)>::Scalar>;
+        using T = Element<decltype(l)>;
         const std::int64_t stride = square_stride(l, "L");
         nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b;
         if (!nb::try_cast(B, b, false)) {

@@ -6,11 +6,8 @@
 namespace {
 
 template <class T>
-using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-Table<T> table(nb::handle object, const char* name, std::size_t rows) {
-    Table<T> out;
+auto matrix(nb::handle object, const char* name, std::size_t rows) {
+    nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
     if (!nb::try_cast(object, out, false)) {
         refuse(name, std::string("must be a C-contiguous two-dimensional float64 array") +
                          (std::is_const_v<T> ? "" : " that can be written to"));
@@ -25,21 +22,19 @@ Table<T> table(nb::handle object, const char* name, std::size_t rows) {
 nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle label, nb::handle bound, bool shared,
                 double shift, double tol, std::int64_t max_steps, double max_seconds) {
     const mercer::JointResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(kernel)>::Scalar>;
+        using T = Element<decltype(kernel)>;
         const std::size_t q = kernel.shape(0);
         if (kernel.shape(1) != q) refuse("K", "must be square");
         if (q > 1 && kernel.stride(1) != 1) refuse("K", "must have contiguous rows");
-        const auto excess_ = table<const double>(excess, "excess", q);
-        const auto beta_ = table<double>(beta, "beta", q);
+        const auto excess_ = matrix<const double>(excess, "excess", q);
+        const auto beta_ = matrix<double>(beta, "beta", q);
         const std::size_t classes = excess_.shape(1);
         if (classes < 2) refuse("excess", "must have at least two columns, the classes");
         if (beta_.shape(1) != classes) refuse("beta", "must have the shape of excess");
         const auto label_ = vector<const std::int64_t>(label, "label", q);
         const auto bound_ = vector<const double>(bound, "bound", q);
         check_range(label_.data(), q, static_cast<std::int64_t>(classes), "label");
-        for (std::size_t i = 0; i < q; ++i) {
-            if (!(bound_.data()[i] > 0.0)) refuse("bound", "must be positive");
-        }
+        if (!mercer::all_positive(bound_.data(), q)) refuse("bound", "must be positive");
         const mercer::JointProblem<T> problem{.kernel = kernel.data(),
                                               .stride = static_cast<std::ptrdiff_t>(kernel.stride(0)),
                                               .q = static_cast<std::int64_t>(q),

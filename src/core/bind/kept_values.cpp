@@ -1,4 +1,4 @@
-// Python's view of kept kernel values (table.hpp).
+// Python's view of kept kernel values (gram/kept_values.hpp).
 #include <nanobind/stl/pair.h>
 
 #include "bind/arguments.hpp"
@@ -14,7 +14,7 @@ auto table_of(const Array& array) {
     if ((columns > 1 && array.stride(1) != 1) || (rows > 1 && array.stride(0) < columns)) {
         refuse("table", "must have contiguous rows that do not overlap");
     }
-    return mercer::Table<T>{array.data(), rows, columns, array.stride(0)};
+    return mercer::KeptValues<T>{array.data(), rows, columns, array.stride(0)};
 }
 
 void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads) {
@@ -86,9 +86,7 @@ void keep_rows(nb::handle table, nb::handle which) {
         const auto table_ = table_of(values);
         const auto which_ = vector<const std::int64_t>(which, "which");
         check_range(which_.data(), which_.shape(0), table_.rows, "which");
-        for (std::size_t r = 1; r < which_.shape(0); ++r) {
-            if (which_.data()[r] <= which_.data()[r - 1]) refuse("which", "must rise");
-        }
+        if (!mercer::is_increasing(which_.data(), which_.shape(0))) refuse("which", "must rise");
         const nb::gil_scoped_release unlocked;
         mercer::keep_rows(table_, which_.data(), static_cast<std::int64_t>(which_.shape(0)));
         return true;
@@ -126,7 +124,7 @@ void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::han
 
 }  // namespace
 
-void bind_table(nb::module_& m) {
+void bind_kept_values(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
           "total += table @ coefficients, in float64.");
     nb::class_<Combinations>(m, "Combinations",

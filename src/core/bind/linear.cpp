@@ -1,17 +1,25 @@
-// Linear machines for Python: rows are checked once, when a LinearRows is made, and shared with the arrays they came from.
+// Python's view of linear/: rows are checked once, when a LinearRows is made, and share the memory of the arrays.
 #include <nanobind/stl/unique_ptr.h>
 
-#include <algorithm>
 #include <memory>
 #include <tuple>
 #include <type_traits>
 
 #include "bind/arguments.hpp"
-#include "linear/linear.hpp"
+#include "linear/descent.hpp"
+#include "linear/joint.hpp"
 #include "linear/packed_csr.hpp"
+#include "linear/response.hpp"
+#include "linear/rows.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {
+
+Vector<std::uint64_t> one_seed(nb::handle seed) {
+    Vector<std::uint64_t> out;
+    if (!nb::try_cast(seed, out, false) || out.shape(0) != 1) refuse("seed", "must be one writable uint64");
+    return out;
+}
 
 class LinearRows {
 public:
@@ -49,7 +57,7 @@ public:
     void product(nb::handle w, double shift, nb::handle out) override {
         const auto w_ = vector<const double>(w, "w", columns());
         const auto out_ = vector<double>(out, "out", height());
-        run([&](const mercer::LinearThreads& threads) {
+        run([&](const mercer::Threads& threads) {
             mercer::linear_product(rows_, w_.data(), shift, out_.data(), threads);
         });
     }
@@ -57,9 +65,7 @@ public:
     void transposed(nb::handle c, nb::handle out) override {
         const auto c_ = vector<const double>(c, "c", height());
         const auto out_ = vector<double>(out, "out", columns());
-        run([&](const mercer::LinearThreads& threads) {
-            mercer::linear_transposed(rows_, c_.data(), out_.data(), threads);
-        });
+        run([&](const mercer::Threads& threads) { mercer::linear_transposed(rows_, c_.data(), out_.data(), threads); });
     }
 
     void outer(nb::handle which, nb::handle c, nb::handle out) override {
@@ -70,7 +76,7 @@ public:
         if (!nb::try_cast(out, out_, false) || out_.shape(0) != columns() + 1 || out_.shape(1) != columns() + 1) {
             refuse("out", "must be a contiguous float64 matrix with one row and column more than there are features");
         }
-        run([&](const mercer::LinearThreads& threads) {
+        run([&](const mercer::Threads& threads) {
             mercer::linear_outer(rows_, which_.data(), c_.data(), static_cast<std::int64_t>(which_.shape(0)),
                                  out_.data(), threads);
         });
@@ -78,7 +84,7 @@ public:
 
     void lengths(nb::handle out) override {
         const auto out_ = vector<double>(out, "out", height());
-        run([&](const mercer::LinearThreads& threads) { mercer::linear_lengths(rows_, out_.data(), threads); });
+        run([&](const mercer::Threads& threads) { mercer::linear_lengths(rows_, out_.data(), threads); });
     }
 
     nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
@@ -94,14 +100,13 @@ public:
         const auto beta_ = vector<double>(beta, "beta", height());
         const auto w_ = vector<double>(w, "w", columns());
         const auto b_ = vector<double>(b, "b", 1);
-        nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
-        if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
+        const auto seed_ = one_seed(seed);
         const mercer::DcdProblem problem{p_.data(),       lower_.data(),   upper_.data(), ridge_.data(),
                                          epsilon_.data(), lengths_.data(), bias,          beta_.data(),
                                          w_.data(),       b_.data(),       value,         hold};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
-        run([&](const mercer::LinearThreads& threads) {
+        run([&](const mercer::Threads& threads) {
             result = mercer::linear_dcd(rows_, packed_, problem, stop, seed_.data(), threads);
         });
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
@@ -119,15 +124,14 @@ public:
         const auto lengths_ = vector<const double>(lengths, "lengths", height());
         const auto beta_ = vector<double>(beta, "beta", height() * classes);
         const auto w_ = vector<double>(w, "w", columns() * classes);
-        nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> seed_;
-        if (!nb::try_cast(seed, seed_, false) || seed_.shape(0) != 1) refuse("seed", "must be one writable uint64");
+        const auto seed_ = one_seed(seed);
         const mercer::JointDcdProblem problem{
             y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
             beta_.data(), w_.data(), w_bias_.data()};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, false};
         mercer::DcdResult result{};
-        run([&](const mercer::LinearThreads& threads) {
-            result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), level_, threads.poll);
+        run([&](const mercer::Threads& threads) {
+            result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), threads);
         });
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
@@ -140,7 +144,7 @@ private:
     void run(Work work) {
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        work(mercer::LinearThreads{n_threads_, level_, signals.poll()});
+        work(mercer::Threads{n_threads_, level_, signals.poll()});
     }
 
     Rows rows_;
@@ -165,37 +169,25 @@ std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
     return out;
 }
 
-// Whether no column is outside of [0, d): as unsigned numbers the negative ones are the largest.
-template <class Index>
-bool columns_fit(const Index* indices, std::int64_t stored, std::int64_t d) {
-    using Unsigned = std::make_unsigned_t<Index>;
-    Unsigned largest = 0;
-    for (std::int64_t k = 0; k < stored; ++k) largest = std::max(largest, static_cast<Unsigned>(indices[k]));
-    return stored == 0 || static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d);
-}
-
 std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends,
                                      std::int64_t d, int n_threads) {
     std::unique_ptr<LinearRows> out;
     if (d < 0) refuse("d", "must not be negative");
     with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(data_)>::Scalar>;
+        using T = Element<decltype(data_)>;
         with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
-            using Index = std::remove_const_t<typename std::decay_t<decltype(indices_)>::Scalar>;
+            using Index = Element<decltype(indices_)>;
             const auto starts_ = vector<const Index>(starts, "starts");
             const auto ends_ = vector<const Index>(ends, "ends", starts_.shape(0));
             if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
             const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
-            std::int64_t stored = 0;
-            for (std::int64_t i = 0; i < n; ++i) {
-                const auto from = static_cast<std::int64_t>(starts_.data()[i]),
-                           to = static_cast<std::int64_t>(ends_.data()[i]);
-                if (from < 0 || to < from || to > all) {
-                    refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
-                }
-                stored += to - from;
+            if (!mercer::are_ranges(starts_.data(), ends_.data(), starts_.shape(0), all)) {
+                refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
             }
-            if (!columns_fit(indices_.data(), all, d)) refuse("indices", "holds a column that is out of range");
+            if (!mercer::all_indices(indices_.data(), indices_.shape(0), d)) {
+                refuse("indices", "holds a column that is out of range");
+            }
+            const std::int64_t stored = mercer::stored_in(starts_.data(), ends_.data(), n);
             using Rows = mercer::LinearCsr<T, Index>;
             const Rows rows{data_.data(), indices_.data(), starts_.data(), ends_.data(), stored, n, d};
             using Kept = RowsOf<Rows, std::decay_t<decltype(data_)>, std::decay_t<decltype(indices_)>,
@@ -242,7 +234,7 @@ public:
 
 private:
     std::size_t size() const { return q_.shape(0); }
-    mercer::Respondents view() const {
+    mercer::SmoothedLosses view() const {
         return {static_cast<std::int64_t>(size()),
                 q_.data(),
                 inverse_.data(),
@@ -256,7 +248,6 @@ private:
 
 }  // namespace
 
-void bind_linear(nb::module_& m);
 void bind_linear(nb::module_& m) {
     nb::class_<LinearRows>(m, "LinearRows", "The rows of a linear machine's data, dense or CSR.")
         .def_ro("n", &LinearRows::n)

@@ -1,10 +1,8 @@
 // The module that Python sees: arrays come in, are checked for what memory safety needs, and the core runs without the
 // interpreter's lock.
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <string>
-#include <vector>
 
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
@@ -13,24 +11,22 @@
 // A file for each subject.
 void bind_active(nb::module_& m);
 void bind_cholesky(nb::module_& m);
+void bind_findings(nb::module_& m);
 void bind_joint(nb::module_& m);
+void bind_kept_values(nb::module_& m);
 void bind_linear(nb::module_& m);
-void bind_linear_certificate(nb::module_& m);
 void bind_merging(nb::module_& m);
-void bind_pairs(nb::module_& m);
 void bind_pegasos(nb::module_& m);
+void bind_prepare(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
-void bind_table(nb::module_& m);
 void bind_text(nb::module_& m);
 
 namespace {
 
-std::vector<std::string> levels() {
-    std::vector<std::string> names;
-    for (const mercer::Level* level : mercer::levels()) names.emplace_back(level->name);
-    return names;
+nb::list levels() {
+    return as_list(mercer::levels(), [](const mercer::Level* level) { return std::string(level->name); });
 }
 
 void set_num_threads(int n) {
@@ -52,15 +48,15 @@ NB_MODULE(_core, m) {
     // Arguments are none(): the functions themselves say what is wrong with None.
     bind_active(m);
     bind_cholesky(m);
+    bind_findings(m);
     bind_joint(m);
+    bind_kept_values(m);
     bind_linear(m);
-    bind_linear_certificate(m);
     bind_merging(m);
-    bind_pairs(m);
     bind_pegasos(m);
+    bind_prepare(m);
     bind_row_hash(m);
     bind_samples(m);
     bind_smo(m);
-    bind_table(m);
     bind_text(m);
 }

@@ -1,4 +1,4 @@
-// Python's view of pairs.hpp: arguments checked, then the core without the interpreter's lock.
+// Python's view of solve/pairs.hpp: arguments checked, then the core without the interpreter's lock.
 #pragma once
 
 #include <vector>
@@ -22,11 +22,8 @@ public:
         if (blocks_.shape(0) != 2 * static_cast<std::size_t>(pairs().count)) {
             refuse("blocks", "must name two blocks per pair");
         }
-        for (std::int64_t t = 0; t < pairs().count; ++t) {
-            const std::int64_t* both = blocks_.data() + 2 * t;
-            if (rows().size(both[0]) + rows().size(both[1]) != offsets_.data()[t + 1] - offsets_.data()[t]) {
-                refuse("offsets", "must leave each pair as many variables as its blocks have samples");
-            }
+        if (!mercer::sizes_agree(rows(), pairs())) {
+            refuse("offsets", "must leave each pair as many variables as its blocks have samples");
         }
     }
 
@@ -41,8 +38,8 @@ public:
 private:
     static void check_steps(const Vector<const std::int64_t>& steps, const char* name, std::int64_t end) {
         const std::size_t n = steps.shape(0);
-        bool rising = n > 0 && steps.data()[0] == 0 && steps.data()[n - 1] == end;
-        for (std::size_t k = 1; rising && k < n; ++k) rising = steps.data()[k - 1] <= steps.data()[k];
+        const std::int64_t* at = steps.data();
+        const bool rising = n > 0 && at[0] == 0 && at[n - 1] == end && mercer::is_nondecreasing(at, n);
         if (!rising) refuse(name, "must rise from 0 to the number of elements");
     }
 
@@ -70,11 +67,8 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
                                         {tol, max_steps, max_seconds}, results.data(),
                                         {n_threads, mercer::level(), signals.poll()});
     }
-    nb::list steps, reasons;
-    for (const mercer::SmoResult& result : results) {
-        steps.append(result.steps);
-        reasons.append(result.reason);
-    }
+    const nb::list steps = as_list(results, [](const mercer::SmoResult& result) { return result.steps; });
+    const nb::list reasons = as_list(results, [](const mercer::SmoResult& result) { return result.reason; });
     return nb::make_tuple(steps, reasons, values);
 }
 

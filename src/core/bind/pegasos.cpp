@@ -1,10 +1,7 @@
-// Pegasos for Python.
-#include <algorithm>
-#include <memory>
+// Python's view of solve/pegasos.hpp and counter_random.hpp.
 #include <vector>
 
 #include "bind/arguments.hpp"
-#include "gram/row_hash.hpp"
 #include "solve/counter_random.hpp"
 #include "solve/pegasos.hpp"
 
@@ -61,7 +58,7 @@ mercer::PegasosResult go(const Rows& rows, const State& state, const Steps& step
 nb::tuple pegasos_dense(nb::handle X, nb::handle y, nb::handle draws, double lam, std::int64_t t, bool project,
                         double norm2, nb::handle theta, nb::handle total, nb::handle counts) {
     return as_tuple(with_matrix<float, double>(X, "X", [&](const auto& x) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
+        using T = Element<decltype(x)>;
         const std::size_t n = x.shape(0), d = x.shape(1);
         if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
             refuse("X", "must be C-contiguous");
@@ -78,40 +75,14 @@ nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, st
     mercer::PegasosResult result;
     if (d < 0) refuse("d", "must not be negative");
     const State state(theta, total, static_cast<std::size_t>(d), static_cast<std::size_t>(d) + 1);
-    with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
-        with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
-            with_vector<std::int32_t, std::int64_t>(indptr, "indptr", "int32 or int64", [&](const auto& indptr_) {
-                using T = std::remove_const_t<typename std::decay_t<decltype(data_)>::Scalar>;
-                using Index = std::remove_const_t<typename std::decay_t<decltype(indices_)>::Scalar>;
-                using Pointer = std::remove_const_t<typename std::decay_t<decltype(indptr_)>::Scalar>;
-                const std::size_t stored = data_.shape(0);
-                if (indices_.shape(0) != stored) refuse("indices", "must have as many elements as data");
-                if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
-                const std::size_t n = indptr_.shape(0) - 1;
-                if (!mercer::check_indptr(indptr_.data(), static_cast<std::int64_t>(n),
-                                          static_cast<std::int64_t>(stored))) {
-                    refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
-                }
-                const Steps steps(draws, y, n, lam, t, project, norm2, counts);
-                const auto outside = [d](Index j) { return j < 0 || static_cast<std::int64_t>(j) >= d; };
-                const auto check = [&](Pointer from, Pointer to) {
-                    if (std::any_of(indices_.data() + from, indices_.data() + to, outside)) {
-                        refuse("indices", "holds a feature outside of the range");
-                    }
-                };
-                // A short run looks at the rows it draws only.
-                if (steps.steps.count < static_cast<std::int64_t>(n)) {
-                    for (std::int64_t k = 0; k < steps.steps.count; ++k) {
-                        const std::int64_t i = steps.steps.draws[k];
-                        check(indptr_.data()[i], indptr_.data()[i + 1]);
-                    }
-                } else {
-                    check(indptr_.data()[0], indptr_.data()[n]);
-                }
-                result = go(mercer::PegasosSparse<T, Index, Pointer>{data_.data(), indices_.data(), indptr_.data(), d},
-                            state, steps);
-            });
-        });
+    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const auto& indptr_, std::int64_t n) {
+        const Steps steps(draws, y, static_cast<std::size_t>(n), lam, t, project, norm2, counts);
+        const mercer::PegasosSparse<Element<decltype(data_)>, Element<decltype(indices_)>, Element<decltype(indptr_)>>
+            rows{data_.data(), indices_.data(), indptr_.data(), d};
+        if (!mercer::columns_fit(rows, n, steps.steps.draws, steps.steps.count)) {
+            refuse("indices", "holds a feature outside of the range");
+        }
+        result = go(rows, state, steps);
     });
     return as_tuple(result);
 }
@@ -123,21 +94,14 @@ nb::tuple pegasos_kernel(nb::handle rows, nb::handle slot, double shift, nb::han
     if (!nb::try_cast(rows, rows_, false)) refuse("rows", "must be a C-contiguous float64 matrix");
     const std::size_t n = rows_.shape(1);
     const auto slot_ = vector<const std::int64_t>(slot, "slot", n);
-    for (std::size_t i = 0; i < n; ++i) {
-        if (slot_.data()[i] >= static_cast<std::int64_t>(rows_.shape(0))) refuse("slot", "points beyond the rows");
-    }
+    const auto last = static_cast<std::int64_t>(rows_.shape(0)) - 1;
+    if (!mercer::all_within(slot_.data(), n, INT64_MIN, last)) refuse("slot", "points beyond the rows");
     const auto u_ = vector<double>(u, "u", n);
     const State state(theta, total, n, n);
     const Steps steps(draws, y, n, lam, t, project, norm2, counts);
     return as_tuple(
         go(mercer::PegasosKernel{rows_.data(), slot_.data(), static_cast<std::int64_t>(n), shift, u_.data()}, state,
            steps));
-}
-
-template <class T>
-nb::object hand_over(std::unique_ptr<T[]> values, std::size_t n) {
-    const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.release(), {n}, owner));
 }
 
 void check_span(std::int64_t first, std::int64_t count) {
@@ -147,12 +111,9 @@ void check_span(std::int64_t first, std::int64_t count) {
 
 nb::object random_bits(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count) {
     check_span(first, count);
-    const mercer::CounterRandom random(seed, stream);
-    auto out = std::make_unique<std::uint64_t[]>(static_cast<std::size_t>(count));
-    for (std::int64_t k = 0; k < count; ++k) {
-        out[static_cast<std::size_t>(k)] = random.bits(static_cast<std::uint64_t>(first + k));
-    }
-    return hand_over(std::move(out), static_cast<std::size_t>(count));
+    std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
+    mercer::CounterRandom(seed, stream).fill(static_cast<std::uint64_t>(first), out.size(), out.data());
+    return as_array(std::move(out));
 }
 
 nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
@@ -160,13 +121,13 @@ nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t firs
     check_span(first, count);
     const auto cumulative_ = vector<const double>(cumulative, "cumulative");
     if (cumulative_.shape(0) == 0) refuse("cumulative", "must have at least one element");
-    auto out = std::make_unique<std::int64_t[]>(static_cast<std::size_t>(count));
+    std::vector<std::int64_t> out(static_cast<std::size_t>(count));
     {
         const nb::gil_scoped_release unlocked;
         mercer::draw_rows(seed, stream, first, count, cumulative_.data(),
-                          static_cast<std::int64_t>(cumulative_.shape(0)), out.get());
+                          static_cast<std::int64_t>(cumulative_.shape(0)), out.data());
     }
-    return hand_over(std::move(out), static_cast<std::size_t>(count));
+    return as_array(std::move(out));
 }
 
 }  // namespace

@@ -1,32 +1,29 @@
-// Python's view of blocks.hpp: samples prepared for a recipe, and what is computed of their kernel matrix.
+// Prepared samples and what is computed of their kernel matrix, as Python sees it (gram/blocks.hpp, solve/pairs.hpp).
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "bind/arguments.hpp"
 #include "bind/pairs.hpp"
 #include "gram/blocks.hpp"
-#include "gram/row_hash.hpp"
 #include "simd/dispatch.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 
 namespace {
 
-std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
 using Index = Vector<const std::int64_t>;
 
-// From about so many features, or stored entries per sample, on.
-constexpr std::int64_t kDearFeatures = 100, kDearEntries = 40;
+// Features, or stored entries per sample, from which a kernel value costs far more to compute than to read back.
+constexpr std::int64_t kExpensiveFeatures = 100, kExpensiveEntries = 40;
 
-// Samples laid out to be met as columns, any number of times.
+// Samples laid out as the columns of blocks, for any number of calls.
 struct Columns {
     virtual ~Columns() = default;
     std::int64_t n = 0;
@@ -98,7 +95,7 @@ auto room_for(nb::handle object, std::int64_t rows, std::int64_t columns) {
     return out;
 }
 
-// Rows a power of two apart would share few cache sets; 16 more elements keep them apart.
+// Rows a power of two apart would share a few cache sets: 16 more elements avoid that.
 std::int64_t row_stride(std::int64_t n) { return n + 16; }
 
 template <class T>
@@ -116,7 +113,7 @@ public:
         const Index index = rows(which, samples_.n);
         auto out = std::make_unique<Panels>();
         out->n = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t padded = up_to(out->n, tiles_.columns);
+        const std::int64_t padded = mercer::round_up(out->n, tiles_.columns);
         out->data = mercer::Padded<T>(padded * samples_.d);
         out->norms = mercer::Padded<T>(padded);
         out->d = samples_.d;
@@ -159,8 +156,8 @@ public:
         const mercer::Panels<T> panels = panels_of(columns);
         const Index index = rows(which, samples_.n);
         const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(up_to(panels.n, tiles_.columns));
-        auto out = std::make_unique<mercer::Padded<T>>(up_to(m, tiles_.rows) * stride);
+        const std::int64_t stride = row_stride(mercer::round_up(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>(mercer::round_up(m, tiles_.rows) * stride);
         {
             Signals signals;
             const nb::gil_scoped_release unlocked;
@@ -176,7 +173,8 @@ public:
         const auto laid_out = columns(which);
         const mercer::Panels<T> panels = panels_of(*laid_out);
         const Index index = rows(which, samples_.n);
-        const auto room = room_for<T>(out, up_to(panels.n, tiles_.rows), up_to(panels.n, tiles_.columns));
+        const auto room =
+            room_for<T>(out, mercer::round_up(panels.n, tiles_.rows), mercer::round_up(panels.n, tiles_.columns));
         Signals signals;
         const nb::gil_scoped_release unlocked;
         mercer::store_square(panels, samples_, index.data(), ending_, numbers_, room.data(), room.stride(0),
@@ -199,7 +197,7 @@ public:
     }
 
     bool dense() const override { return true; }
-    bool dear() const override { return samples_.d >= kDearFeatures; }
+    bool dear() const override { return samples_.d >= kExpensiveFeatures; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
 private:
@@ -261,7 +259,7 @@ public:
         const Picked& picked = picked_of(columns);
         const Index index = rows(which, samples_.n);
         const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(up_to(m, mercer::strips_of<T>(level_).width));
+        const std::int64_t stride = row_stride(mercer::round_up(m, mercer::strips_of<T>(level_).width));
         auto out = std::make_unique<mercer::Padded<T>>(picked.n * stride);
         {
             Signals signals;
@@ -277,14 +275,14 @@ public:
     void square(nb::handle which, nb::handle out) override {
         const Index index = rows(which, samples_.n);
         const auto n = static_cast<std::int64_t>(index.shape(0));
-        const auto room = room_for<T>(out, n, up_to(n, mercer::strips_of<T>(level_).width));
+        const auto room = room_for<T>(out, n, mercer::round_up(n, mercer::strips_of<T>(level_).width));
         Signals signals;
         const nb::gil_scoped_release unlocked;
         mercer::store_square(mercer::SparseColumns<T>{samples_, index.data(), n}, samples_, ending_, numbers_,
                              room.data(), room.stride(0), threads(signals));
     }
 
-    bool dear() const override { return samples_.starts[samples_.n] >= kDearEntries * samples_.n; }
+    bool dear() const override { return samples_.starts[samples_.n] >= kExpensiveEntries * samples_.n; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
 private:
@@ -313,81 +311,11 @@ private:
     mercer::SparseSamples<T> samples_{};
 };
 
-// A C-contiguous matrix, as a flat pointer.
-template <class Array>
-auto contiguous(const Array& x, const char* name) {
-    const std::size_t n = x.shape(0), d = x.shape(1);
-    if ((d > 1 && x.stride(1) != 1) || (n > 1 && x.stride(0) != static_cast<std::int64_t>(d))) {
-        refuse(name, "must be C-contiguous");
-    }
-    return x.data();
-}
-
-void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb::handle norms, int n_threads) {
-    with_matrix<float, double>(X, "X", [&](const auto& x) {
-        const std::size_t n = x.shape(0), d = x.shape(1);
-        const auto* data = contiguous(x, "X");
-        const auto centre_ = vector<const double>(centre, "centre", d);
-        const auto fill = [&]<class T>(T*) {
-            nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
-            if (!nb::try_cast(rows, out, false)) return false;
-            if (out.shape(0) != n || out.shape(1) != d) refuse("rows", "must have the shape of X");
-            const auto norms_ = vector<T>(norms, "norms", n);
-            Signals signals;
-            const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
-            const nb::gil_scoped_release unlocked;
-            mercer::prepare_dense(data, static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), centre_.data(),
-                                  scale, out.data(), norms_.data(), threads);
-            return true;
-        };
-        if (!fill(static_cast<float*>(nullptr)) && !fill(static_cast<double*>(nullptr))) {
-            refuse("rows", "must be a writable C-contiguous float32 or float64 matrix");
-        }
-        return 0;
-    });
-}
-
-template <class T, class S>
-nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1,
-                    int n_threads) {
-    std::vector<std::int64_t> starts(n + 1, 0);
-    std::vector<T> values, norms(n);
-    std::vector<std::int32_t> indices;
-    {
-        Signals signals;
-        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
-        const nb::gil_scoped_release unlocked;
-        const auto rows = static_cast<std::int64_t>(n), columns = static_cast<std::int64_t>(d);
-        mercer::count_entries(x, rows, columns, centre, starts.data() + 1, threads);
-        std::partial_sum(starts.begin(), starts.end(), starts.begin());
-        values.resize(static_cast<std::size_t>(starts.back()));
-        indices.resize(values.size());
-        mercer::prepare_sparse(x, rows, columns, centre, scale, l1, starts.data(), values.data(), indices.data(),
-                               norms.data(), threads);
-    }
-    return nb::make_tuple(as_array(std::move(values)), as_array(std::move(indices)), as_array(std::move(starts)),
-                          as_array(std::move(norms)));
-}
-
-nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1, bool single, int n_threads) {
-    nb::tuple out;
-    with_matrix<float, double>(X, "X", [&](const auto& x) {
-        const auto* data = contiguous(x, "X");
-        const std::size_t n = x.shape(0), d = x.shape(1);
-        if (d > std::size_t{INT32_MAX}) refuse("X", "has too many features");
-        const auto centre_ = vector<const double>(centre, "centre", d);
-        out = single ? sparse_of<float>(data, n, d, centre_.data(), scale, l1, n_threads)
-                     : sparse_of<double>(data, n, d, centre_.data(), scale, l1, n_threads);
-        return 0;
-    });
-    return out;
-}
-
 std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers,
                                        int n_threads) {
     std::unique_ptr<Samples> out;
     with_matrix<float, double>(rows, "rows", [&](const auto& x) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(x)>::Scalar>;
+        using T = Element<decltype(x)>;
         typename Dense<T>::Rows contiguous;
         if (!nb::try_cast(rows, contiguous, false)) refuse("rows", "must be C-contiguous");
         out = std::make_unique<Dense<T>>(contiguous, vector<const T>(norms, "norms", x.shape(0)), ending, numbers,
@@ -401,20 +329,18 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
                                         std::int64_t d, int ending, nb::handle numbers, int n_threads) {
     std::unique_ptr<Samples> out;
     with_vector<float, double>(values, "values", "float32 or float64", [&](const auto& values_) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(values_)>::Scalar>;
+        using T = Element<decltype(values_)>;
         const std::size_t stored = values_.shape(0);
         const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
         const auto starts_ = vector<const std::int64_t>(starts, "starts");
         if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
         const std::size_t n = starts_.shape(0) - 1;
         const auto norms_ = vector<const T>(norms, "norms", n);
-        if (!mercer::check_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
+        if (!mercer::is_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
             refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
         }
-        for (std::size_t e = 0; e < stored; ++e) {
-            if (indices_.data()[e] < 0 || indices_.data()[e] >= d) {
-                refuse("indices", "holds a feature outside of the range");
-            }
+        if (!mercer::all_indices(indices_.data(), stored, d)) {
+            refuse("indices", "holds a feature outside of the range");
         }
         out = std::make_unique<Sparse<T>>(values_, indices_, starts_, norms_, d, ending, numbers, n_threads);
     });
@@ -424,13 +350,7 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
 }  // namespace
 
 void bind_samples(nb::module_& m) {
-    m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(),
-          "n_threads"_a, "rows = (X - centre) * scale and norms = half their squared lengths.");
-    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a,
-          "n_threads"_a,
-          "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the "
-          "samples' norms.");
-    nb::class_<Columns>(m, "Columns", "Samples laid out to be met as columns.").def_ro("n", &Columns::n);
+    nb::class_<Columns>(m, "Columns", "Samples laid out as columns.").def_ro("n", &Columns::n);
     nb::class_<Samples>(m, "Samples", "Samples prepared for a recipe.")
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),

@@ -1,4 +1,4 @@
-// Python's view of smo.hpp.
+// Python's view of solve/smo.hpp.
 #include "solve/smo.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
@@ -8,7 +8,7 @@ namespace {
 nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d,
               nb::handle group, double tol, std::int64_t max_steps, double max_seconds) {
     const mercer::SmoResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
-        using T = std::remove_const_t<typename std::decay_t<decltype(kernel)>::Scalar>;
+        using T = Element<decltype(kernel)>;
         const std::size_t q = kernel.shape(0);
         if (kernel.shape(1) != q) refuse("K", "must be square");
         if (q > 1 && kernel.stride(1) != 1) refuse("K", "must have contiguous rows");
@@ -18,8 +18,8 @@ nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb:
         const auto upper_ = vector<const double>(upper, "upper", q);
         const auto d_ = vector<const double>(d, "d", q);
         const auto group_ = vector<const std::int32_t>(group, "group", q);
-        for (std::size_t i = 0; i < q; ++i) {
-            if (group_.data()[i] < -1) refuse("group", "must hold group numbers from 0, or -1 for no equality");
+        if (!mercer::all_within(group_.data(), q, -1, INT32_MAX)) {
+            refuse("group", "must hold group numbers from 0, or -1 for no equality");
         }
         const mercer::SmoProblem<T> problem{.kernel = kernel.data(),
                                             .stride = static_cast<std::ptrdiff_t>(kernel.stride(0)),

@@ -1,8 +1,9 @@
-// Dense samples: prepared, packed into panels, and met tile by tile.
+// Dense samples: prepared, packed into panels, and multiplied tile by tile.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
@@ -12,11 +13,13 @@
 namespace mercer {
 namespace {
 
-// A block of packed rows stays in the second-level cache while the panels stream past it.
+// Bytes of packed rows per block: it stays in the second-level cache while panels stream past it.
 constexpr std::int64_t kRowBlockBytes = 640 << 10;
-// Panels a thread takes at a time: about a millisecond of work.
+// Elements that a thread prepares at a time, and a sixteenth of the multiplications of a chunk of panels: about a
+// millisecond of work.
 constexpr std::int64_t kElementsPerChunk = 1 << 20;
-// Columns that are summed together where sums run over columns: enough that adding the sums up costs little.
+// Columns per partial sum where sums run over columns: enough that adding up the partial sums costs little. It fixes
+// the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
 
 template <class T>
@@ -29,7 +32,7 @@ template <class T>
 PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t m,
                         const Threads& threads) {
     const std::int64_t height = tiles_of<T>(threads.level).rows, d = samples.d;
-    PackedRows<T> packed{(m + height - 1) / height, {}, {}};
+    PackedRows<T> packed{ceil_div(m, height), {}, {}};
     packed.rows = Padded<T>(packed.groups * height * d, T{0});
     packed.norms = Padded<T>(packed.groups * height, T{0});
     T* rows = packed.rows.data();
@@ -49,40 +52,41 @@ PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* whic
     return packed;
 }
 
-// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row i; where
-// only the lower triangle is wanted, groups that lie wholly above the panel's diagonal are left out.
+// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row
+// i. Where only the lower triangle is wanted, groups wholly above the panel's diagonal are left out.
 template <class T, class Visit>
 void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const double* numbers, const Threads& threads,
                 bool lower_only, Visit visit) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const std::int64_t d = columns.d, width = tiles.columns, height = tiles.rows;
-    const std::int64_t panels = (columns.n + width - 1) / width;
+    const std::int64_t panels = ceil_div(columns.n, width);
     const std::int64_t block = std::max<std::int64_t>(
         1, kRowBlockBytes / (static_cast<std::int64_t>(sizeof(T)) * height * std::max<std::int64_t>(d, 1)));
     const std::int64_t work = packed.groups * height * width * (d + 16);
     const std::int64_t chunk =
         std::clamp<std::int64_t>(16 * kElementsPerChunk / std::max<std::int64_t>(work, 1), 1, 64);
-    parallel_for((panels + chunk - 1) / chunk, threads.count,
-                 [&](std::int64_t c) {
-                     const std::int64_t last = std::min(panels, (c + 1) * chunk);
-                     for (std::int64_t g = 0; g < packed.groups; g += block) {
-                         for (std::int64_t p = c * chunk; p < last; ++p) {
-                             const std::int64_t end = std::min(packed.groups, g + block);
-                             const std::int64_t begin = lower_only ? std::max(g, p * width / height) : g;
-                             if (begin >= end) continue;
-                             TileRun<T> run{};
-                             run.rows = packed.rows.data() + begin * height * d;
-                             run.panel = columns.data + p * width * d;
-                             run.row_norms = packed.norms.data() + begin * height;
-                             run.column_norms = columns.norms + p * width;
-                             run.d = d;
-                             run.groups = end - begin;
-                             std::copy_n(numbers, kNumbers, run.numbers);
-                             visit(run, begin * height, p * width);
-                         }
-                     }
-                 },
-                 threads.poll);
+    parallel_for(
+        ceil_div(panels, chunk), threads.count,
+        [&](std::int64_t c) {
+            const std::int64_t last = std::min(panels, (c + 1) * chunk);
+            for (std::int64_t g = 0; g < packed.groups; g += block) {
+                for (std::int64_t p = c * chunk; p < last; ++p) {
+                    const std::int64_t end = std::min(packed.groups, g + block);
+                    const std::int64_t begin = lower_only ? std::max(g, p * width / height) : g;
+                    if (begin >= end) continue;
+                    TileRun<T> run{};
+                    run.rows = packed.rows.data() + begin * height * d;
+                    run.panel = columns.data + p * width * d;
+                    run.row_norms = packed.norms.data() + begin * height;
+                    run.column_norms = columns.norms + p * width;
+                    run.d = d;
+                    run.groups = end - begin;
+                    std::copy_n(numbers, kNumbers, run.numbers);
+                    visit(run, begin * height, p * width);
+                }
+            }
+        },
+        threads.poll);
 }
 
 }  // namespace
@@ -90,43 +94,43 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
 template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
-    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
-    parallel_for((n + chunk - 1) / chunk, threads.count,
-                 [&](std::int64_t c) {
-                     for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
-                         double length = 0.0;
-                         for (std::int64_t k = 0; k < d; ++k) {
-                             const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
-                             rows[i * d + k] = value;
-                             length += static_cast<double>(value) * static_cast<double>(value);
-                         }
-                         norms[i] = static_cast<T>(0.5 * length);
-                     }
-                 },
-                 threads.poll);
+    const std::int64_t per_chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
+    parallel_for_each(
+        n, per_chunk, threads.count,
+        [&](std::int64_t i) {
+            double length = 0.0;
+            for (std::int64_t k = 0; k < d; ++k) {
+                const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
+                rows[i * d + k] = value;
+                length += static_cast<double>(value) * static_cast<double>(value);
+            }
+            norms[i] = static_cast<T>(0.5 * length);
+        },
+        threads.poll);
 }
 
 template <class T>
 void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
           const Threads& threads) {
     const std::int64_t width = tiles_of<T>(threads.level).columns, d = samples.d;
-    parallel_for((count + width - 1) / width, threads.count,
-                 [&](std::int64_t p) {
-                     T* to = panels + p * width * d;
-                     const std::int64_t filled = std::min(width, count - p * width);
-                     const T* from[kMaxPanel];
-                     for (std::int64_t c = 0; c < filled; ++c) {
-                         const std::int64_t i = which == nullptr ? p * width + c : which[p * width + c];
-                         from[c] = samples.rows + i * d;
-                         norms[p * width + c] = samples.norms[i];
-                     }
-                     for (std::int64_t c = filled; c < width; ++c) norms[p * width + c] = T{0};
-                     for (std::int64_t k = 0; k < d; ++k) {
-                         for (std::int64_t c = 0; c < filled; ++c) to[k * width + c] = from[c][k];
-                         for (std::int64_t c = filled; c < width; ++c) to[k * width + c] = T{0};
-                     }
-                 },
-                 threads.poll);
+    parallel_for(
+        ceil_div(count, width), threads.count,
+        [&](std::int64_t p) {
+            T* to = panels + p * width * d;
+            const std::int64_t filled = std::min(width, count - p * width);
+            const T* from[kMaxPanel];
+            for (std::int64_t c = 0; c < filled; ++c) {
+                const std::int64_t i = which == nullptr ? p * width + c : which[p * width + c];
+                from[c] = samples.rows + i * d;
+                norms[p * width + c] = samples.norms[i];
+            }
+            for (std::int64_t c = filled; c < width; ++c) norms[p * width + c] = T{0};
+            for (std::int64_t k = 0; k < d; ++k) {
+                for (std::int64_t c = 0; c < filled; ++c) to[k * width + c] = from[c][k];
+                for (std::int64_t c = filled; c < width; ++c) to[k * width + c] = T{0};
+            }
+        },
+        threads.poll);
 }
 
 template <class T>
@@ -143,8 +147,8 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
     });
 }
 
-// Here the sums run over the columns, which are what the threads share: each chunk of them, whose size depends on nothing but the
-// level, has sums of its own, and these are added in order.
+// Here the sums run over the columns, which are split over threads. Each chunk of columns has sums of its own, which
+// are added in order; its size depends on nothing but the level.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
                 std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
                 double* total, const Threads& threads) {
@@ -152,8 +156,8 @@ void add_normal(const Panels<double>& columns, const DenseSamples<double>& sampl
     const NormalTiles& normal = threads.level.normal;
     const PackedRows<double> packed = pack_rows(samples, rows, m, threads);
     const std::int64_t d = columns.d, width = tiles.columns, padded = packed.groups * tiles.rows;
-    const std::int64_t panels = (columns.n + width - 1) / width, chunk = kColumnsPerSum / width;
-    const std::int64_t chunks = (panels + chunk - 1) / chunk;
+    const std::int64_t panels = ceil_div(columns.n, width), chunk = kColumnsPerSum / width;
+    const std::int64_t chunks = ceil_div(panels, chunk);
     Padded<double> c(padded, 0.0), w(panels * width, 0.0), sums(chunks * m);
     std::copy_n(coefficients, m, c.data());
     std::copy_n(weights, columns.n, w.data());

@@ -4,20 +4,21 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "gram/blocks.hpp"
+#include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "threads/pool.hpp"
+#include "threads/threads.hpp"
 
 namespace mercer {
 
-// Copying an element across the diagonal is not free: with a dozen features it costs what computing the element does.
+// Copying an element across the diagonal costs what computing it with a dozen features does.
 inline bool mirror_pays(std::int64_t features) { return features >= 24; }
 
 template <class T>
 void mirror(T* matrix, std::int64_t n, std::int64_t stride, const Threads& threads) {
     constexpr std::int64_t kBlock = 64;  // a multiple of every level's vectors; two blocks fit the first-level cache
-    const auto transpose = cholesky_of<T>(threads.level).transpose;
-    const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+    const auto transpose = cholesky_tiles_of<T>(threads.level).transpose;
+    const std::int64_t blocks = ceil_div(n, kBlock);
     parallel_for(
         blocks, threads.count,
         [&](std::int64_t top) {

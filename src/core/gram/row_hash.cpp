@@ -5,28 +5,23 @@
 #include <bit>
 #include <cstdlib>
 
+#include "algebra/rounding.hpp"
+#include "algebra/splitmix.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
 namespace {
-
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 // Zero contributes nothing, so -0.0 and unstored entries do not either. float32 widens exactly.
 template <class T>
 std::uint64_t entry(std::uint64_t column, T value) {
     if (value == T{0}) return 0;
     const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-    // Multiplied first: the low bits of short decimals are zero, and a sum of raw bits and column would collide.
-    return mix((bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u + (column + 1) * 0x9e3779b97f4a7c15u);
+    // The low bits of short decimals are zero, so a plain sum of bits and column would collide: multiply first.
+    return scramble((bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u + (column + 1) * kGolden);
 }
 
-// About a millisecond of work per chunk.
+// 2^18 entries, about a millisecond of work, but at most 4096 rows.
 std::int64_t rows_per_chunk(std::int64_t entries_per_row) {
     return std::clamp<std::int64_t>((1 << 18) / std::max<std::int64_t>(1, entries_per_row), 1, 4096);
 }
@@ -52,9 +47,9 @@ void hash_rows(const DenseRows<T>& x, int n_threads, Poll& poll, std::uint64_t* 
                 for (std::int64_t j = 0; j < x.columns; ++j) add(i, j);
             }
         }
-        for (std::int64_t i = first; i < last; ++i) out[i] = mix(out[i]);
+        for (std::int64_t i = first; i < last; ++i) out[i] = scramble(out[i]);
     };
-    parallel_for((x.rows + step - 1) / step, n_threads, hash_chunk, poll);
+    parallel_for(ceil_div(x.rows, step), n_threads, hash_chunk, poll);
 }
 
 template <class T, class Index, class Pointer>
@@ -68,15 +63,10 @@ void hash_rows(const T* data, const Index* indices, const Pointer* indptr, std::
             for (Pointer k = indptr[i]; k < indptr[i + 1]; ++k) {
                 sum += entry(static_cast<std::uint64_t>(indices[k]), data[k]);
             }
-            out[i] = mix(sum);
+            out[i] = scramble(sum);
         }
     };
-    parallel_for((rows + step - 1) / step, n_threads, hash_chunk, poll);
-}
-
-template <class Pointer>
-bool check_indptr(const Pointer* indptr, std::int64_t rows, std::int64_t stored) {
-    return indptr[0] >= 0 && std::is_sorted(indptr, indptr + rows + 1) && indptr[rows] <= stored;
+    parallel_for(ceil_div(rows, step), n_threads, hash_chunk, poll);
 }
 
 #define MERCER_FOR_INDICES(T, Index, Pointer) \
@@ -89,7 +79,5 @@ bool check_indptr(const Pointer* indptr, std::int64_t rows, std::int64_t stored)
     MERCER_FOR_INDICES(T, std::int64_t, std::int64_t)
 MERCER_FOR_VALUES(float)
 MERCER_FOR_VALUES(double)
-template bool check_indptr(const std::int32_t*, std::int64_t, std::int64_t);
-template bool check_indptr(const std::int64_t*, std::int64_t, std::int64_t);
 
 }  // namespace mercer

@@ -20,12 +20,9 @@ struct DenseRows {
 template <class T>
 void hash_rows(const DenseRows<T>& x, int n_threads, Poll& poll, std::uint64_t* out);
 
-// indptr must not decrease and must stay within data: check_indptr says so.
+// The caller checks indptr (algebra/array_checks.hpp).
 template <class T, class Index, class Pointer>
 void hash_rows(const T* data, const Index* indices, const Pointer* indptr, std::int64_t rows, int n_threads, Poll& poll,
                std::uint64_t* out);
-
-template <class Pointer>
-bool check_indptr(const Pointer* indptr, std::int64_t rows, std::int64_t stored);
 
 }  // namespace mercer

@@ -2,19 +2,21 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <mutex>
+#include <numeric>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
+#include "threads/spares.hpp"
 
 namespace mercer {
 namespace {
 
-// One strip of rows laid out [feature][row], of which only the entries in use are not zero.
+// One strip of rows laid out [feature][row]; all zero but for the entries of its rows.
 template <class T>
 class Strip {
 public:
@@ -25,7 +27,7 @@ public:
         write(rows, m, [](T value) { return value; });
         for (std::int64_t r = 0; r < m; ++r) norms_[r] = samples_.norms[rows[r]];
     }
-    // Only what was written is cleared: the strip can be far larger than what it holds.
+    // Clears only what was written: a strip can be far larger than its rows' entries.
     void clear(const std::int64_t* rows, std::int64_t m) {
         write(rows, m, [](T) { return T{0}; });
         std::fill_n(norms_.data(), width_, T{0});
@@ -49,48 +51,23 @@ private:
     Padded<T> data_, norms_;
 };
 
-// Strips that wait for the next chunk of work: they are cleared, and as many are made as threads meet at once.
-template <class T>
-class SpareStrips {
-public:
-    SpareStrips(const SparseSamples<T>& samples, int width) : samples_(samples), width_(width) {}
-
-    std::unique_ptr<Strip<T>> take() {
-        const std::lock_guard lock(mutex_);
-        if (spare_.empty()) return std::make_unique<Strip<T>>(samples_, width_);
-        auto strip = std::move(spare_.back());
-        spare_.pop_back();
-        return strip;
-    }
-    void give_back(std::unique_ptr<Strip<T>> strip) {
-        const std::lock_guard lock(mutex_);
-        spare_.push_back(std::move(strip));
-    }
-
-private:
-    const SparseSamples<T>& samples_;
-    const int width_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Strip<T>>> spare_;
-};
-
-// A strip is filled by every chunk that meets it: chunks of so many columns make that cheap beside the meeting itself.
+// Every chunk of columns fills the strips anew: with this many columns that is cheap beside the products.
 constexpr std::int64_t kColumnsPerChunk = 1024;
 
 // Calls visit(run, i, j) for every strip of rows, which starts at row i, and every chunk of columns, which starts at j.
-// Chunks run in parallel, and so do strips unless `in_order`, when a chunk meets its strips one after another; where only
-// the lower triangle of a square is wanted, columns that lie before the strip are left out.
+// Chunks run in parallel, and so do strips unless `in_order`. Where only the lower triangle of a square is wanted,
+// columns before the strip are left out.
 template <class T, class Visit>
 void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                 std::int64_t m, const double* numbers, const Threads& threads, bool in_order, bool lower_only,
                 Visit visit) {
     const int width = strips_of<T>(threads.level).width;
-    const std::int64_t strips = (m + width - 1) / width;
+    const std::int64_t strips = ceil_div(m, width);
     const bool few = in_order || strips < 4 * threads.count;
     const std::int64_t chunk = few ? kColumnsPerChunk : columns.n;
-    const std::int64_t chunks = chunk == 0 ? 0 : (columns.n + chunk - 1) / chunk;
-    SpareStrips<T> spare(samples, width);
-    const auto meet = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
+    const std::int64_t chunks = chunk == 0 ? 0 : ceil_div(columns.n, chunk);
+    Spares<Strip<T>> spares;
+    const auto multiply = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
         const std::int64_t i = s * width, count = std::min<std::int64_t>(width, m - i);
         const std::int64_t first = lower_only ? std::max(c * chunk, i) : c * chunk,
                            end = std::min(columns.n, (c + 1) * chunk);
@@ -112,57 +89,55 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
     parallel_for(
         in_order ? chunks : strips * chunks, threads.count,
         [&](std::int64_t task) {
-            auto strip = spare.take();
+            auto strip = spares.take([&] { return std::make_unique<Strip<T>>(samples, width); });
             if (in_order) {
-                for (std::int64_t s = 0; s < strips; ++s) meet(s, task, *strip);
+                for (std::int64_t s = 0; s < strips; ++s) multiply(s, task, *strip);
             } else {
-                meet(task / chunks, task % chunks, *strip);
+                multiply(task / chunks, task % chunks, *strip);
             }
-            spare.give_back(std::move(strip));
+            spares.give_back(std::move(strip));
         },
         threads.poll);
 }
 
-// Calls visit(i) for every sample, a megabyte's worth at a time.
+// Calls visit(i) for every sample of d features, 2^17 elements at a time.
 template <class Visit>
 void for_samples(std::int64_t n, std::int64_t d, const Threads& threads, Visit visit) {
-    const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
-    parallel_for((n + chunk - 1) / chunk, threads.count,
-                 [&](std::int64_t c) {
-                     for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
-                 },
-                 threads.poll);
+    const std::int64_t per_chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
+    parallel_for_each(n, per_chunk, threads.count, visit, threads.poll);
 }
 
 }  // namespace
 
-template <class S>
-void count_entries(const S* x, std::int64_t n, std::int64_t d, const double* centre, std::int64_t* counts,
-                   const Threads& threads) {
+template <class T, class S>
+SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+                               const Threads& threads) {
+    SparseArrays<T> out;
+    out.starts.assign(static_cast<std::size_t>(n) + 1, 0);
     for_samples(n, d, threads, [&](std::int64_t i) {
         std::int64_t count = 0;
         for (std::int64_t k = 0; k < d; ++k) count += static_cast<double>(x[i * d + k]) != centre[k];
-        counts[i] = count;
+        out.starts[static_cast<std::size_t>(i) + 1] = count;
     });
-}
-
-template <class T, class S>
-void prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
-                    const std::int64_t* starts, T* values, std::int32_t* indices, T* norms, const Threads& threads) {
+    std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
+    out.values.resize(static_cast<std::size_t>(out.starts.back()));
+    out.indices.resize(out.values.size());
+    out.norms.resize(static_cast<std::size_t>(n));
     for_samples(n, d, threads, [&](std::int64_t i) {
-        std::int64_t e = starts[i];
+        auto e = static_cast<std::size_t>(out.starts[static_cast<std::size_t>(i)]);
         double size = 0.0;
         for (std::int64_t k = 0; k < d; ++k) {
             const auto entry = static_cast<double>(x[i * d + k]);
             if (entry == centre[k]) continue;
             const auto value = static_cast<T>((entry - centre[k]) * scale);
-            values[e] = value;
-            indices[e++] = static_cast<std::int32_t>(k);
+            out.values[e] = value;
+            out.indices[e++] = static_cast<std::int32_t>(k);
             const auto stored = static_cast<double>(value);
             size += l1 ? std::abs(stored) : 0.5 * stored * stored;
         }
-        norms[i] = static_cast<T>(size);
+        out.norms[static_cast<std::size_t>(i)] = static_cast<T>(size);
     });
+    return out;
 }
 
 template <class T>
@@ -203,14 +178,11 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
     if (halve) mirror(out, columns.n, stride, threads);
 }
 
-template void count_entries(const float*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
-template void count_entries(const double*, std::int64_t, std::int64_t, const double*, std::int64_t*, const Threads&);
-
 #define MERCER_FOR(T)                                                                                                  \
-    template void prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,                \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
-    template void prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,               \
-                                 const std::int64_t*, T*, std::int32_t*, T*, const Threads&);                          \
+    template SparseArrays<T> prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,     \
+                                            const Threads&);                                                           \
+    template SparseArrays<T> prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,    \
+                                            const Threads&);                                                           \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
                             const double*, int, const double*, double*, const Threads&);                               \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \

@@ -1,4 +1,4 @@
-// When a descent ends: what its passes add up tells when to look, a look at all rows decides.
+// When a descent ends. The sums of a pass say when a check of all rows is worthwhile; the check decides.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "linear/linear.hpp"
+#include "linear/descent.hpp"
 
 namespace mercer {
 
-// The violation and the duality gap of one and the same point, over all rows.
-struct Truth {
+// The largest violation and the duality gap at one point, over all rows.
+struct FullCheck {
     double violation, gap;
 };
 
@@ -21,53 +21,59 @@ class DescentStop {
 public:
     DescentStop(const DcdStop& stop, std::int64_t n) : stop_(stop), n_(n) {}
 
-    // After a pass over `active` rows that added up `gap` and met `violation`. A row's share of the gap is seen before its step,
-    // so that the gap is smaller at the end of a pass; and left-out rows may have part in it. One look costs about a quarter of a
-    // pass over all rows.
-    bool worth_a_look(double violation, double gap, double value, std::int64_t active, std::int64_t visits) {
+    // After a pass over `active` rows whose violations and gap shares, each taken just before the row's step, came to
+    // `violation` and `gap`. A check costs about a quarter of a pass over all rows.
+    bool should_check(double violation, double gap, double value, std::int64_t active, std::int64_t visits) {
         if (active == 0) return true;
-        if (first_ || visits - looked_ >= n_ / 2) {
-            if (violation <= stop_.tol && small(kSeen * gap, value)) return true;
+        if (first_ || visits - checked_at_ >= n_ / 2) {
+            if (violation <= stop_.tol && is_small(kGapAfterPass * gap, value)) return true;
         }
-        // Now and then, lest the rows that were left out be found wanting only at the end.
-        return active < n_ / 2 && gap <= 0.1 * gap_then_;
+        // Shrinking may have dropped rows too soon: find out before the end.
+        return active < n_ / 2 && gap <= 0.1 * last_gap_;
     }
 
-    bool met(const Truth& truth, double value) const { return truth.violation <= stop_.tol && small(truth.gap, value); }
+    bool met(const FullCheck& all, double value) const {
+        return all.violation <= stop_.tol && is_small(all.gap, value);
+    }
 
-    // After a look that did not find the goal met: whether the last ones have gained nothing, so that only rounding may be left.
-    bool idle(const Truth& truth, double value, std::int64_t visits) {
-        const bool gained = first_ || value > value_then_ + 1e-15 * std::abs(value) || truth.gap < 0.99 * least_gap_ ||
-                            truth.violation < 0.99 * least_violation_;
-        least_gap_ = std::min(least_gap_, truth.gap), least_violation_ = std::min(least_violation_, truth.violation);
+    // After a check that did not meet the tolerances: whether the last kStalledChecks gained nothing, so that only
+    // rounding may be left.
+    bool stalled(const FullCheck& all, double value, std::int64_t visits) {
+        const bool gained = first_ || value > last_value_ + kRounding * std::abs(value) ||
+                            all.gap < kGain * least_gap_ || all.violation < kGain * least_violation_;
+        least_gap_ = std::min(least_gap_, all.gap), least_violation_ = std::min(least_violation_, all.violation);
         first_ = false;
-        idle_looks_ = gained ? 0 : idle_looks_ + 1;
-        looked_ = visits, gap_then_ = truth.gap, value_then_ = value;
-        return idle_looks_ >= 4;
+        stalled_checks_ = gained ? 0 : stalled_checks_ + 1;
+        checked_at_ = visits, last_gap_ = all.gap, last_value_ = value;
+        return stalled_checks_ >= kStalledChecks;
     }
 
 private:
-    // An infinite share of a dual value of zero is no number.
-    bool small(double gap, double value) const {
+    // An infinite tolerance times a dual value of zero would be NaN.
+    bool is_small(double gap, double value) const {
         return stop_.gap >= std::numeric_limits<double>::max() || gap <= stop_.gap * std::abs(value);
     }
 
-    // Of what a pass adds up, at its end (0.35 to 0.9 on text).
-    static constexpr double kSeen = 0.6;
+    // The gap after a pass over the sum of shares seen during it: 0.35 to 0.9 on text (compare_linear.py).
+    static constexpr double kGapAfterPass = 0.6;
+    // What counts as a gain: a dual value up by more than its rounding error, or a gap or violation down by 1 %.
+    static constexpr double kRounding = 1e-15, kGain = 0.99;
+    static constexpr int kStalledChecks = 4;
+
     const DcdStop& stop_;
     const std::int64_t n_;
     bool first_ = true;
-    std::int64_t looked_ = 0;
-    double gap_then_ = std::numeric_limits<double>::infinity(), value_then_ = 0.0;
-    double least_gap_ = gap_then_, least_violation_ = gap_then_;
-    int idle_looks_ = 0;
+    std::int64_t checked_at_ = 0;
+    double last_gap_ = std::numeric_limits<double>::infinity(), last_value_ = 0.0;
+    double least_gap_ = last_gap_, least_violation_ = last_gap_;
+    int stalled_checks_ = 0;
 };
 
-// Rows behind the first `active` of the order come back where they offend; the new number of active ones.
+// Rows behind the first `active` of the order become active again where they violate; the new number of active rows.
 template <class Index>
-std::size_t wake(std::vector<Index>* order, std::size_t active, const std::vector<std::uint8_t>& offends) {
+std::size_t reactivate(std::vector<Index>* order, std::size_t active, const std::vector<std::uint8_t>& violates) {
     for (std::size_t s = active; s < order->size(); ++s) {
-        if (offends[static_cast<std::size_t>((*order)[s])]) std::swap((*order)[s], (*order)[active++]);
+        if (violates[static_cast<std::size_t>((*order)[s])]) std::swap((*order)[s], (*order)[active++]);
     }
     return active;
 }

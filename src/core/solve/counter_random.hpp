@@ -2,16 +2,12 @@
 // into pieces, saved and continued, and is the same on every platform.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-namespace mercer {
+#include "algebra/splitmix.hpp"
 
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-inline std::uint64_t scramble(std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
+namespace mercer {
 
 class CounterRandom {
 public:
@@ -20,11 +16,14 @@ public:
 
     std::uint64_t bits(std::uint64_t k) const { return scramble(key_ + (k + 1) * kGolden); }
 
+    void fill(std::uint64_t first, std::size_t count, std::uint64_t* out) const {
+        for (std::size_t k = 0; k < count; ++k) out[k] = bits(first + k);
+    }
+
     // In [0, 1), a multiple of 2^-53.
     double uniform(std::uint64_t k) const { return static_cast<double>(bits(k) >> 11) * 0x1p-53; }
 
 private:
-    static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
     std::uint64_t key_;
 };
 

@@ -1,40 +1,51 @@
-// What a certificate consists of, variable by variable: no solver uses it.
+// What a certificate consists of, for problems that are too many or too large for NumPy. No solver uses it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "threads/interrupt.hpp"
+
 namespace mercer {
 
+// Sums and extremes over the variables of  maximise p b - d b^2 / 2 - f b  over [lower, upper]; residual = p - f - d b.
 struct Findings {
-    double losses = 0.0, shares = 0.0, total = 0.0;
+    double losses = 0.0, shares = 0.0, total = 0.0;  // sums of losses, of shares of the duality gap, and of beta
     double worst_share = -1.0;
-    std::int64_t worst = 0;
-    double box = 0.0, outward = 0.0, inward = 0.0;
-    double top = -std::numeric_limits<double>::infinity(), bottom = std::numeric_limits<double>::infinity();
+    std::int64_t worst = 0;                                 // the variable with the largest share
+    double box = 0.0;                                       // how far a beta is outside of its box
+    double outward = 0.0, inward = 0.0;                     // largest residuals that lead away from zero and towards it
+    double top = -std::numeric_limits<double>::infinity();  // largest residual where beta may rise
+    double bottom = std::numeric_limits<double>::infinity();  // smallest where it may fall
 };
 
-// One variable of the problem: maximise p b - d b^2 / 2 - f b over [lower, upper].
-inline void look(double p, double f, double d, double lower, double upper, double beta, std::int64_t i, Findings* to) {
-    const double r = p - f, residual = r - d * beta;
-    double best = d > 0.0 ? std::clamp(r / d, lower, upper) : (r > 0.0 ? upper : lower);
-    if (r == 0.0) best = 0.0;  // any is best; this one does not multiply an infinite bound by zero
-    const double loss = r * best - 0.5 * d * best * best;
-    const double share = std::max(loss - beta * (r - 0.5 * d * beta), 0.0);
-    to->losses += loss;
-    to->shares += share;
-    if (share > to->worst_share) {
-        to->worst_share = share;
-        to->worst = i;
-    }
-    to->box = std::max({to->box, lower - beta, beta - upper});
-    const bool up = beta<upper, low = beta> lower;
-    const double grow = up ? std::max(residual, 0.0) : 0.0, shrink = low ? std::max(-residual, 0.0) : 0.0;
-    to->outward = std::max(to->outward, beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink));
-    to->inward = std::max(to->inward, beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0);
-    if (up) to->top = std::max(to->top, residual);
-    if (low) to->bottom = std::min(to->bottom, residual);
-}
+// Adds one variable to the findings, but for `total`.
+void accumulate(double p, double f, double d, double lower, double upper, double beta, std::int64_t i, Findings* to);
+
+// A linear machine at outputs f. Where any epsilon is not zero, every sample has two variables, beta's positive and
+// negative part.
+struct LinearPoint {
+    const double *p, *lower, *upper, *d, *epsilon, *f, *beta;
+    std::int64_t n;
+};
+Findings certify_linear(const LinearPoint& at);
+
+// A kernel machine at u = K beta, with one equality where `paired`: then f = u + b for the b that the free variables
+// agree on.
+struct KernelPoint {
+    const double *p, *lower, *upper, *d, *u, *beta;
+    std::int64_t n;
+    bool paired;
+};
+struct PairFindings {
+    Findings found;
+    double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
+};
+PairFindings certify_pair(const KernelPoint& at);
+
+// certify_pair for many problems side by side: the variables of problem t are those from offsets[t] to before
+// offsets[t + 1].
+void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int64_t count, PairFindings* out,
+                   int n_threads, Poll& poll);
 
 }  // namespace mercer

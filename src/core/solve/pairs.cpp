@@ -1,23 +1,19 @@
-// Pairs are claimed by threads one at a time; what a thread needs for a pair it takes over from the last one.
+// Threads take pairs one at a time and reuse their memory from pair to pair.
 #include "solve/pairs.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cmath>
-#include <limits>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
+#include "threads/spares.hpp"
 
 namespace mercer {
 namespace {
-
-std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 // One block laid out as columns.
 template <class T>
@@ -36,7 +32,7 @@ std::vector<BlockColumns<T>> columns_of(const DenseSamples<T>& samples, const Bl
         BlockColumns<T>& block = out[static_cast<std::size_t>(k)];
         block.n = rows.size(k);
         block.d = samples.d;
-        const std::int64_t padded = up_to(block.n, width);
+        const std::int64_t padded = round_up(block.n, width);
         block.data = Padded<T>(padded * samples.d);
         block.norms = Padded<T>(padded);
         pack(samples, rows.rows(k), block.n, block.data.data(), block.norms.data(), threads);
@@ -56,8 +52,8 @@ OwnValues<T> own_values(const PairKernel<T>& kernel, const BlockColumns<T>& colu
                         const Threads& threads) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     OwnValues<T> own;
-    own.stride = up_to(columns.n, tiles.columns) + kPad;
-    own.values = Padded<T>(up_to(columns.n, tiles.rows) * own.stride);
+    own.stride = round_up(columns.n, tiles.columns) + kPad;
+    own.values = Padded<T>(round_up(columns.n, tiles.rows) * own.stride);
     store_square(columns.view(), kernel.samples, rows, kernel.ending, kernel.numbers, own.values.data(), own.stride,
                  threads);
     for (std::int64_t i = 0; i < columns.n; ++i) {
@@ -74,7 +70,7 @@ struct Shared {
     std::vector<OwnValues<T>> own;
 };
 
-// The rows of one pair, in memory that the thread's next pair takes over.
+// The rows of one pair, computed when they are asked for, in memory that is reused for the next pair.
 template <class T>
 class PairRows final : public RowSource<T> {
 public:
@@ -93,9 +89,9 @@ public:
     }
     std::int64_t computed() const { return computed_; }
 
-    // A row ends where the tiles of its second part do, and the second part follows the first at once.
+    // The second part of a row follows the first without a gap, and its last tile needs room.
     static std::int64_t row_length(std::int64_t first, std::int64_t second, std::int64_t width) {
-        return up_to(std::max(first + up_to(second, width), up_to(first, width)), kPad) + kPad;
+        return round_up(std::max(first + round_up(second, width), round_up(first, width)), kPad) + kPad;
     }
 
     const T* row(std::int64_t i) override {
@@ -124,7 +120,7 @@ private:
         run.row_norms = samples.norms + s;
         run.column_norms = columns.norms.data();
         run.d = samples.d;
-        run.groups = up_to(columns.n, tiles_.columns) / tiles_.columns;
+        run.groups = ceil_div(columns.n, tiles_.columns);
         std::copy_n(shared_.kernel.numbers, kNumbers, run.numbers);
         tiles_.store_row[shared_.kernel.ending](
             run, to + (other == 0 ? 0 : n_[0]));  // its padding may reach into the other part
@@ -143,39 +139,21 @@ private:
     std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
 };
 
-// As many as threads meet at once are made.
-template <class Thing>
-class Spares {
-public:
-    template <class Make>
-    std::unique_ptr<Thing> take(Make make) {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!spare_.empty()) {
-                auto thing = std::move(spare_.back());
-                spare_.pop_back();
-                return thing;
-            }
-        }
-        return make();
-    }
-    void give_back(std::unique_ptr<Thing> thing) {
-        const std::lock_guard lock(mutex_);
-        spare_.push_back(std::move(thing));
-    }
-
-private:
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Thing>> spare_;
-};
-
 }  // namespace
+
+bool sizes_agree(const BlockRows& rows, const PairList& pairs) {
+    for (std::int64_t t = 0; t < pairs.count; ++t) {
+        const std::int64_t samples = rows.size(pairs.blocks[2 * t]) + rows.size(pairs.blocks[2 * t + 1]);
+        if (samples != pairs.offsets[t + 1] - pairs.offsets[t]) return false;
+    }
+    return true;
+}
 
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results,
                          const Threads& threads) {
-    const auto started = Poll::Clock::now();
+    const Stopwatch watch;
     std::atomic<std::int64_t> values{0};
     Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
     std::int64_t elements = 0, variables = 0;
@@ -208,9 +186,8 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
                                         .d = problems.d + from,
                                         .group = group.data(),
                                         .source = source.get()};
-            const double spent = std::chrono::duration<double>(Poll::Clock::now() - started).count();
-            results[t] = smo(problem, {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - spent)},
-                             threads.level, threads.poll);
+            const double left = std::max(0.0, stop.max_seconds - watch.seconds());
+            results[t] = smo(problem, {stop.tol, stop.max_steps, left}, threads.level, threads.poll);
             values += source->computed();
             spares.give_back(std::move(source));
         },
@@ -244,36 +221,6 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
             sum(second, total + from + n);
         },
         threads.poll);
-}
-
-PairFindings find_pair(const double* p, const double* lower, const double* upper, const double* d, const double* u,
-                       const double* beta, std::int64_t n, bool paired) {
-    PairFindings out;
-    if (paired) {
-        double sum = 0.0, top = -std::numeric_limits<double>::infinity(), bottom = -top;
-        std::int64_t free = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const double h = p[i] - u[i] - d[i] * beta[i];
-            const bool up = beta[i]<upper[i], low = beta[i]> lower[i];
-            if (up) top = std::max(top, h);
-            if (low) bottom = std::min(bottom, h);
-            if (up && low) {
-                sum += h;
-                ++free;
-            }
-        }
-        const int ends = std::isfinite(top) + std::isfinite(bottom);
-        const double middle = ends == 2 ? 0.5 * (top + bottom) : std::isfinite(top) ? top : ends == 1 ? bottom : 0.0;
-        out.b = free > 0 ? sum / static_cast<double>(free) : middle;
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-        look(p[i], u[i] + out.b, d[i], lower[i], upper[i], beta[i], i, &out.found);
-        out.found.total += beta[i];
-        out.energy += beta[i] * u[i];
-        out.gain += p[i] * beta[i];
-        out.curved += d[i] * beta[i] * beta[i];
-    }
-    return out;
 }
 
 #define MERCER_FOR(T)                                                                                               \

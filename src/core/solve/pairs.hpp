@@ -1,17 +1,16 @@
-// Many small problems on pairs of blocks of samples, such as the pairs of classes of a one-against-one machine, solved side by
-// side: a problem's variables are the samples of its first block and then those of its second,
+// Many small problems on pairs of blocks of samples, such as the pairs of classes of a one-against-one machine, solved
+// side by side. A problem's variables are the samples of its first block and then those of its second:
 //
 //     maximise  p'b - 1/2 b'(K + diag d)b   subject to  lower <= b <= upper,  and sum of b constant where `paired`.
 //
-// No pair's matrix is stored. What a block's samples have to do with each other is computed once for all of its pairs; values
-// across the pair are computed a row at a time, when a step first needs the row: most rows never are.
+// No pair's matrix is stored. Values within a block are computed once for all of its pairs; values across a pair are
+// computed a row at a time, when a step first needs the row. Most rows are never needed.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "gram/blocks.hpp"
-#include "solve/findings.hpp"
 #include "solve/smo.hpp"
 
 namespace mercer {
@@ -42,6 +41,9 @@ struct PairProblems {
     bool paired;
 };
 
+// Whether every problem has as many variables as its two blocks have samples.
+bool sizes_agree(const BlockRows& rows, const PairList& pairs);
+
 template <class T>
 struct PairKernel {
     const DenseSamples<T>& samples;
@@ -50,7 +52,7 @@ struct PairKernel {
     const double* numbers;
 };
 
-// Returns how many kernel values that took.
+// Returns how many kernel values it computed.
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
@@ -59,14 +61,5 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
 template <class T>
 void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
                double* total, const Threads& threads);
-
-// What the certificate of one pair needs besides its sums: at u = K beta, with the b that the free variables agree on.
-struct PairFindings {
-    Findings found;
-    double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
-};
-
-PairFindings find_pair(const double* p, const double* lower, const double* upper, const double* d, const double* u,
-                       const double* beta, std::int64_t n, bool paired);
 
 }  // namespace mercer

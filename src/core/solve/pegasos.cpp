@@ -1,20 +1,21 @@
-// theta is kept as scale * v, so that shrinking it costs nothing, and the sum of theta / t as mass * v - late, with
-// mass = sum of scale / t: a term that joins v at step t is counted by mass from the start, and `late` takes the share
-// before t away again. So a step costs what its row has entries, however many features there are.
+// A step costs as much as its row has entries, however many features there are. For that, theta is kept as scale * v,
+// so that shrinking it costs nothing, and the sum of theta / t as mass * v - late, with mass = sum of scale / t: mass
+// counts a term that joins v at step t from the start, and `late` takes the share before t away.
 #include "solve/pegasos.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "algebra/array_checks.hpp"
 #include "solve/counter_random.hpp"
 
 namespace mercer {
 namespace {
 
-// mass * v - late cancels about as many digits as v outgrows theta: three, at most.
+// mass * v - late cancels as many digits as v is larger than theta: three at most.
 constexpr double kSmallestScale = 0x1p-10;
-// Entries to touch between two polls: about a millisecond.
+// Entries touched between two polls: about a millisecond.
 constexpr std::int64_t kWork = 1 << 19;
 
 struct Lazy {
@@ -46,7 +47,7 @@ public:
 
     double inner(std::int64_t i) const {
         const T* x = x_.data + i * x_.d;
-        // Eight sums at a time: one alone would wait for every addition.
+        // Eight independent sums hide the latency of additions.
         double sums[8] = {};
         std::int64_t j = 0;
         for (; j + 8 <= x_.d; j += 8) {
@@ -136,10 +137,10 @@ private:
     bool bias_;
 };
 
-// Here v are the coefficients of the rows, so line 6 changes one of them, and u = K v is what a step costs.
+// Here v are the rows' coefficients: line 6 changes one of them, and updating u = K v is what a step costs.
 class KernelSpace {
 public:
-    static constexpr bool kKnowsSquares = true;  // so |theta|^2 is kept up to date whether it is asked for or not
+    static constexpr bool kKnowsSquares = true;  // |theta|^2 is cheap here, so it is always kept up to date
     KernelSpace(const PegasosKernel& x, const PegasosState& state) : x_(x), lazy_(state) {}
 
     std::int64_t cost(std::int64_t) const { return x_.n / 8; }
@@ -225,6 +226,16 @@ PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const P
     return run(KernelSpace(x, state), steps, poll);
 }
 
+template <class T, class Index, class Pointer>
+bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
+                 std::int64_t count) {
+    const auto fit = [&](Pointer from, Pointer to) {
+        return all_indices(x.indices + from, static_cast<std::size_t>(to - from), x.d);
+    };
+    if (count >= n) return fit(x.indptr[0], x.indptr[n]);
+    return std::all_of(draws, draws + count, [&](std::int64_t i) { return fit(x.indptr[i], x.indptr[i + 1]); });
+}
+
 void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
                const double* cumulative, std::int64_t n, std::int64_t* out) {
     const CounterRandom random(seed, stream);
@@ -247,7 +258,8 @@ void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std
 
 #define MERCER_FOR_INDICES(T, Index, Pointer)                                                                         \
     template PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>&, const PegasosState&, const PegasosSteps&, \
-                                   Poll&);
+                                   Poll&);                                                                            \
+    template bool columns_fit(const PegasosSparse<T, Index, Pointer>&, std::int64_t, const std::int64_t*, std::int64_t);
 #define MERCER_FOR_VALUES(T)                                                                                 \
     template PegasosResult pegasos(const PegasosDense<T>&, const PegasosState&, const PegasosSteps&, Poll&); \
     MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                                                        \

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mercer.cli.examples import WithExamples, examples
+from mercer.cli.terminal import WithExamples, examples
 from mercer.files.models import FORMATS, Writing, read_model
 
 if TYPE_CHECKING:

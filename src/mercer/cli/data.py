@@ -1,4 +1,4 @@
-"""Data files of every kind that the commands read: LIBSVM text, CSV, .npz, Parquet, or standard input."""
+"""Data that the commands read: LIBSVM text, CSV, .npz, Parquet, standard input, and the sets of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import datasets
 
 from mercer.arrays import is_sparse
 from mercer.files.libsvm_text import read_labelled_text
@@ -24,6 +25,13 @@ _FORMATS: Final = {
     ".pq": "parquet",
 }
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
+# The sets that come with scikit-learn, for trying mercer without a file.
+TITLES: Final = {
+    "breast_cancer": "breast cancer Wisconsin (diagnostic)",
+    "digits": "handwritten digits, 8 × 8 pixels",
+    "wine": "wine recognition, three growers",
+    "iris": "Fisher's iris",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,17 @@ class Data:
     y: Any
     names: list[str] | None = None
     target: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        return TITLES[self.source] if self.form == "embedded" else self.source
+
+
+def embedded(name: str) -> Data:
+    """One of the sets in `TITLES`; its classes are names."""
+    bunch = getattr(datasets, f"load_{name}")()
+    return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target])
 
 
 def format_of(path: str, form: str | None) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from mercer.arrays import Flags, Floats, Indices, take
+from mercer.cli.data import Data
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS
+from mercer.cli.terminal import waiting
 from mercer.estimators import NuSVC
 
 Split = tuple[Indices, Indices]
@@ -39,49 +45,66 @@ def checked(k: int, n: int) -> int:
     return min(k, n)
 
 
-def rows_of(X: Any, rows: Indices, among: Indices, precomputed: bool) -> Any:
+def rows_of(X: Any, rows: Indices, among: Indices, model: Pipeline) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
-    return X[np.ix_(rows, among)] if precomputed else take(X, rows)
+    return X[np.ix_(rows, among)] if model[-1].kernel == "precomputed" else take(X, rows)
 
 
-def held_out(machine: Any, X: Any, y: Any, splits: Iterator[Split], ask: Callable[[Any, Any], Any]) -> Any:
-    """What ``ask(fitted, rows)`` says of every row by a machine that has not seen it."""
-    precomputed = machine.kernel == "precomputed"
+def held_out(model: Pipeline, X: Any, y: Any, splits: Iterable[Split]) -> Any:
+    """What every row is predicted by a model that has not seen it."""
     out: Any = None
     for train, test in splits:
-        fitted = _for_fold(machine, y[train]).fit(rows_of(X, train, train, precomputed), y[train])
-        answer = np.asarray(ask(fitted, rows_of(X, test, train, precomputed)))
+        fitted = _for_fold(model, y[train]).fit(rows_of(X, train, train, model), y[train])
+        answer = fitted.predict(rows_of(X, test, train, model))
         if out is None:
             out = np.empty(len(y), dtype=answer.dtype)
         out[test] = answer
     return out
 
 
-def _for_fold(machine: Any, y: Any) -> Any:
+def _for_fold(model: Pipeline, y: Any) -> Any:
     """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
-    copy = clone(machine)
-    if isinstance(copy, NuSVC):
+    copy = clone(model)
+    if isinstance(copy[-1], NuSVC):
         counts = np.sort(np.unique(y, return_counts=True)[1])
         if len(counts) > 1:
-            copy.set_params(nu=min(copy.nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
+            copy[-1].set_params(nu=min(copy[-1].nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
     return copy
 
 
-def pair_decisions(machine: Any, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
+def pair_decisions(model: Pipeline, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
     """Decision values of a two-class problem by k folds; a fold without two classes to train on answers ±1."""
-    precomputed = machine.kernel == "precomputed"
     y = np.where(positive, 1, -1)
     out = np.empty(len(y))
     for train, test in deal(len(y), k, seed):
         if len(np.unique(y[train])) < 2:
             out[test] = float(y[train][0]) if len(train) else 0.0
             continue
-        two = _for_fold(machine, y[train])
-        if hasattr(two, "class_weight"):
-            two.set_params(class_weight={1: weights[0], -1: weights[1]})
-        two.fit(rows_of(X, train, train, precomputed), y[train])
-        out[test] = two.decision_function(rows_of(X, test, train, precomputed))
+        two = _for_fold(model, y[train])
+        if hasattr(two[-1], "class_weight"):
+            two[-1].set_params(class_weight={1: weights[0], -1: weights[1]})
+        two.fit(rows_of(X, train, train, model), y[train])
+        out[test] = two.decision_function(rows_of(X, test, train, model))
     return out
+
+
+def cross_validated(args: argparse.Namespace, model: Pipeline, data: Data) -> str:
+    """svm-train's line or two on cross-validation, or JSON."""
+    y, k = data.y, checked(args.folds, len(data.y))
+    splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
+    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k) as counted:
+        answer = held_out(model, data.X, y, counted(splits))
+    if args.machine in REGRESSORS:
+        error, correlation = float(np.mean((answer - y) ** 2)), squared_correlation(y, answer)
+        figures = {"mean_squared_error": error, "squared_correlation": correlation}
+        text = (
+            f"Cross Validation Mean squared error = {error:g}\n"
+            f"Cross Validation Squared correlation coefficient = {correlation:g}"
+        )
+    else:
+        share = float(np.mean(answer == y))
+        figures, text = {"accuracy": share}, f"Cross Validation Accuracy = {100 * share:g}%"
+    return json.dumps({"folds": k, "seed": args.seed, **figures}) if args.json else text
 
 
 def squared_correlation(truth: Floats, answer: Floats) -> float:

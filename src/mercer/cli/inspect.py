@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.cli.examples import WithExamples, examples
-from mercer.cli.printable import printable
+from mercer.cli.terminal import WithExamples, examples, printable
 from mercer.expansion import Expansion
 from mercer.files.models import read_model
 from mercer.threads import effective_n_threads

@@ -8,11 +8,11 @@ stderr, the usage on stdout, exit code 1. Options may also follow the file names
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
-MACHINES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
-KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+from mercer.cli.machines import KERNELS, MACHINES
 
 TRAIN: Final = {
     "s": "--machine",
@@ -33,13 +33,22 @@ TRAIN: Final = {
 }
 PREDICT: Final = {"b": "--probability"}
 SCALE: Final = {"l": "--lower", "u": "--upper", "y": "--target-range", "s": "--save", "r": "--restore"}
-_NUMBERED: Final = {"--machine": MACHINES, "--kernel": KERNELS}
-# The long options that take no value.
-_SWITCHES: Final = ("--help", "--json", "--no-standardise", "--quiet")
+_NUMBERED: Final = {"--machine": tuple(MACHINES), "--kernel": KERNELS}
 
 
-def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str) -> list[str]:
-    """``argv`` with long options only, each with its value in one word, and the file names last."""
+@dataclass(frozen=True)
+class Letters:
+    """The one-letter options of a command, the long ones they stand for, and what is said of an unknown one."""
+
+    long: Mapping[str, str]
+    usage: str
+
+
+def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str, switches: Collection[str]) -> list[str]:
+    """``argv`` with long options only, each with its value in one word, and the file names last.
+
+    ``switches`` are the long options that take no value.
+    """
     words = list(argv)
     out: list[str] = []
     files: list[str] = []
@@ -49,7 +58,7 @@ def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str) -> li
             files.append(word)
             continue
         if word.startswith("--"):
-            alone = "=" in word or word in _SWITCHES or not words
+            alone = "=" in word or word in switches or not words
             out.append(word if alone else f"{word}={words.pop(0)}")
             continue
         letter = word[1]

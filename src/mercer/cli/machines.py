@@ -7,26 +7,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.files.libsvm_estimator import machine_class
+from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-# Of the options C, nu, epsilon (-c, -n, -p) and the class weights (-wi), those that a machine takes.
-PARAMETERS: Final = {
-    "c_svc": ("C", "class_weight"),
-    "nu_svc": ("nu",),
-    "one_class": ("nu",),
-    "epsilon_svr": ("C", "epsilon"),
-    "nu_svr": ("C", "nu"),
+# LIBSVM's names, in the order of its -s; the estimator, and those it takes of the options C, nu, epsilon (-c, -n, -p)
+# and class weights (-wi).
+MACHINES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {
+    "c_svc": (SVC, ("C", "class_weight")),
+    "nu_svc": (NuSVC, ("nu",)),
+    "one_class": (OneClassSVM, ("nu",)),
+    "epsilon_svr": (SVR, ("C", "epsilon")),
+    "nu_svr": (NuSVR, ("C", "nu")),
 }
+KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the order of its -t
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr")
 
 
 def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | None) -> Any:
     """The unfitted estimator that the options ask for."""
-    found = machine_class(args.machine)
+    estimator, taken = MACHINES[args.machine]
     given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}
-    own = {name: given[name] for name in PARAMETERS[args.machine]}
-    return found(
+    own = {name: given[name] for name in taken}
+    return estimator(
         kernel=args.kernel,
         degree=args.degree,
         gamma=gamma,

@@ -14,7 +14,8 @@ from typing import Any
 
 import mercer
 from mercer.cli import convert, inspect, plot, predict, scale, train
-from mercer.cli.examples import EXIT_CODES, WithExamples, examples
+from mercer.cli.libsvm_flags import translate
+from mercer.cli.terminal import EXIT_CODES, WithExamples, examples
 
 _COMMANDS = (train, predict, scale, inspect, convert, plot)
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
@@ -25,10 +26,11 @@ _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, Arithmeti
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mercer`` with the arguments ``argv`` (those of the process if None) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    own = next((command for command in _COMMANDS if words and command.__name__.endswith(f".{words[0]}")), None)
-    if own is not None and hasattr(own, "translated"):
-        words[1:] = own.translated(words[1:])
-    parser = _parser()
+    parser, commands = _parser()
+    own = commands.get(words[0]) if words else None
+    letters = own.get_default("letters") if own is not None else None
+    if own is not None and letters is not None:
+        words[1:] = translate(words[1:], letters.long, letters.usage, _switches(own))
     if not words:
         parser.print_help(sys.stderr)
         parser.exit(2)
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", UserWarning)  # meant for whoever runs the command, whatever -W says
             args.run(args)
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -55,7 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _switches(command: argparse.ArgumentParser) -> set[str]:
+    """The options that take no value."""
+    return {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and those of the commands by name."""
     parser = argparse.ArgumentParser(
         prog="mercer",
         formatter_class=WithExamples,
@@ -74,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.register(commands)
-    return parser
+    return parser, commands.choices
 
 
 def _one_line(error: BaseException) -> str:

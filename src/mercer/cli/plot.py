@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.data import FORMATS, read_data
-from mercer.cli.examples import WithExamples, examples
+from mercer.cli.terminal import WithExamples, examples
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.models import read_model

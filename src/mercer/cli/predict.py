@@ -12,10 +12,10 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.data import FORMATS, Data, read_data
-from mercer.cli.examples import WithExamples, examples
 from mercer.cli.folds import squared_correlation
-from mercer.cli.libsvm_flags import PREDICT, translate
+from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
+from mercer.cli.terminal import WithExamples, examples
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.models import Model, read_model
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _USAGE = "usage: mercer predict [options] data_file model_file [output_file]; mercer predict --help tells them all"
-
-
-def translated(argv: list[str]) -> list[str]:
-    """The arguments without LIBSVM's letters."""
-    return translate(argv, PREDICT, _USAGE)
 
 
 def register(commands: Subparsers) -> None:
@@ -57,7 +52,7 @@ def register(commands: Subparsers) -> None:
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
     style.add_argument("--quiet", action="store_true", help="print nothing but errors (-q)")
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=run, parser=parser, letters=Letters(PREDICT, _USAGE))
 
 
 @dataclass(frozen=True)

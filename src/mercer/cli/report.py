@@ -1,4 +1,4 @@
-"""What ``mercer train`` tells: numbers for a machine, a page for a person."""
+"""What ``mercer train`` tells of a model and the rows held out: numbers for a machine, a page for a person."""
 
 from __future__ import annotations
 
@@ -12,151 +12,204 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 import mercer
 from mercer.certificates.certificate import Certificate
-from mercer.cli.embedded import Embedded
+from mercer.cli.data import Data
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
+from mercer.fitting.dual_status import free_and_bounded
 
-Rows = tuple[NDArray[Any], NDArray[Any]]
+Rows = tuple[Any, Any]
+Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
 _WIDEST_BAR = 60
 
 
 @dataclass(frozen=True)
-class Margin:
-    """The geometric margin 1/‖w‖ of one pair of classes, w² = β'Kβ."""
+class Report:
+    """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
 
-    width: float
-    pair: tuple[str, str]
-
-
-@dataclass(frozen=True)
-class TrainingReport:
-    """The facts of one run."""
-
-    data: Embedded
+    model: Pipeline
+    data: Data
+    train: Rows
+    test: Rows
     seed: int
-    machine: SVC
-    n_train: int
-    n_test: int
-    train_accuracy: float
-    correct: int
-    largest_class: tuple[str, float]
-    mistakes: Counter[tuple[str, str]]
-    decision: NDArray[np.float64]
-    positive: NDArray[np.bool_]
-    free: int
-    bounded: int
-    margin: Margin
-    standardised: bool
-
-    @classmethod
-    def of(cls, model: Pipeline, data: Embedded, train: Rows, test: Rows, seed: int) -> TrainingReport:
-        """The report on ``model``, fitted to ``train`` and judged on ``test``."""
-        machine = model[-1]
-        truth, answer = test[1], model.predict(test[0])
-        labels, counts = np.unique(truth, return_counts=True)
-        free, bounded = _free_and_bounded(machine)
-        return cls(
-            data=data,
-            seed=seed,
-            machine=machine,
-            n_train=len(train[1]),
-            n_test=len(truth),
-            train_accuracy=float(np.mean(model.predict(train[0]) == train[1])),
-            correct=int(np.sum(answer == truth)),
-            largest_class=(str(labels[counts.argmax()]), float(counts.max() / len(truth))),
-            mistakes=Counter((str(t), str(a)) for t, a in zip(truth, answer, strict=True) if t != a),
-            decision=model.decision_function(test[0]),
-            positive=truth == machine.classes_[-1],
-            free=free,
-            bounded=bounded,
-            margin=_narrowest_margin(machine),
-            standardised=len(model) > 1,
-        )
+    answers: tuple[NDArray[Any], NDArray[Any]]  # to the rows trained on, and to those held out
 
     @property
-    def accuracy(self) -> float:
-        """The share of held-out rows answered correctly."""
-        return self.correct / self.n_test
+    def machine(self) -> Any:
+        return self.model[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; a number that is not finite is null."""
         machine = self.machine
-        rows = {str(c): int(np.sum(self.data.y == c)) for c in machine.classes_}
-        plain: dict[str, Any] = {
+        plain = {
             "mercer": mercer.__version__,
-            "data": {"name": self.data.name, "features": self.data.X.shape[1], "rows": rows},
-            "split": {"train": self.n_train, "test": self.n_test, "seed": self.seed},
-            "standardised": self.standardised,
-            "kernel": str(machine.kernel_),
-            "parameters": {name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")},
-            "accuracy": {"test": self.accuracy, "train": self.train_accuracy},
-            "support_vectors": {"free": self.free, "bounded": self.bounded},
-            "margin": {"width": self.margin.width, "classes": list(self.margin.pair)},
+            "data": {"name": self.data.source, "features": self.data.X.shape[1]} | self._classes(),
+            "split": {"train": len(self.train[1]), "test": len(self.test[1]), "seed": self.seed},
+            "standardised": len(self.model) > 1,
+            **self._figures(),
             "converged": bool(machine.converged_),
             "stop_reason": machine.stop_reason_,
             "certificate": machine.certificate_.to_dict(),
+            **self._errors(),
         }
         return {key: _without_infinities(value) for key, value in plain.items()}
 
     def text(self, seconds: dict[str, float], saved: Path) -> str:
         """The page, with the time each step took and where the model was saved."""
         rows, columns = self.data.X.shape
-        name, share = self.largest_class
-        used = self.free + self.bounded
-        listed = [f"{int(np.sum(self.data.y == c))} {c}" for c in self.machine.classes_]
-        facts = [
+        standardised = ("scaling", "standardised with the training part's means and standard deviations")
+        facts: list[Line] = [
             ("data", f"{self.data.title}: {rows} rows × {columns} features"),
-            ("classes", ", ".join(listed)),
-            (
-                "split",
-                f"{self.n_train} rows to train on, {self.n_test} held out (stratified, seed {self.seed})",
-            ),
-            *([("scaling", "standardised with the training part's means and standard deviations")] * self.standardised),
-            ("kernel", _shortened(str(self.machine.kernel_))),
-            ("C", f"{self.machine.C:g}"),
+            *self._class_lines(),
+            ("split", f"{len(self.train[1])} rows to train on, {len(self.test[1])} held out ({self._drawn})"),
+            *([standardised] if len(self.model) > 1 else []),
+            *self._machine_lines(),
             None,
-            ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({self.correct} of {self.n_test})"),
-            ("", f"{self.train_accuracy:.1%} of the training rows; always answering {name!r}: {share:.1%}"),
-            *self._mistake_lines(),
-            ("support", f"{used} of {self.n_train} rows: {self.free} free, {self.bounded} at the bound"),
-            ("margin", self._margin_line()),
+            *self._quality(),
+            *self._support_lines(),
             None,
             *self._certificate_lines(),
             None,
             ("time", " · ".join(f"{name} {lap:.3f} s" for name, lap in seconds.items())),
-            (
-                "saved",
-                f"{saved} ({saved.stat().st_size / 1000:.1f} kB); mercer.load({str(saved)!r}) reads it back",
-            ),
+            ("saved", f"{saved} ({saved.stat().st_size / 1000:.1f} kB); mercer.load({str(saved)!r}) reads it back"),
         ]
-        lines = [f"mercer {mercer.__version__}", ""]
-        lines += ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
-        return "\n".join(lines + self._picture())
+        lines = ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
+        return "\n".join([f"mercer {mercer.__version__}", "", *lines, *self._picture()])
 
-    def _mistake_lines(self) -> list[tuple[str, str]]:
-        worst = self.mistakes.most_common(4)
-        if not worst:
-            return []
-        told = ", ".join(f"{truth} → {answer} ({count}×)" for (truth, answer), count in worst)
-        return [("mistakes", told + (", …" if len(self.mistakes) > len(worst) else ""))]
+    def _classes(self) -> dict[str, Any]:
+        return {}
 
-    def _margin_line(self) -> str:
-        line = f"1/‖w‖ = {self.margin.width:.4g}"
-        return (
-            line if len(self.machine.classes_) == 2 else f"{line}, the narrowest: {' against '.join(self.margin.pair)}"
-        )
+    def _figures(self) -> dict[str, Any]:
+        trained, held_out = self._scores()
+        return {
+            "machine": type(self.machine).__name__,
+            "kernel": str(self.machine.kernel_),
+            "score": {"train": trained, "test": held_out},
+            "support_vectors": len(self.machine.support_),
+        }
 
-    def _certificate_lines(self) -> list[tuple[str, str]]:
+    def _errors(self) -> dict[str, Any]:
+        """Of a regression: the mean absolute error, and that of always answering the median."""
+        if not is_regressor(self.machine):
+            return {}
+        misses = [np.abs(self.test[1] - answer) for answer in (self.answers[1], np.median(self.train[1]))]
+        return {"mean_absolute_error": {"test": float(misses[0].mean()), "median": float(misses[1].mean())}}
+
+    def _scores(self) -> list[float]:
+        """Of the rows trained on and those held out: R², the share answered correctly, or the share judged normal."""
+        truths = (self.train[1], self.test[1])
+        if is_regressor(self.machine):
+            return [float(r2_score(*pair)) for pair in zip(truths, self.answers, strict=True)]
+        if is_classifier(self.machine):
+            return [float(np.mean(truth == answer)) for truth, answer in zip(truths, self.answers, strict=True)]
+        return [float(np.mean(answer > 0)) for answer in self.answers]
+
+    @property
+    def _drawn(self) -> str:
+        return f"seed {self.seed}"
+
+    def _class_lines(self) -> list[Line]:
+        return []
+
+    def _machine_lines(self) -> list[Line]:
+        machine = self.machine
+        prices = [f"{name} = {getattr(machine, name)}" for name in ("C", "nu", "epsilon") if hasattr(machine, name)]
+        return [("machine", f"{type(machine).__name__}, {', '.join(prices)}"), _kernel_line(machine)]
+
+    def _quality(self) -> list[Line]:
+        trained, held_out = self._scores()
+        errors = self._errors().get("mean_absolute_error")
+        if errors is not None:
+            error, guess = errors["test"], errors["median"]
+            return [
+                ("R²", f"{held_out:.4g} on the held-out rows, {trained:.4g} on the training rows"),
+                ("error", f"{error:.4g} in the mean of the held-out rows; always answering the median: {guess:.4g}"),
+            ]
+        name = "accuracy" if is_classifier(self.machine) else "normal"
+        return [(name, f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
+
+    def _support_lines(self) -> list[Line]:
+        return [("support", f"{len(self.machine.support_)} of {len(self.train[1])} rows")]
+
+    def _certificate_lines(self) -> list[Line]:
+        machine = self.machine
+        told = str(machine.certificate_).split("\n")
+        lines: list[Line] = [("certificate" if not i else "", line) for i, line in enumerate(told)]
+        return [*lines, ("", f"tol = {machine.tol:g}: {machine.stop_reason_}")]
+
+    def _picture(self) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class SVCReport(Report):
+    """What can be said of SVC besides: its classes, mistakes, free and bounded vectors and narrowest margin."""
+
+    decisions: NDArray[np.float64]  # of the rows held out
+
+    def _classes(self) -> dict[str, Any]:
+        return {"rows": {str(c): int(np.sum(self.data.y == c)) for c in self.machine.classes_}}
+
+    def _figures(self) -> dict[str, Any]:
+        machine = self.machine
+        trained, held_out = self._scores()
+        free, bounded = _counts(machine)
+        width, pair = _narrowest_margin(machine)
+        return {
+            "kernel": str(machine.kernel_),
+            "parameters": {name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")},
+            "accuracy": {"test": held_out, "train": trained},
+            "support_vectors": {"free": free, "bounded": bounded},
+            "margin": {"width": width, "classes": list(pair)},
+        }
+
+    @property
+    def _drawn(self) -> str:
+        return f"stratified, seed {self.seed}"
+
+    def _class_lines(self) -> list[Line]:
+        return [("classes", ", ".join(f"{int(np.sum(self.data.y == c))} {c}" for c in self.machine.classes_))]
+
+    def _machine_lines(self) -> list[Line]:
+        return [_kernel_line(self.machine), ("C", f"{self.machine.C:g}")]
+
+    def _quality(self) -> list[Line]:
+        truth, answer = self.test[1], self.answers[1]
+        labels, counts = np.unique(truth, return_counts=True)
+        largest, share = str(labels[counts.argmax()]), float(counts.max() / len(truth))
+        correct = int(np.sum(answer == truth))
+        guess = f"always answering {largest!r}: {share:.1%}"
+        lines: list[Line] = [
+            ("accuracy", f"{correct / len(truth):.1%} of the held-out rows ({correct} of {len(truth)})"),
+            ("", f"{self._scores()[0]:.1%} of the training rows; {guess}"),
+        ]
+        mistakes = Counter((str(t), str(a)) for t, a in zip(truth, answer, strict=True) if t != a)
+        worst = mistakes.most_common(4)
+        if worst:
+            told = ", ".join(f"{truth} → {answer} ({count}×)" for (truth, answer), count in worst)
+            lines.append(("mistakes", told + (", …" if len(mistakes) > len(worst) else "")))
+        return lines
+
+    def _support_lines(self) -> list[Line]:
+        free, bounded = _counts(self.machine)
+        width, pair = _narrowest_margin(self.machine)
+        narrowest = "" if len(self.machine.classes_) == 2 else f", the narrowest: {' against '.join(pair)}"
+        return [
+            ("support", f"{free + bounded} of {len(self.train[1])} rows: {free} free, {bounded} at the bound"),
+            ("margin", f"1/‖w‖ = {width:.4g}{narrowest}"),
+        ]
+
+    def _certificate_lines(self) -> list[Line]:
         certificate: Certificate = self.machine.certificate_
         state = "converged" if self.machine.converged_ else "NOT converged"
         title = f"proves {certificate.proves}, in {certificate.precision}"
         if certificate.parts:
             title += f"; sums and maxima over {len(certificate.parts)} pairs of classes"
-        lines = [
+        lines: list[Line] = [
             ("certificate", title),
             ("", f"primal value     {certificate.primal:<14.8g} no dual value is larger"),
             ("", f"dual value       {certificate.dual:<14.8g} reached"),
@@ -169,14 +222,15 @@ class TrainingReport:
         ]
         if not self.machine.converged_:
             lines.insert(5, ("", f"why it stopped: {self.machine.stop_reason_}"))
-        return lines + [("", f"  {residual:<14.2e} {name}") for name, residual in certificate.kkt.items()]
+        return [*lines, *(("", f"  {residual:<14.2e} {name}") for name, residual in certificate.kkt.items())]
 
     def _picture(self) -> list[str]:
         """The held-out rows by their decision value, one character a row while they fit on a line."""
         if len(self.machine.classes_) != 2:
             return []
         negative, positive = (str(c) for c in self.machine.classes_)
-        bins = np.clip(np.floor(self.decision / 0.5), -6, 5).astype(int)
+        is_positive = self.test[1] == self.machine.classes_[-1]
+        bins = np.clip(np.floor(self.decisions / 0.5), -6, 5).astype(int)
         most = int(np.bincount(bins + 6).max())
         scale = max(1, math.ceil(most / _WIDEST_BAR))
         each = "one row each" if scale == 1 else f"{scale} rows each"
@@ -187,131 +241,39 @@ class TrainingReport:
         ]
         for k in range(int(bins.min()), int(bins.max()) + 1):
             here = bins == k
-            marks = [math.ceil(np.sum(here & side) / scale) for side in (~self.positive, self.positive)]
+            marks = [math.ceil(np.sum(here & side) / scale) for side in (~is_positive, is_positive)]
             edge = f"{k / 2:+.1f}".replace("-", "−")
             lines.append(f"    {edge} {'●' * marks[0]}{'○' * marks[1]}".rstrip())
         return lines
 
 
-@dataclass(frozen=True)
-class PlainReport:
-    """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
-
-    data: Embedded
-    seed: int
-    machine: Any
-    standardised: bool
-    rows: tuple[int, int]
-    scores: tuple[float, float]
-    errors: tuple[float, float] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; a number that is not finite is null."""
-        machine = self.machine
-        plain: dict[str, Any] = {
-            "mercer": mercer.__version__,
-            "data": {"name": self.data.name, "features": self.data.X.shape[1]},
-            "split": {"train": self.rows[0], "test": self.rows[1], "seed": self.seed},
-            "standardised": self.standardised,
-            "machine": type(machine).__name__,
-            "kernel": str(machine.kernel_),
-            "score": {"train": self.scores[0], "test": self.scores[1]},
-            "support_vectors": len(machine.support_),
-            "converged": bool(machine.converged_),
-            "stop_reason": machine.stop_reason_,
-            "certificate": machine.certificate_.to_dict(),
-        }
-        if self.errors is not None:
-            plain["mean_absolute_error"] = {"test": self.errors[0], "median": self.errors[1]}
-        return {key: _without_infinities(value) for key, value in plain.items()}
-
-    def text(self, seconds: dict[str, float], saved: Path) -> str:
-        """The page."""
-        rows, columns = self.data.X.shape
-        machine = self.machine
-        prices = [name for name in ("C", "nu", "epsilon") if hasattr(machine, name)]
-        facts = [
-            ("data", f"{self.data.title}: {rows} rows × {columns} features"),
-            ("split", f"{self.rows[0]} rows to train on, {self.rows[1]} held out (seed {self.seed})"),
-            *([("scaling", "standardised with the training part's means and standard deviations")] * self.standardised),
-            (
-                "machine",
-                f"{type(machine).__name__}, {', '.join(f'{name} = {getattr(machine, name)}' for name in prices)}",
-            ),
-            ("kernel", _shortened(str(machine.kernel_))),
-            None,
-            *self._quality(),
-            ("support", f"{len(machine.support_)} of {self.rows[0]} rows"),
-            None,
-            *(("certificate" if not i else "", line) for i, line in enumerate(str(machine.certificate_).split("\n"))),
-            ("", f"tol = {machine.tol:g}: {machine.stop_reason_}"),
-            None,
-            ("time", " · ".join(f"{name} {lap:.3f} s" for name, lap in seconds.items())),
-            ("saved", f"{saved} ({saved.stat().st_size / 1000:.1f} kB); mercer.load({str(saved)!r}) reads it back"),
-        ]
-        lines = ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
-        return "\n".join([f"mercer {mercer.__version__}", "", *lines])
-
-    def _quality(self) -> list[tuple[str, str]]:
-        trained, held_out = self.scores
-        if self.errors is not None:
-            error, guess = self.errors
-            return [
-                ("R²", f"{held_out:.4g} on the held-out rows, {trained:.4g} on the training rows"),
-                ("error", f"{error:.4g} in the mean of the held-out rows; always answering the median: {guess:.4g}"),
-            ]
-        name = "accuracy" if is_classifier(self.machine) else "normal"
-        return [(name, f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
+def report_on(model: Pipeline, data: Data, train: Rows, test: Rows, seed: int) -> Report:
+    """The report on ``model``, fitted to ``train`` and judged on ``test``."""
+    answers = (model.predict(train[0]), model.predict(test[0]))
+    if isinstance(model[-1], SVC):
+        return SVCReport(model, data, train, test, seed, answers, model.decision_function(test[0]))
+    return Report(model, data, train, test, seed, answers)
 
 
-def plain_report(model: Pipeline, data: Embedded, train: Rows, test: Rows, seed: int) -> PlainReport:
-    """The report on a machine that is not `SVC`; the score is what `score` gives, or the share judged normal."""
-    scores = [
-        float(model.score(X, y)) if hasattr(model[-1], "score") else float(np.mean(model.predict(X) > 0))
-        for X, y in (train, test)
-    ]
-    errors = None
-    if is_regressor(model[-1]):
-        misses = [np.abs(test[1] - answer) for answer in (model.predict(test[0]), np.median(train[1]))]
-        errors = (float(misses[0].mean()), float(misses[1].mean()))
-    sizes = (len(train[1]), len(test[1]))
-    return PlainReport(data, seed, model[-1], len(model) > 1, sizes, (scores[0], scores[1]), errors)
+def _kernel_line(machine: Any) -> Line:
+    """The kernel, with its long fractions rounded to six digits."""
+    rounded = re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", str(machine.kernel_))
+    return "kernel", rounded
 
 
-def _shortened(text: str) -> str:
-    """``text`` with its long fractions rounded to six digits."""
-    return re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", text)
+def _counts(machine: SVC) -> tuple[int, int]:
+    counts = free_and_bounded(machine)
+    assert counts is not None  # it was trained here
+    return counts
 
 
-def _pairs(machine: SVC) -> list[tuple[int, int, NDArray[np.intp], NDArray[np.float64]]]:
-    """Of each pair of classes: the two, their support vectors, and the coefficients in its machine."""
-    ends = np.cumsum(machine.n_support_)
-    members = [np.arange(end - count, end) for end, count in zip(ends, machine.n_support_, strict=True)]
-    coefficients = machine.dual_coef_
-    found = []
-    for i in range(len(members)):
-        for j in range(i + 1, len(members)):
-            # scikit-learn's layout: row k of dual_coef_ is a class's machine against the k-th of the others.
-            beta = np.concatenate([coefficients[j - 1, members[i]], coefficients[i, members[j]]])
-            found.append((i, j, np.concatenate([members[i], members[j]]), beta))
-    return found
-
-
-def _free_and_bounded(machine: SVC) -> tuple[int, int]:
-    """Support vectors inside their box in some pair's machine, and those at its end in all."""
-    free = np.zeros(int(np.sum(machine.n_support_)), dtype=bool)
-    box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
-    for _, _, rows, beta in _pairs(machine):
-        free[rows] |= (beta != 0) & (np.abs(beta) < box[rows] * (1 - 1e-9))
-    return int(free.sum()), int((~free).sum())
-
-
-def _narrowest_margin(machine: SVC) -> Margin:
+def _narrowest_margin(machine: SVC) -> tuple[float, tuple[str, str]]:
+    """The smallest geometric margin 1/‖w‖ of a pair of classes, and the pair."""
     names = [str(c) for c in machine.classes_]
     norms = np.atleast_1d(machine.rkhs_norm_)
     pair, norm = max(zip(every_pair(len(names)), norms, strict=True), key=lambda one: one[1])
     # An indefinite kernel has no feature space: w² may be negative, and there is no margin to speak of.
-    return Margin(1 / float(norm) if norm > 0 else math.inf, names_of(pair, names))
+    return (1 / float(norm) if norm > 0 else math.inf), names_of(pair, names)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -7,20 +7,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.data import format_of, read_data
-from mercer.cli.examples import WithExamples, examples
-from mercer.cli.libsvm_flags import SCALE, translate
+from mercer.cli.libsvm_flags import SCALE, Letters
 from mercer.cli.scaling import Scaling
+from mercer.cli.terminal import WithExamples, examples
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _USAGE = "usage: mercer scale [options] data_file; mercer scale --help tells them all"
 _ROWS_AT_ONCE = 4096
-
-
-def translated(argv: list[str]) -> list[str]:
-    """The arguments without LIBSVM's letters."""
-    return translate(argv, SCALE, _USAGE)
 
 
 def register(commands: Subparsers) -> None:
@@ -47,7 +42,7 @@ def register(commands: Subparsers) -> None:
     files.add_argument("--save", metavar="RANGES", help="write the ranges, for --restore, -s")
     files.add_argument("--restore", metavar="RANGES", help="use the ranges of another file, -r")
     parser.add_argument("--quiet", action="store_true", help="no warnings (-q)")
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=run, parser=parser, letters=Letters(SCALE, _USAGE))
 
 
 def run(args: argparse.Namespace) -> None:

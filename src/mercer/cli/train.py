@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
-from mercer.arrays import is_sparse
-from mercer.cli import svm_train
-from mercer.cli.data import FORMATS, Data, format_of, read_data
-from mercer.cli.embedded import TITLES, Embedded, embedded
-from mercer.cli.examples import WithExamples, examples
-from mercer.cli.folds import checked, deal
-from mercer.cli.libsvm_flags import MACHINES, TRAIN, translate
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, class_weights
-from mercer.cli.printable import printable
-from mercer.cli.report import TrainingReport, plain_report
-from mercer.cli.waiting import waiting
-from mercer.files import save
+from mercer.cli.data import FORMATS, TITLES, Data, format_of
+from mercer.cli.folds import cross_validated
+from mercer.cli.libsvm_flags import TRAIN, Letters
+from mercer.cli.machines import MACHINES, class_weights
+from mercer.cli.report import Rows
+from mercer.cli.terminal import Clock, WithExamples, examples, waiting
+from mercer.cli.train_table import Table
+from mercer.cli.train_text import LibsvmText
 from mercer.files.atomic_write import checked_target
 
 if TYPE_CHECKING:
@@ -33,9 +25,28 @@ if TYPE_CHECKING:
 _USAGE = "usage: mercer train [options] [data_file [model_file]]; mercer train --help tells them all"
 
 
-def translated(argv: list[str]) -> list[str]:
-    """The arguments without LIBSVM's letters."""
-    return translate(argv, TRAIN, _USAGE)
+class Way(Protocol):
+    """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told."""
+
+    path: Path
+
+    def read(self) -> Data:
+        """The data to train on."""
+
+    def unknown_classes(self, names: list[str], data: Data) -> None:
+        """Complain of weights for classes that no row has."""
+
+    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Pipeline:
+        """The model to train."""
+
+    def is_settled(self, data: Data) -> bool:
+        """Whether there is nothing to train, and everything has been said and written."""
+
+    def split(self, data: Data) -> tuple[Rows, Rows]:
+        """Rows to train on, and rows held out."""
+
+    def conclude(self, model: Pipeline, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        """Save the trained model and tell about it."""
 
 
 def register(commands: Subparsers) -> None:
@@ -81,7 +92,7 @@ def register(commands: Subparsers) -> None:
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=run, parser=parser, letters=Letters(TRAIN, _USAGE))
 
 
 def _data_options(data: Any) -> None:
@@ -141,119 +152,27 @@ def run(args: argparse.Namespace) -> None:
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
-    if args.file is not None and format_of(args.file, args.format) == "libsvm":
-        svm_train.run(args)
-        return
-    if args.probability:
-        raise ValueError("-b 1 works on LIBSVM text; in Python, sklearn.calibration.CalibratedClassifierCV does it")
-    if args.kernel == "precomputed":
-        raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
-    output = args.output or _default_output(args)
+    is_text = args.file is not None and format_of(args.file, args.format) == "libsvm"
+    way: Way = LibsvmText(args) if is_text else Table(args)
     if args.folds is None:
-        checked_target(output)  # better now than after an hour of training
-    clock = _Clock()
-    data = _load(args)
-    model = _pipeline(args, data)
-    if args.folds is not None:
-        _cross_validate(args, model, data)
-        return
-    classes = args.machine in CLASSIFIERS
-    if classes:
-        labels, counts = np.unique(data.y, return_counts=True)
-        if len(labels) > 1 and counts.min() < 2:
-            lonely = str(labels[np.argmin(counts)])
-            quantity = "; if the target is a quantity, add --machine epsilon_svr" if data.y.dtype.kind in "iuf" else ""
-            raise ValueError(
-                f"{data.source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
-                f"leave it out or add rows{quantity}"
-            )
-    X_train, X_test, y_train, y_test = train_test_split(
-        data.X, data.y, test_size=args.test_size, stratify=data.y if classes else None, random_state=args.seed
-    )
-    clock.lap("load")
-    with waiting(f"training on {len(y_train):,} rows", args.quiet or args.json):
-        model.fit(X_train, y_train)
-    clock.lap("fit")
-    train, test = (X_train, y_train), (X_test, y_test)
-    shown: Any = (
-        TrainingReport.of(model, _named(data), train, test, args.seed)
-        if args.machine == "c_svc"
-        else plain_report(model, _named(data), train, test, args.seed)
-    )
-    clock.lap("test")
-    _remember_names(model, data.names)
-    save(model, output)
-    clock.lap("save")
-    if args.json:
-        print(json.dumps(shown.to_dict() | {"seconds": clock.laps, "model_file": str(output)}, indent=2))
-    elif not args.quiet:
-        print(printable(shown.text(clock.laps, output)))
-
-
-def _load(args: argparse.Namespace) -> Data:
-    if args.file is None:
-        table = embedded(args.data)
-        return Data(table.name, "embedded", table.X, table.y)
-    data = read_data(args.file, args.format, args.target)
-    if args.machine in REGRESSORS and data.y.dtype.kind not in "biuf":
-        raise ValueError(f"{data.source}: the target {args.target!r} holds names, but regression needs numbers")
-    if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
-        some = data.y[np.argmax(data.y % 1 != 0)]
-        raise ValueError(
-            f"{data.source}: the target holds numbers such as {some:g}, which are no classes; for regression add "
-            "--machine epsilon_svr (-s 3)"
-        )
-    return data
-
-
-def _named(data: Data) -> Embedded:
-    title = TITLES.get(data.source, data.source) if data.form == "embedded" else data.source
-    return Embedded(data.source, title, data.X, data.y)
-
-
-def _pipeline(args: argparse.Namespace, data: Data) -> Pipeline:
+        checked_target(way.path)  # better now than after an hour of training
+    clock = Clock()
+    data = way.read()
     weights, unknown = class_weights(args.weight, np.unique(data.y))
     if unknown:
-        raise ValueError(f"--weight names {', '.join(map(repr, unknown))}, which no row of {data.source} has")
-    gamma = "scale" if args.gamma is None else args.gamma
-    machine = build(args, gamma, weights)
-    if not args.standardise:
-        return Pipeline([("machine", machine)])
-    return Pipeline([("standardise", StandardScaler(with_mean=not is_sparse(data.X))), ("machine", machine)])
-
-
-def _remember_names(model: Pipeline, names: list[str] | None) -> None:
-    """So that a later table may have its columns in another order."""
-    if names is not None:
-        model[0].feature_names_in_ = np.array(names, dtype=object)
-
-
-def _default_output(args: argparse.Namespace) -> Path:
-    if args.file is None:
-        return Path("model.mercer")
-    return Path("standard_input.mercer" if args.file == "-" else f"{Path(args.file).stem}.mercer")
-
-
-def _cross_validate(args: argparse.Namespace, model: Pipeline, data: Data) -> None:
-    k = checked(args.folds, len(data.y))
-    classes = args.machine in CLASSIFIERS
-    splits = list(deal(len(data.y), k, args.seed, data.y if classes else None))
-    with waiting(f"{k}-fold cross-validation", args.quiet or args.json):
-        answer = cross_val_predict(model, data.X, data.y, cv=splits)
-    print(svm_train.cross_validation_text(args, k, data.y, answer))
-
-
-class _Clock:
-    """Seconds since the lap before, by name."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps[name] = now - self._last
-        self._last = now
+        way.unknown_classes(unknown, data)
+    model = way.model(data, weights)
+    if args.folds is not None:
+        print(cross_validated(args, model, data))
+        return
+    if way.is_settled(data):
+        return
+    train, test = way.split(data)
+    clock.lap("load")
+    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json):
+        model.fit(*train)
+    clock.lap("fit")
+    way.conclude(model, data, train, test, clock)
 
 
 def _share(text: str) -> float:

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs, winner
+from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
 from mercer.data.targets import numbers
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, seed_of
-from mercer.fitting.margin_report import MarginReport, without_planes
+from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.tasks import Solved, Task
-from mercer.parameters import not_negative, one_of, positive
+from mercer.parameters import not_negative, one_of, positive, store
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.joint import solve_joint_linear
@@ -29,7 +31,7 @@ _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
-class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -124,21 +126,7 @@ class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.bias = bias
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.solver = solver
-        self.multi_class = multi_class
-        self.class_weight = class_weight
-        self.shrinking = shrinking
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -179,17 +167,7 @@ class LinearSVC(Deciding, MarginReport, ClassifierMixin, LinearMachine):  # type
     def _planes(self) -> list[Pair]:
         if self._joint and len(self.classes_) > 2:
             raise ValueError(without_planes("multi_class", self.multi_class, "'ovr'"))
-        return planes(len(self.classes_), against_rest=True)
-
-    def decision_function(self, X: Any) -> Floats:
-        """f(x): one value for two classes, otherwise one for each class."""
-        values = self._decision(X)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, or the one with the largest f(x)."""
-        best = winner(self._decision(X))
-        return np.asarray(self.classes_[best])
+        return super()._planes()
 
 
 def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:
@@ -260,20 +238,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.C = C
-        self.loss = loss
-        self.bias = bias
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.solver = solver
-        self.shrinking = shrinking
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -297,3 +262,9 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""
         return np.asarray(self._decision(X)[:, 0])
+
+    @property
+    def rkhs_norm_(self) -> float:
+        """‖w‖."""
+        check_is_fitted(self)
+        return float(np.linalg.norm(self.coef_))

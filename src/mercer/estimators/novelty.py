@@ -14,8 +14,9 @@ from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Number, fitted
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.parameters import share
+from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 
 
@@ -26,6 +27,28 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         intercept_=Array(1, required=True),
         offset_=Number(required=True),
     )
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        store(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Train on samples X.
@@ -68,6 +91,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         return weight_vector(self)
 
 
+@shared_docs
 class OneClassSVM(NoveltyDetector):
     """The one-class support vector machine, exact and certified.
 
@@ -82,44 +106,13 @@ class OneClassSVM(NoveltyDetector):
         Above 0 and at most 1.
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(dual parameters)s
 
     Attributes
     ----------
     offset_ : float
         decision_function = score_samples − offset_.
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(dual attributes)s
 
     Examples
     --------
@@ -130,43 +123,6 @@ class OneClassSVM(NoveltyDetector):
     >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
     array([ 1, -1])
     """
-
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
@@ -184,6 +140,7 @@ class OneClassSVM(NoveltyDetector):
         return np.asarray(self._decision(X)[:, 0])
 
 
+@shared_docs
 class SVDD(NoveltyDetector):
     """Support vector data description: the smallest ball in feature space around the data, a share ν excepted.
 
@@ -197,27 +154,7 @@ class SVDD(NoveltyDetector):
         Above 0 and at most 1.
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(dual parameters)s
 
     Attributes
     ----------
@@ -227,18 +164,7 @@ class SVDD(NoveltyDetector):
         −R²: decision_function = score_samples − offset_, and score_samples = −‖φ(x) − a‖².
     diagonal_ : float or None
         k(x, x) where it is the same for all training samples; with a precomputed kernel it is taken for new ones too.
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(dual attributes)s
         `dual_coef_` are the centre's coefficients, a = Σ β_i φ(x_i).
 
     Examples
@@ -255,43 +181,6 @@ class SVDD(NoveltyDetector):
         radius_=Number(required=True),
         diagonal_=Number(or_none=True, required=True),
     )
-
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight

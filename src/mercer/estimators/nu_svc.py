@@ -14,9 +14,9 @@ from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.fitting.telling import warn_user
-from mercer.parameters import share
+from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
 
@@ -27,6 +27,7 @@ _SHARE_OF_LARGEST = 0.99
 _NU_RESOLUTION = 1e-3
 
 
+@shared_docs
 class NuSVC(PairwiseClassifier):
     """ν-support vector classification, exact and certified.
 
@@ -46,29 +47,9 @@ class NuSVC(PairwiseClassifier):
         infeasible for 0.99 of the largest feasible value, with a warning; `nu_` records it.
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
     break_ties : bool, default=False
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(dual parameters)s
 
 
     Attributes
@@ -77,17 +58,8 @@ class NuSVC(PairwiseClassifier):
         ν of each pair of classes.
     equivalent_C_ : array
         C of the `SVC` with the same solution, for each pair of classes.
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
-    fit_status_, shape_fit_, n_features_in_, feature_names_in_
+    %(dual attributes)s
+    classes_, class_weight_
         As in scikit-learn.
 
 
@@ -128,24 +100,7 @@ class NuSVC(PairwiseClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
         weight, target = super()._weigh(target, codes, weight)
@@ -154,7 +109,6 @@ class NuSVC(PairwiseClassifier):
         return weight, target
 
     def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
-        lowered = []
         for pair in target.pairs:
             rows, y = target.sides(pair, codes)
             largest = largest_nu(y, weight[rows])
@@ -163,14 +117,17 @@ class NuSVC(PairwiseClassifier):
                     f"nu={self.nu!r} is infeasible: at most 2·min(n₊, n₋)/n = {largest:.6g} for the labels "
                     f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
                 )
-            if self.nu == "auto" and largest < _USUAL_NU:
-                lowered.append(f"{_SHARE_OF_LARGEST * largest:.4g} for {target.name(pair)}")
-        if lowered:
-            warn_user(
-                f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
-                f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another",
-                UserWarning,
-            )
+
+    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+        pairs = zip(self.nu_, fit.target.pairs, strict=True)
+        lowered = [f"{nu:.4g} for {fit.target.name(pair)}" for nu, pair in pairs if nu < _USUAL_NU]
+        if self.nu != "auto" or not lowered:
+            return []
+        text = (
+            f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
+            f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another"
+        )
+        return [(text, UserWarning)]
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
         largest = largest_nu(y, weight)

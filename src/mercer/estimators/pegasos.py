@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
@@ -12,27 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze
-from mercer.certificates.descent import Trail, certify_descent
 from mercer.data import samples
 from mercer.data.labels import class_weights, read_labels
 from mercer.data.merging import merge
-from mercer.fitting.early_stopping import Judge
 from mercer.fitting.machine import Training
 from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.pegasos_machine import Part, deadline_of, seed_of
+from mercer.fitting.pegasos_machine import deadline_of, seed_of
 from mercer.fitting.pegasos_stream import StreamLearner
 from mercer.fitting.telling import Progress
 from mercer.parameters import iterations
-from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Call, Iterates
+from mercer.solution import Stop
+from mercer.solvers.pegasos.descent import solve_pegasos
 from mercer.threads import effective_n_threads
-
-# Epochs of a fit whose max_iter is −1: at least the first number, and up to the second where samples are few, as long
-# as they make no more steps than the third and touch no more entries than the fourth: some tenths of a second.
-_EPOCHS, _MOST_EPOCHS, _STEPS, _ENTRIES = 10, 2000, 1_000_000, 300_000_000
-
-# Short epochs are made several at a time, of so many steps together.
-_ROUND = 10_000
 
 
 class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc]  # scikit-learn is untyped
@@ -79,7 +69,8 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
     class_weight : dict or "balanced", optional
         Multiplies the sample weights; "balanced" is not for streams.
     certificate : bool, default=False
-        Prove how far the outcome is from the optimum: a duality gap, at the price of two passes over the data.
+        Count what the steps meet, for a certificate whose gap is tighter as long as the iterates have not settled. It
+        takes up to a fifth more time.
     cache_size : float, default=1000
         Memory in MB for kernel values.
     verbose : bool, default=False
@@ -109,7 +100,8 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
     objective_ : float
         The minimised function at the outcome, summed over the machines; after `fit` only.
     certificate_ : Certificate
-        Where it was asked for. Its values are those of ½‖w‖² + Σ C_iξ_i, the function above over λ.
+        How far the outcome is from the optimum; after `fit` only. Its values are those of ½‖w‖² + Σ C_iξ_i, the
+        function above over λ.
     validation_loss_ : array
         Mean hinge loss on the validation part after each epoch, summed over the machines; with early stopping.
     converged_ : bool
@@ -191,26 +183,30 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         self.kernel_, gram = self._bound(kernel, merged, precomputed=X if kernel.accepts == "gram" else None)
         self._seed_ = seed_of(self.random_state)
         self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
-        rows, held_out = self._split(merged)
-        part = self._part(merged, gram, rows)
-        iterates = Iterates.zero(len(part.signs), part.space.size)
-        watch = Progress(training.watched_by, False, 1, X, y)
-        trail = Trail(part.space.n, len(part.signs)) if self.certificate else None
-        iterates = self._descend(part, iterates, trail, Judge.of(self, merged, gram, rows, held_out), watch)
-
-        w = self._output(iterates)
-        self._adopt(iterates, w, None if gram is None else self._vectors(merged, rows, X))
-        self.objective_ = float(
-            sum(
-                pegasos.objective(part.space, signs, part.probability, w[k], float(self.lam))
-                for k, signs in enumerate(part.signs)
-            )
+        held_out, space, problem = self._held_out(merged), self._space(merged, gram), self._problem(merged)
+        progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
+        stop = Stop(float(self.tol), 2**62, deadline=deadline_of(self.max_time))
+        outcome, self.certificate_ = solve_pegasos(
+            problem,
+            space,
+            stop,
+            None,
+            progress.begin(""),
+            seed=self._seed_,
+            epochs=None if self.max_iter == -1 else int(self.max_iter),
+            average=self.average,
+            sampling=self.sampling,
+            project=bool(self.project),
+            held_out=held_out,
+            patience=iterations("n_iter_no_change", self.n_iter_no_change, 5),
+            sharp=bool(self.certificate),
         )
-        if trail is not None:
-            known = "yes" if gram is None else gram.positive_definite
-            self.certificate_ = certify_descent(
-                part.space, part.signs, part.probability, w, trail, float(self.lam), known
-            )
+        progress.end()
+        self._adopt(outcome.iterates, outcome.w, None if gram is None else self._vectors(merged, outcome.rows, X))
+        self.n_iter_, self.stop_reason_, self.objective_ = outcome.epochs, outcome.stop_reason, outcome.objective
+        self.converged_ = outcome.stop_reason != "max_time"
+        if outcome.validation_losses is not None:
+            self.validation_loss_ = freeze(outcome.validation_losses)
         if not self.converged_:
             warnings.warn(
                 f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective "
@@ -218,47 +214,7 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        watch.close(X, y)
-
-    def _descend(
-        self, part: Part, iterates: Iterates, trail: Trail | None, judge: Judge | None, watch: Progress
-    ) -> Iterates:
-        """Epoch after epoch, until the planned steps are made or a limit or the validation part ends them."""
-        m = part.space.n
-        default = min(_STEPS, _ENTRIES // (part.space.cost * len(part.signs))) // m
-        default = min(max(default, _EPOCHS), _MOST_EPOCHS)
-        epochs = iterations("max_iter", self.max_iter, default)
-        deadline, begun = deadline_of(self.max_time), time.monotonic()
-        cumulative = np.cumsum(part.weight)
-        call = Call(iterates, float(self.lam), bool(self.project), None if trail is None else trail.counts)
-        self.n_iter_, self.stop_reason_, next_line = 0, "all steps", begun
-        while self.n_iter_ < epochs:
-            some = min(epochs - self.n_iter_, max(1, _ROUND // m if judge is None else 1))
-            watch.begin(f"epoch {self.n_iter_ + 1}")
-            if self.sampling == "passes":
-                numbers = range(self.n_iter_, self.n_iter_ + some)
-                draws = np.concatenate([pegasos.one_pass(self._seed_, k, part.probability * m) for k in numbers])
-            else:
-                draws = pegasos.draw(self._seed_, cumulative, iterates.t, some * m)
-            self.n_iter_ += some
-            made = pegasos.advance(part.space, part.signs, draws, call, deadline)
-            if trail is not None:
-                trail.visit(draws[:made], iterates.t)
-            watch.end()
-            tired = judge is not None and judge.is_tired_of(iterates)
-            if self.verbose and time.monotonic() >= next_line:
-                next_line = time.monotonic() + 1.0
-                seen = "" if judge is None else f"  validation loss {judge.losses[-1]:.5f}"
-                seconds = time.monotonic() - begun
-                print(f"[mercer] {seconds:7.1f} s  epoch {self.n_iter_:>6,}  {iterates.t:>12,} steps{seen}", flush=True)
-            if made < len(draws) or tired:
-                self.stop_reason_ = "early stopping" if tired else "max_time"
-                break
-        self.converged_ = self.stop_reason_ != "max_time"
-        if judge is not None:
-            self.validation_loss_ = freeze(np.array(judge.losses))
-            return judge.best if judge.best is not None else iterates
-        return iterates
+        progress.close(X, y)
 
     # --- prediction ------------------------------------------------------------------------------------------------
 

@@ -15,11 +15,13 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Flag, fitted
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.parameters import one_of, share
+from mercer.parameters import one_of, share, store
 from mercer.problems.regression import quantile
 
 
+@shared_docs
 class QuantileSVR(KernelRegressor):
     """Quantile regression with kernels, exact and certified.
 
@@ -36,50 +38,16 @@ class QuantileSVR(KernelRegressor):
         Price of errors. A sample's own C_i is C times its weight.
     bias : True, False or "regularized", default=True
         As in `SVR`; the statement about shares needs True.
-    theta : float, optional
-        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
+    %(theta)s
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
-    lam : float, optional
-        The old spelling of `theta`.
+    %(dual parameters)s
 
     Attributes
     ----------
     quantiles_ : array
         The quantiles in the order of the columns of `predict`, as given.
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(dual attributes)s
         `dual_coef_` and `intercept_` have a row per quantile.
 
     Examples
@@ -129,26 +97,7 @@ class QuantileSVR(KernelRegressor):
         n_jobs: int | None = None,
         lam: float | None = None,
     ) -> None:
-        self.quantiles = quantiles
-        self.C = C
-        self.bias = bias
-        self.theta = theta
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.lam = lam
+        store(self, locals())
 
     def _tasks(self, fit: Fit) -> list[Task]:
         y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight

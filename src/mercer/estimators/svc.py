@@ -18,14 +18,16 @@ from mercer.fitting.hard_margin import canonical, refuse_both_labels
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.no_probabilities import PROBABILITIES
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.parameters import one_of
+from mercer.parameters import one_of, store
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual.hulls import solve_hulls
 from mercer.solvers.joint.ascent import solve_joint
 
 
+@shared_docs
 class SVC(PairwiseClassifier):
     """C-support vector classification, exact and certified.
 
@@ -45,30 +47,15 @@ class SVC(PairwiseClassifier):
         composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
     degree, gamma, coef0
         Parameters of the named kernels; a kernel object has its own.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
     probability : bool, default=False
         Not available: use sklearn.calibration.CalibratedClassifierCV, or `KernelMachine(loss="logistic")`.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
     class_weight : dict or "balanced", optional
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
     slack : {"l1", "l2"}, default="l1"
         The slack's price: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of ours).
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature, so that it is kept small like the
         others (½(‖w‖² + b²); the kernel is then k + 1 inside).
-    theta : float, optional
-        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
+    %(theta)s
     multiclass : {"ovo", "ovr", "crammer-singer", "weston-watkins"}, default="ovo"
         An underscore will do for the hyphen.
         Several classes by machines for each pair and LIBSVM's vote, or for each class against the rest, of which the
@@ -77,35 +64,15 @@ class SVC(PairwiseClassifier):
         max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)) for "crammer-singer" and
         Σ_{k≠y_i} max(0, 1 − f_{y_i}(x_i) + f_k(x_i)) for "weston-watkins"; with two classes both are the binary machine
         at 2C, and shown as its one function, f_2 − f_1.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-        Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
-        holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
-        small pairs of several classes the same steps on all pairs at once.
-    warm_start : bool, default=False
-        Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The form of `decision_function` for several classes one against one.
     break_ties : bool, default=False
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
-    lam : float, optional
-        The old spelling of `theta`.
+    %(dual parameters)s
 
     Attributes
     ----------
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    rkhs_norm_ : float, or array of one per pair
-        ‖w‖ in feature space.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_,
-    fit_status_, shape_fit_, n_features_in_, feature_names_in_
+    %(dual attributes)s
+    classes_, class_weight_
         As in scikit-learn.
 
     Examples
@@ -151,31 +118,7 @@ class SVC(PairwiseClassifier):
         n_jobs: int | None = None,
         lam: float | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.slack = slack
-        self.bias = bias
-        self.theta = theta
-        self.multiclass = multiclass
-        self.solver = solver
-        self.warm_start = warm_start
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.lam = lam
+        store(self, locals())
 
     # --- training --------------------------------------------------------------------------------------------------
 

@@ -9,14 +9,16 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.regressor import KernelRegressor
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved
-from mercer.parameters import not_negative, one_of, positive, share
+from mercer.parameters import not_negative, one_of, positive, share, store
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
 
+@shared_docs
 class SVR(KernelRegressor):
     """Support vector regression, exact and certified.
 
@@ -39,48 +41,14 @@ class SVR(KernelRegressor):
         τ of the expectile loss; for quantiles see `QuantileSVR`.
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
-    theta : float, optional
-        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
+    %(theta)s
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
-    lam : float, optional
-        The old spelling of `theta`.
+    %(dual parameters)s
 
     Attributes
     ----------
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(dual attributes)s
 
     Examples
     --------
@@ -123,29 +91,7 @@ class SVR(KernelRegressor):
         n_jobs: int | None = None,
         lam: float | None = None,
     ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.loss = loss
-        self.delta = delta
-        self.tau = tau
-        self.bias = bias
-        self.theta = theta
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.lam = lam
+        store(self, locals())
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         C = price(self, float(fit.merged.weight.sum())) * weight
@@ -168,6 +114,7 @@ class SVR(KernelRegressor):
         share("tau", self.tau)
 
 
+@shared_docs
 class NuSVR(KernelRegressor):
     """ν-support vector regression: the tube's width is chosen so that about a share ν of the samples lies outside.
 
@@ -183,44 +130,13 @@ class NuSVR(KernelRegressor):
         Price of errors. A sample's own C_i is C times its weight.
     kernel, degree, gamma, coef0
         As in `SVC`.
-    shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
-    gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
-    warm_start : bool, default=False
-        As in SVC.
-    random_state : ignored
-        Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(dual parameters)s
 
     Attributes
     ----------
     epsilon_ : float
         Half the width of the tube that was found.
-    certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
-    rkhs_norm_ : float or array
-        ‖w‖ of each output.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(dual attributes)s
 
     Examples
     --------
@@ -260,23 +176,7 @@ class NuSVR(KernelRegressor):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.gap_tol = gap_tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))

@@ -43,11 +43,6 @@ _KERNEL_TYPES: Final = {
 }
 
 
-def machine_class(svm_type: str) -> Any:
-    """The estimator for one of LIBSVM's svm_types."""
-    return getattr(estimators, MACHINES[svm_type])
-
-
 # --- from LIBSVM -----------------------------------------------------------------------------------------------------
 
 
@@ -64,12 +59,11 @@ def estimator_from_libsvm(model: LibsvmModel, n_features: int | None = None) -> 
         Columns of the data to come, where they have more than the support vectors use; for a precomputed kernel, the
         number of training rows.
     """
-    found = machine_class(model.svm_type)
     if model.nr_class < 2:
         raise ValueError("this model knows a single class; there is nothing for an estimator to decide")
     name, keys = KERNELS[model.kernel_type]
     parameters = {key: int(model.numbers[key]) if key == "degree" else model.numbers[key] for key in keys}
-    machine = found(kernel=name, **parameters)
+    machine = getattr(estimators, MACHINES[model.svm_type])(kernel=name, **parameters)
     machine.kernel_ = model.kernel
     _Layout.of(model).apply(machine, model, n_features)
     for ours, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):

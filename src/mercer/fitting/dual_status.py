@@ -47,6 +47,11 @@ def free_and_bounded(machine: Any) -> tuple[int, int] | None:
     return free, len(machine.support_) - free
 
 
+def n_bounded(machine: Any, k: int) -> int:
+    """How many samples are bounded in problem k of a fitted machine."""
+    return int((machine._standing_[:, [k]] == BOUNDED).sum())
+
+
 def bias_intervals(solved: list[Solved]) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
     ends = np.full((len(solved), 2), np.nan)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Floats
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
 from mercer.fitting.machine import Machine
@@ -60,13 +60,6 @@ class LinearMachine(Machine):
         if bias_feature(self) == math.inf and fit.centre is not None:
             b = b - w @ fit.centre
         return w, b
-
-    @property
-    def rkhs_norm_(self) -> Any:
-        """‖w‖, one for each output; a number where there is one."""
-        check_is_fitted(self)
-        norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)
-        return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
     def _decision(self, X: Any) -> Floats:
         check_is_fitted(self)

@@ -92,6 +92,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
+    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+        """What else the user should be told after the fit, and as which warning."""
+        return []
+
     def _max_steps(self, n: int) -> int:
         """What `max_iter=-1` stands for with n samples."""
         return max(10_000_000, 100 * n)
@@ -160,6 +164,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self._conclude(fit, solved)
         if training.keeps:
             self._keep(fit, solved)
+        for message, category in self._remarks(fit):
+            warn_user(message, category)
         if not self.converged_:
             warn_user(self._unfinished(fit.X), ConvergenceWarning)
         progress.close(fit.X, y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,22 +21,11 @@ from mercer.fitting.machine import Machine
 from mercer.gram import Gram, gram_for
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
-from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Iterates, KernelSpace, LinearSpace, Space
+from mercer.problems.pegasos import PegasosProblem
+from mercer.solvers.pegasos.draws import validation_part
+from mercer.solvers.pegasos.iterates import Iterates
+from mercer.solvers.pegasos.spaces import KernelSpace, LinearSpace, Space
 from mercer.threads import effective_n_threads
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Merged samples to learn from: signs per machine, and the weight with which each is drawn."""
-
-    space: Space
-    signs: Floats
-    weight: Floats
-
-    @property
-    def probability(self) -> Floats:
-        return np.asarray(self.weight / self.weight.sum())
 
 
 class PegasosMachine(Machine):
@@ -92,21 +81,21 @@ class PegasosMachine(Machine):
             warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=5)
         return kernel, gram
 
-    def _part(self, merged: Merged, gram: Gram | None, rows: Indices, older: int = 0) -> Part:
-        everything = len(rows) == len(merged.y)
+    def _space(self, merged: Merged, gram: Gram | None, older: int = 0) -> Space:
         bias = self.bias == "regularized"
-        space: Space
         if gram is None:
             self._check_memory(merged.X.shape[1])
-            space = LinearSpace(merged.X if everything else take(merged.X, rows), bias=bias)
-        else:
-            u = None
-            if older:
-                theta = self._theta_
-                before = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
-                u = np.ascontiguousarray(before(merged.X, gram.n_threads).T)
-            space = KernelSpace(gram if everything else gram.view(rows), bias=bias, older=older, u=u)
-        return Part(space, self._signs(merged.y[rows]), (merged.weight * self.class_weight_[merged.y])[rows])
+            return LinearSpace(merged.X, bias=bias)
+        u = None
+        if older:
+            theta = self._theta_
+            before = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
+            u = np.ascontiguousarray(before(merged.X, gram.n_threads).T)
+        return KernelSpace(gram, bias=bias, older=older, u=u)
+
+    def _problem(self, merged: Merged) -> PegasosProblem:
+        weight = merged.weight * self.class_weight_[merged.y]
+        return PegasosProblem(self._signs(merged.y), weight, float(self.lam))
 
     def _check_memory(self, d: int) -> None:
         """Refuse more features than the iterates of all machines, five numbers for each, have room for."""
@@ -123,36 +112,23 @@ class PegasosMachine(Machine):
         positive_codes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return np.array([np.where(codes == code, 1.0, -1.0) for code in positive_codes])
 
-    def _split(self, merged: Merged) -> tuple[Indices, Indices]:
-        """Rows to learn from, and rows of the validation part."""
-        n = len(merged.y)
+    def _held_out(self, merged: Merged) -> Indices | None:
+        """The rows of the validation part."""
         if not self.early_stopping:
-            return np.arange(n), np.arange(0)
-        held_out = pegasos.validation_part(self._seed_, n, self.validation_fraction)
-        rows = np.setdiff1d(np.arange(n), held_out)
-        missing = np.setdiff1d(np.arange(len(self.classes_)), merged.y[rows])
+            return None
+        n = len(merged.y)
+        held_out = validation_part(self._seed_, n, self.validation_fraction)
+        missing = np.setdiff1d(np.arange(len(self.classes_)), np.delete(merged.y, held_out))
         if len(missing):
             raise ValueError(
                 f"with early_stopping {len(held_out)} of {n} distinct samples are left out, and then class "
                 f"{self.classes_[missing[0]]!r} has none to learn from; lower validation_fraction"
             )
-        return rows, held_out
+        return held_out
 
     def _vectors(self, merged: Merged, rows: Indices, X: Any) -> Any:
         """What an expansion needs of the learnt rows: the samples, or their columns of a precomputed matrix."""
         return merged.rows[rows] if self.kernel_.accepts == "gram" else take(merged.X, rows)
-
-    def _output(self, iterates: Iterates) -> Floats:
-        """w of every machine, in numbers whose squares are finite too."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            w = iterates.output(float(self.lam), self.average)
-            finite = np.isfinite((w * w).sum()) and np.isfinite((iterates.theta * iterates.theta).sum())
-        if not finite:
-            raise FloatingPointError(
-                f"the iterates overflowed after {iterates.t} steps with lam={self.lam!r}; scale the features or "
-                "raise lam"
-            )
-        return w
 
     def _adopt(self, iterates: Iterates, w: Floats, vectors: Any) -> None:
         """Fitted attributes of both ways to train."""
@@ -163,7 +139,7 @@ class PegasosMachine(Machine):
             self.intercept_ = freeze(w[:, d].copy() if bias else np.zeros(len(w)))
         else:
             used = np.flatnonzero(iterates.theta.any(axis=0))
-            iterates, w = iterates.resized(used), w[:, used]
+            iterates, w = iterates.columns(used), w[:, used]
             self.intercept_ = freeze(float(bias) * w.sum(axis=1))
             self.dual_coef_ = freeze(np.ascontiguousarray(w))
             precomputed = self.kernel_.accepts == "gram"

@@ -18,8 +18,10 @@ from mercer.data.labels import class_weights, codes_among, known_classes
 from mercer.data.merging import merge
 from mercer.fitting.pegasos_machine import PegasosMachine, deadline_of, seed_of
 from mercer.fitting.state import fitted_names
-from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Call, Iterates
+from mercer.solvers.pegasos.descent import advance
+from mercer.solvers.pegasos.draws import one_pass
+from mercer.solvers.pegasos.iterates import Iterates
+from mercer.solvers.pegasos.spaces import Call
 from mercer.threads import effective_n_threads
 
 
@@ -121,16 +123,16 @@ class StreamLearner(PegasosMachine):
         merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
         self.kernel_, gram = self._bound(kernel, merged)
         older = 0 if first or gram is None else len(self._theta_[0])
-        part = self._part(merged, gram, np.arange(len(merged.y)), older)
+        problem, space = self._problem(merged), self._space(merged, gram, older)
         if first:
-            iterates = Iterates.zero(len(part.signs), part.space.size)
+            iterates = Iterates.zero(len(problem.signs), space.size)
         else:
             arrays = (self._theta_, self._total_, self._marks_, self._norm2_)
-            iterates = Iterates(*arrays, self.t_).extended(part.space.size - len(self._theta_[0]))
+            iterates = Iterates(*arrays, self.t_).extended(space.size - len(self._theta_[0]))
         if len(merged.y):
-            draws = pegasos.one_pass(self._seed_, number, part.weight)
-            call = Call(iterates, float(self.lam), bool(self.project), None)
-            made = pegasos.advance(part.space, part.signs, draws, call, deadline)
+            draws = one_pass(self._seed_, number, problem.weight)
+            call = Call(iterates, problem.lam, bool(self.project), None)
+            made = advance(space, problem.signs, draws, call, deadline)
             if made < len(draws):
                 self.stop_reason_, self.converged_ = "max_time", False
                 warnings.warn(
@@ -143,7 +145,7 @@ class StreamLearner(PegasosMachine):
         if gram is not None:
             new = merged.X
             vectors = new if first else _stack(self._expansion_.vectors, new)
-        self._adopt(iterates, self._output(iterates), vectors)
+        self._adopt(iterates, iterates.finite_output(problem.lam, self.average), vectors)
 
 
 def _stack(old: Any, new: Any) -> Any:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.multiclass import JointProblem
 
-# Rows of one block of kernel values, and the bytes it may take: between the second and the third cache.
-_TALL = 2048
-_BLOCK_BYTES = 8 << 20
+# One block of kernel values takes 8 MB in float64: between the second-level and the third-level cache.
+_BLOCK_ROWS = 2048
+_BLOCK_COLUMNS = 512
 
 # Repacking pays when a shrink removes at least this share of the active samples.
 _SHRINK_SHARE = 0.1
@@ -131,8 +131,8 @@ class JointField(ActiveSet):
             self.u[rows] += joint_product(self.gram, change, sources, rows)
             return
         factor = change.astype(self.dtype)
-        for top in range(0, len(rows), _TALL):
-            some = rows[top : top + _TALL]
+        for top in range(0, len(rows), _BLOCK_ROWS):
+            some = rows[top : top + _BLOCK_ROWS]
             if top not in columns:
                 columns[top] = samples.columns(self.gram.prepared(some, self.dtype, whole=True)[1])
             self.u[some] += samples.block(which, columns[top]).T @ factor
@@ -142,12 +142,11 @@ class JointField(ActiveSet):
 def joint_product(gram: Gram, coefficients: Floats, sources: Indices, rows: Indices, dtype: Any = np.float64) -> Floats:
     """K[rows, sources] @ coefficients for several columns; kernel values as precise as `dtype`, sums in float64."""
     out = np.zeros((len(rows), coefficients.shape[1]))
-    wide = max(1, _BLOCK_BYTES // (8 * _TALL))
-    for left in range(0, len(sources), wide):
-        part = slice(left, left + wide)
+    for left in range(0, len(sources), _BLOCK_COLUMNS):
+        part = slice(left, left + _BLOCK_COLUMNS)
         vectors, which = gram.prepared(sources[part], dtype)
-        for top in range(0, len(rows), _TALL):
-            some = slice(top, top + _TALL)
+        for top in range(0, len(rows), _BLOCK_ROWS):
+            some = slice(top, top + _BLOCK_ROWS)
             others, these = gram.prepared(rows[some], dtype)
             if vectors is None or others is None:  # no recipe, or numbers too large for this precision
                 K = gram.block(rows[some], sources[part])

@@ -1,0 +1,19 @@
+// What merging equal samples needs besides their hashes (row_hash.hpp): an order, and a test of equality.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mercer {
+
+// The positions 0, ..., n - 1 sorted by key, then by `second`, then by themselves. Keys are hashes: sorting begins with
+// buckets by their first bits, which are about equally full.
+std::vector<std::int64_t> order_by(const std::uint64_t* keys, const std::int64_t* second, std::size_t n);
+
+// For each k whether rows left[k] and right[k] of a CSR matrix store the same columns and values. Stored zeros count.
+template <class T, class Index, class Pointer>
+std::vector<std::uint8_t> equal_rows(const T* data, const Index* indices, const Pointer* indptr,
+                                     const std::int64_t* left, const std::int64_t* right, std::size_t count);
+
+}  // namespace mercer

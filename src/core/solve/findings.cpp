@@ -1,0 +1,97 @@
+// One pass over the variables of a problem; the formulas are those of src/mercer/certificates.
+#include "solve/findings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "threads/pool.hpp"
+
+namespace mercer {
+
+void accumulate(double p, double f, double d, double lower, double upper, double beta, std::int64_t i, Findings* to) {
+    const double r = p - f, residual = r - d * beta;
+    double best = d > 0.0 ? std::clamp(r / d, lower, upper) : (r > 0.0 ? upper : lower);
+    if (r == 0.0) best = 0.0;  // any is best; this one does not multiply an infinite bound by zero
+    const double loss = r * best - 0.5 * d * best * best;
+    const double share = std::max(loss - beta * (r - 0.5 * d * beta), 0.0);
+    to->losses += loss;
+    to->shares += share;
+    if (share > to->worst_share) {
+        to->worst_share = share;
+        to->worst = i;
+    }
+    to->box = std::max({to->box, lower - beta, beta - upper});
+    const bool up = beta<upper, low = beta> lower;
+    const double grow = up ? std::max(residual, 0.0) : 0.0, shrink = low ? std::max(-residual, 0.0) : 0.0;
+    to->outward = std::max(to->outward, beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink));
+    to->inward = std::max(to->inward, beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0);
+    if (up) to->top = std::max(to->top, residual);
+    if (low) to->bottom = std::min(to->bottom, residual);
+}
+
+Findings certify_linear(const LinearPoint& at) {
+    const bool twins = std::any_of(at.epsilon, at.epsilon + at.n, [](double e) { return e != 0.0; });
+    Findings found;
+    for (std::int64_t i = 0; i < at.n; ++i) {
+        const double p = at.p[i], f = at.f[i], d = at.d[i], epsilon = at.epsilon[i], beta = at.beta[i];
+        found.total += beta;
+        if (twins) {
+            accumulate(p - epsilon, f, d, 0.0, at.upper[i], std::max(beta, 0.0), i, &found);
+            accumulate(p + epsilon, f, d, at.lower[i], 0.0, std::min(beta, 0.0), i, &found);
+        } else {
+            accumulate(p, f, d, at.lower[i], at.upper[i], beta, i, &found);
+        }
+    }
+    return found;
+}
+
+namespace {
+
+// The mean of h over the free variables; without any, the middle of what the bounded ones allow.
+double bias_of(const KernelPoint& at) {
+    double sum = 0.0, top = -std::numeric_limits<double>::infinity(), bottom = -top;
+    std::int64_t free = 0;
+    for (std::int64_t i = 0; i < at.n; ++i) {
+        const double h = at.p[i] - at.u[i] - at.d[i] * at.beta[i];
+        const bool up = at.beta[i]<at.upper[i], low = at.beta[i]> at.lower[i];
+        if (up) top = std::max(top, h);
+        if (low) bottom = std::min(bottom, h);
+        if (up && low) {
+            sum += h;
+            ++free;
+        }
+    }
+    if (free > 0) return sum / static_cast<double>(free);
+    if (std::isfinite(top) && std::isfinite(bottom)) return 0.5 * (top + bottom);
+    return std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
+}
+
+}  // namespace
+
+PairFindings certify_pair(const KernelPoint& at) {
+    PairFindings out;
+    if (at.paired) out.b = bias_of(at);
+    for (std::int64_t i = 0; i < at.n; ++i) {
+        const double beta = at.beta[i];
+        accumulate(at.p[i], at.u[i] + out.b, at.d[i], at.lower[i], at.upper[i], beta, i, &out.found);
+        out.found.total += beta;
+        out.energy += beta * at.u[i];
+        out.gain += at.p[i] * beta;
+        out.curved += at.d[i] * beta * beta;
+    }
+    return out;
+}
+
+void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int64_t count, PairFindings* out,
+                   int n_threads, Poll& poll) {
+    parallel_for(
+        count, n_threads,
+        [&](std::int64_t t) {
+            const std::int64_t from = offsets[t];
+            out[t] = certify_pair({all.p + from, all.lower + from, all.upper + from, all.d + from, all.u + from,
+                                   all.beta + from, offsets[t + 1] - from, all.paired});
+        },
+        poll);
+}
+
+}  // namespace mercer

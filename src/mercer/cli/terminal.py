@@ -1,0 +1,107 @@
+"""What a person at a terminal sees: help with examples, text that the console can show, and signs of life."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mercer.errors import MissingExtraError
+from mercer.optional import require
+
+EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
+_LONG_COMMAND = 56  # characters; what it is for goes below it
+_ASCII = str.maketrans(
+    {
+        "γ": "gamma",
+        "‖": "||",
+        "×": "x",
+        "·": "-",
+        "−": "-",
+        "≤": "<=",
+        "●": "x",
+        "○": "o",
+        "→": "->",
+        "…": "...",
+        "½": "1/2",
+        "²": "^2",
+    }
+)
+Counted = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+class WithExamples(argparse.HelpFormatter):
+    """Wraps paragraphs as usual, and leaves texts that have lines of their own, such as examples, as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def examples(*lines: tuple[str, str], after: str = "") -> str:
+    """Commands, each with what it is for: beside it, or below one that is long."""
+    width = max((len(command) for command, _ in lines if len(command) <= _LONG_COMMAND), default=_LONG_COMMAND)
+    shown = []
+    for command, purpose in lines:
+        gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"
+        shown.append(f"  {command}{gap}  {purpose}" if purpose else f"  {command}")
+    return "\n".join(["examples:", *shown, *(["", after] if after else [])])
+
+
+def printable(text: str) -> str:
+    """``text``, spelt out where standard output cannot encode it."""
+    encoding = sys.stdout.encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
+
+
+@contextmanager
+def waiting(text: str, quiet: bool = False, steps: int | None = None) -> Iterator[Counted]:
+    """Show ``text`` with a running clock on standard error while the block runs; nothing in a pipe, or without rich.
+
+    With ``steps`` it is a bar, which moves on with every item of an iterable that the block passes through what it is
+    given. A fit has no such bar: nobody knows how many steps it will take.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield iter
+        return
+    try:
+        progress = require("rich.progress", "a progress bar")
+        console = require("rich.console", "a progress bar").Console(stderr=True)
+    except MissingExtraError:
+        yield iter
+        return
+    columns = [progress.SpinnerColumn(), progress.TextColumn(text), progress.TimeElapsedColumn()]
+    if steps is not None:
+        columns[2:2] = [progress.BarColumn(), progress.MofNCompleteColumn()]
+    with progress.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=steps)
+
+        def counted(items: Iterable[Any]) -> Iterator[Any]:
+            for item in items:
+                yield item
+                bar.advance(task)
+
+        yield counted
+
+
+class Clock:
+    """Seconds since the lap before, by name."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._begun = self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+    @property
+    def total(self) -> float:
+        return time.perf_counter() - self._begun

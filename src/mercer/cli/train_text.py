@@ -1,0 +1,245 @@
+"""``mercer train`` on a LIBSVM text file: what svm-train does, prints and writes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+import mercer
+from mercer.arrays import freeze
+from mercer.cli.data import Data, read_data
+from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, integer_labels, order_of_appearance
+from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
+from mercer.cli.report import Rows
+from mercer.cli.terminal import Clock, waiting
+from mercer.data.labels import planes
+from mercer.files import save
+from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
+from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
+from mercer.fitting.dual_status import n_bounded
+from mercer.kernels import as_kernel
+
+_PLATT_FOLDS = 5
+
+
+class LibsvmText:
+    """The way of svm-train."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        name = "standard_input" if args.file == "-" else Path(args.file).name
+        self.path = Path(args.output or f"{name}.model")
+        self._saves_mercer = self.path.suffix == ".mercer"
+        self._serials: Any = None
+
+    def read(self) -> Data:
+        args = self._args
+        precomputed = args.kernel == "precomputed"
+        data = read_data(args.file, args.format, args.target, first_index=0 if precomputed else 1)
+        if data.X.shape[0] == 0:
+            raise ValueError(f"{data.source} holds no rows")
+        if precomputed:
+            data, self._serials = _kernel_matrix(data)
+            if self._saves_mercer and not np.array_equal(self._serials, np.arange(1, len(self._serials) + 1)):
+                raise ValueError(
+                    f"{data.source} holds some rows of a kernel matrix, or in another order: only LIBSVM's format "
+                    "remembers which; name a model that does not end in .mercer"
+                )
+        return replace(data, y=integer_labels(data.y, data.source)) if args.machine in CLASSIFIERS else data
+
+    def unknown_classes(self, names: list[str], data: Data) -> None:
+        for label in names:
+            print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
+
+    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Pipeline:
+        args = self._args
+        if not self._saves_mercer:  # better now than after an hour of training
+            libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
+        machine = build(args, _gamma(args, data.X), class_weight)
+        return Pipeline([("machine", machine.set_params(tol=_tolerance(args.tol, args.machine)))])
+
+    def is_settled(self, data: Data) -> bool:
+        if self._args.machine not in CLASSIFIERS or len(np.unique(data.y)) > 1:
+            return False
+        if self._saves_mercer:
+            raise ValueError("a .mercer file holds an estimator, and a single class gives none to train")
+        write_libsvm_model(_one_label(self._args, int(data.y[0])), self.path)
+        self._say("WARNING: training data in only one class. See README for details.")
+        return True
+
+    def split(self, data: Data) -> tuple[Rows, Rows]:
+        return (data.X, data.y), (data.X[:0], data.y[:0])
+
+    def conclude(self, model: Pipeline, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        args, fitted = self._args, model[-1]
+        layout = layout_of if self._saves_mercer else libsvm_from_estimator
+        found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
+        lines = _solver_lines(args, fitted, found, data.y)
+        if args.probability:
+            with waiting("cross-validating for probabilities", args.quiet or args.json):
+                found, more = _with_probabilities(args, model, found, data)
+            lines += more
+        if self._saves_mercer:
+            _save(found, fitted, self.path)
+        else:
+            write_libsvm_model(found if self._serials is None else _with_serials(found, self._serials), self.path)
+        if args.json:
+            print(json.dumps(_report(fitted, found, self.path, clock.total), indent=2))
+        else:
+            self._say("\n".join(lines))
+
+    def _say(self, text: str) -> None:
+        if not self._args.quiet and not self._args.json:
+            print(text)
+
+
+def _gamma(args: argparse.Namespace, X: Any) -> float | str:
+    """-g, where 0 and nothing stand for 1/(largest index of the file)."""
+    if args.gamma is None or args.gamma == 0:
+        return 1.0 / X.shape[1] if X.shape[1] else 0.0
+    gamma: float | str = args.gamma
+    return gamma
+
+
+def _tolerance(e: float, machine: str) -> float:
+    """A tenth of -e, down to 1e-6: two fits to the same tolerance may differ in rho by more than either is off.
+
+    A hundredth for ν-SVC, whose solution is divided by its margin r: what is left of the violation grows by 1/r, and in
+    the objective by 1/r².
+    """
+    share = 100 if machine == "nu_svc" else 10
+    return max(e / share, 1e-6) if e > 1e-6 else e
+
+
+def _kernel_matrix(data: Data) -> tuple[Data, Any]:
+    """K of rows ``0:serial 1:K(x, x_1) 2:K(x, x_2) ...``, and the serial numbers; any rows of the matrix will do."""
+    table = np.asarray(data.X.toarray())
+    serials = table[:, 0] if table.shape[1] else np.zeros(len(table))
+    if (serials % 1 != 0).any() or (serials < 1).any():
+        raise ValueError(f"{data.source}: Wrong input format: first column must be 0:sample_serial_number, from 1")
+    if (serials >= table.shape[1]).any():
+        raise ValueError(f"{data.source}: Wrong input format: sample_serial_number out of range")
+    columns = serials.astype(np.intp)
+    return replace(data, X=np.ascontiguousarray(table[:, columns])), columns
+
+
+def _with_serials(model: LibsvmModel, serials: Any) -> LibsvmModel:
+    vectors = model.vectors.copy()
+    vectors.data = serials[model.serials - 1].astype(np.float64)
+    return replace(model, vectors=vectors)
+
+
+def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
+    """The model that LIBSVM writes for a single class."""
+    empty = np.empty((0, 0))
+    vectors = sp.csr_array((0, 1))
+    return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
+
+
+def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
+    """As .mercer; an estimator's pairs run in its own order of the classes, not in that of their appearance."""
+    own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
+    learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
+    for attribute, values in learnt:
+        if values is not None:
+            setattr(fitted, attribute, freeze(values))
+    save(fitted, path)
+
+
+# --- what svm-train prints -------------------------------------------------------------------------------------------
+
+
+def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: Any) -> list[str]:
+    lines = []
+    parts = fitted.certificate_.parts or (fitted.certificate_,)
+    pairs = planes(model.nr_class, against_rest=False)  # the estimator's
+    for p, (i, j) in enumerate(model.pairs):
+        q, size = 0, len(y)
+        if model.label is not None:
+            labels = [model.label[i], model.label[j]]
+            size = int(np.isin(y, labels).sum())
+            first, second = np.flatnonzero(np.isin(fitted.classes_, labels)).tolist()
+            q = pairs.index((first, second)) if len(pairs) > 1 else 0
+        beta = np.abs(model.by_pair[:, [p]].toarray()[:, 0])
+        objective = -parts[q].dual
+        lines += ["*", f"optimization finished, #iter = {np.atleast_1d(fitted.n_iter_)[q]}"]
+        if args.machine == "nu_svc":
+            # β/r and obj/r², where β sums to nu·size: the solution of C-SVC with C = 1/r.
+            C = beta.sum() / (args.nu * size)
+            objective *= C**2
+            lines.append(f"C = {C:f}")
+        elif args.machine == "nu_svr":
+            lines.append(f"epsilon = {fitted.epsilon_:f}")
+        elif args.machine != "one_class":
+            prices = _prices(args.C, fitted, model, (i, j))
+            if min(prices) == max(prices):
+                lines.append(f"nu = {beta.sum() / (prices[0] * size):f}")
+        lines.append(f"obj = {objective:f}, rho = {model.rho[p]:f}")
+        lines.append(f"nSV = {int((beta > 0).sum())}, nBSV = {n_bounded(fitted, q)}")
+    if args.machine in CLASSIFIERS:
+        lines.append(f"Total nSV = {len(model.coefficients)}")
+    return lines
+
+
+def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
+    """C of the two classes of a pair."""
+    if model.label is None:
+        return [C]
+    factor = dict(zip(fitted.classes_.tolist(), fitted.class_weight_.tolist(), strict=True))
+    return [C * factor[model.label[c]] for c in pair]
+
+
+def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "mercer": mercer.__version__,
+        "machine": model.svm_type,
+        "kernel": str(fitted.kernel_),
+        "labels": None if model.label is None else list(model.label),
+        "rho": model.rho.tolist(),
+        "support_vectors": len(model.coefficients),
+        "converged": bool(fitted.converged_),
+        "stop_reason": fitted.stop_reason_,
+        "certificate": fitted.certificate_.to_dict(),
+        "probability": model.has_probabilities,
+        "seconds": seconds,
+        "model_file": str(path),
+    }
+
+
+# --- probabilities ---------------------------------------------------------------------------------------------------
+
+
+def _with_probabilities(
+    args: argparse.Namespace, model: Pipeline, found: LibsvmModel, data: Data
+) -> tuple[LibsvmModel, list[str]]:
+    """The model with what -b 1 adds, and the lines that svm-train prints for it."""
+    X, y = data.X, data.y
+    if args.machine in REGRESSORS:
+        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), _PLATT_FOLDS, args.seed)))
+        return replace(found, prob_a=np.array([sigma])), [
+            "Prob. model for test data: target value = predicted value + z,",
+            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
+        ]
+    if args.machine == "one_class":
+        return replace(found, density_marks=density_marks(model.decision_function(X))), []
+    assert found.label is not None
+    weights = getattr(model[-1], "class_weight", None) or {}
+    sigmoids = []
+    for i, j in found.pairs:
+        first, second = found.label[i], found.label[j]
+        rows = np.flatnonzero((y == first) | (y == second))
+        own = (weights.get(first, 1.0), weights.get(second, 1.0))
+        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, _PLATT_FOLDS, args.seed)
+        sigmoids.append(fit_sigmoid(f, y[rows] == first))
+    A, B = np.array(sigmoids).T
+    return replace(found, prob_a=A, prob_b=B), []
