@@ -16,7 +16,7 @@ from mercer.certificates.least_squares import certify_sums, certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram, linear_scale
 from mercer.gram.sums import Sums
-from mercer.problems.least_squares import LeastSquares
+from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import SpectralFit
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
@@ -61,8 +61,18 @@ def solve_covariance(
     return LeastSquaresSolution(b, "covariance", rank, W=W, beta=beta, sums=sums, dropped=d - rank), certificate
 
 
-def solve_sums(sums: Sums, lam: float, n_threads: int) -> tuple[LeastSquaresSolution, Certificate]:
-    """The solution where sums over the samples are all that is left of them, for k = ⟨x, z⟩."""
+def solve_sums(
+    problem: RidgeProblem,
+    sums: Sums,
+    stop: Stop,
+    start: Any = None,
+    report: Report | None = None,
+    *,
+    scale: float = 1.0,
+    n_threads: int = 1,
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
+    lam = problem.lam / scale
     inverse = RidgeInverse(sums.xx, lam, n_threads)
     W = inverse(sums.xy)
     W += inverse(sums.xy - sums.xx @ W - lam * W)

@@ -27,7 +27,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, landmark_gap
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
-from mercer.problems.least_squares import LandmarkLeastSquares
+from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
@@ -61,7 +61,7 @@ def cheaper_method(cross: Cross, n: int) -> Method:
 
 
 def solve_nystrom(
-    problem: LandmarkLeastSquares,
+    problem: RidgeProblem,
     cross: Cross,
     stop: Stop,
     start: Any = None,
@@ -120,7 +120,7 @@ class Whitened:
     `targets` holds the sums over the targets themselves, that is the residual at c = 0.
     """
 
-    def __init__(self, problem: LandmarkLeastSquares, L: Floats, targets: Totals) -> None:
+    def __init__(self, problem: RidgeProblem, L: Floats, targets: Totals) -> None:
         self._lam, self._bias, self._L, self._targets = problem.lam, problem.bias, L, targets
         self._pull = self._apply_inverse(targets.pull[:, None])[:, 0]
         # How large the right-hand side is, per output.
