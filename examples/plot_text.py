@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from mercer import LinearSVC, linear_path
 
 # %%
-# To avoid a download, we make up sentences about a kitchen and about a workshop. Three words of four are common to both.
+# To avoid a download, we make up sentences about a kitchen and about a workshop. Three words of four are common to
+# both.
 
 WORDS = {
     "kitchen": ["oven", "bread", "flour", "knead", "simmer", "butter", "garlic", "whisk", "dough", "salt", "recipe"],
