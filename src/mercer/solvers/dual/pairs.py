@@ -3,7 +3,7 @@
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
 equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
 Here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that
-steps ask for (src/core/pairs.hpp). The certificates rest on float64 values computed for them alone.
+steps ask for (src/core/solve/pairs.hpp). The certificates rest on float64 values computed for them alone.
 """
 
 from __future__ import annotations
