@@ -67,8 +67,9 @@ REFUSED = {
     "negative weight": (lambda: fit(sample_weight=changed(np.ones(40), 3, -1.0)), r"sample_weight\[3\]"),
     "no weight": (lambda: fit(sample_weight=np.zeros(40)), r"no sample with positive weight"),
     "unknown class weight": (lambda: fit(class_weight={7: 1.0}), r"class_weight names \[7\]"),
+    "alpha=0": (lambda: fit(alpha=0.0), r"alpha=0.0 must be"),
+    "alpha=nan": (lambda: fit(alpha=np.nan), r"alpha=nan must be"),
     "lam=0": (lambda: fit(lam=0.0), r"lam=0.0 must be"),
-    "lam=nan": (lambda: fit(lam=np.nan), r"lam=nan must be"),
     "bias=True": (lambda: fit(bias=True), r"bias=True must be one of False, 'regularized'"),
     "average": (lambda: fit(average="mean"), r"average='mean' must be one of"),
     "sampling": (lambda: fit(sampling="uniform"), r"sampling='uniform' must be one of"),
@@ -136,7 +137,7 @@ def test_overflow_is_an_error_and_not_a_model():
     with pytest.raises(FloatingPointError, match=r"overflowed"):
         stream(X * 1e200)
     with pytest.raises(FloatingPointError, match=r"overflowed"):
-        fit(lam=1e-308)
+        fit(alpha=1e-308)
 
 
 def test_an_indefinite_kernel_is_told():
