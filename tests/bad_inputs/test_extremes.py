@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 import mercer.estimators
-from bad_inputs.given import EVERY, MACHINES, TWO_POINTS, K, N, T, X, Y, fit, made, pegasos, rng, svc, values
+from bad_inputs.given import EVERY, MACHINES, TWO_POINTS, K, N, T, X, Y, fit, made, pegasos, svc, values
 from bad_inputs.judge import usable
 from mercer import SVR, KernelMachineRegressor, LinearSVC, LinearSVR, NuSVC, OneClassSVM, RLSRegressor, RLSRegressorCV
 from mercer.errors import NonPSDKernelWarning
@@ -50,7 +50,7 @@ def test_no_scale_of_the_weights_makes_a_model_of_nan(name, weight):
 @pytest.mark.parametrize("factor", [1e-9, 1e-4, 1e4, 1e9])
 def test_nu_machines_know_only_the_proportions_of_the_weights(machine, factor):
     """Their problem, and its violations, scale with the weights: a tolerance that does not would stop anywhere."""
-    weight = 1.0 + rng.uniform(size=N)
+    weight = 1.0 + np.random.default_rng(1).uniform(size=N)
     one, other = (machine(0.3).fit(X, Y, sample_weight=w) for w in (weight, factor * weight))
     assert one.converged_
     assert other.converged_

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bad_inputs.given import WITH, fit, rng, values
+from bad_inputs.given import WITH, fit, values
 from mercer import LinearSVC, LinearSVR, PegasosSVC, RLSRegressor, RLSRegressorCV
 from reference.child import MEASURABLE, run_python
 
@@ -97,7 +97,7 @@ def test_memory_is_counted_before_it_is_asked_for(model, text):
 
 
 def test_a_float64_factor_that_does_not_fit_names_a_larger_lam():
-    X = rng.normal(size=(1200, 2))
+    X = np.random.default_rng(1).normal(size=(1200, 2))
     with pytest.raises(MemoryError, match=r"float64 factor.*larger lam"):
         RLSRegressor(1e-13, cache_size=12, gamma=0.1).fit(X, X[:, 0])
     assert RLSRegressor(1.0, cache_size=12, gamma=0.1).fit(X, X[:, 0]).factor_precision_ == "float32"
