@@ -312,6 +312,21 @@ def test_the_choice_is_the_best_of_the_refits():
     np.testing.assert_allclose(chosen.decision_function(X), direct.decision_function(X), atol=1e-8)
 
 
+def test_a_grid_of_kernels_that_read_samples_differently():
+    X = rng.normal(size=(30, 30))
+    X = X @ X.T
+    with pytest.raises(ValueError, match="different kinds of samples; search them apart"):
+        RLSRegressorCV(3, grid={"kernel": ["rbf", "precomputed"]}).fit(X, X[:, 0])
+    mixed = RLSRegressorCV(3, grid={"kernel": [Gaussian(gamma=0.1), lambda A, B: A @ B.T]}).fit(X, X[:, 0])
+    assert len(mixed.paths_) == 2
+
+
+def test_verbose_says_what_is_factored(capsys):
+    X = rng.normal(size=(30, 2))
+    RLSRegressor(verbose=True).fit(X, X[:, 0])
+    assert "float64 factor of 30 samples" in capsys.readouterr().out
+
+
 def test_a_grid_of_kernels():
     X = rng.uniform(-3, 3, size=(80, 1))
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)

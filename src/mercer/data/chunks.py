@@ -47,7 +47,7 @@ class Stream:
         self._estimator, self._source, self._target = estimator, source, target
         self.once = not callable(source)
         self._first = True
-        self._seen: tuple[int, float] | None = None
+        self.seen = (0, 0.0)  # samples, and their weight, of the last whole pass
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, from the beginning where that can be had."""
@@ -64,12 +64,12 @@ class Stream:
             yield chunk
         if n == 0 or not weight > 0:
             raise ValueError("the stream holds no sample of positive weight; give at least one chunk with samples")
-        if not self.once and self._seen not in (None, (n, weight)):
+        if not self.once and self.seen not in ((0, 0.0), (n, weight)):
             raise ValueError(
-                f"X() handed out {n} samples this time and {self._seen[0] if self._seen else 0} before: it must open "
+                f"X() handed out {n} samples this time and {self.seen[0]} before: it must open "
                 "the same samples for every pass. For an iterator that can be read once, give the iterator itself"
             )
-        self._seen = (n, weight)
+        self.seen = (n, weight)
 
     def _checked(self, item: Any, number: int) -> Chunk:
         if not isinstance(item, tuple) or len(item) not in (2, 3):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, is_sparse, sums_by, take
+from mercer.arrays import Flags, Floats, Indices, is_sparse, n_samples, sums_by, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,12 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, weight[rows], first)
 
 
+def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
+    """Every row by itself, those of weight zero too: nothing is copied."""
+    rows = np.arange(len(weight))
+    return Merged(X, y, weight, rows, rows, weight, rows)
+
+
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
     """Groups of rows that hold the same sample under different codes."""
     order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)
@@ -70,8 +76,7 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
 
 def _part(X: Any, rows: Indices) -> Any:
     """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    return X if len(rows) == n and (np.diff(rows) == 1).all() else take(X, rows)
+    return X if len(rows) == n_samples(X) and (np.diff(rows) == 1).all() else take(X, rows)
 
 
 def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags]:

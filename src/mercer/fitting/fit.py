@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.data import samples
-from mercer.data.merging import Merged, merge
+from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
@@ -61,7 +61,8 @@ class Fit:
         weight, target = machine._weigh(target, codes, samples.weights(sample_weight, len(codes)))
         if not weight.any():
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
-        merged = _merged(X, codes, weight, kernel, limits)
+        merges = machine._merges(X, limits.budget)
+        merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.X, merged.weight)

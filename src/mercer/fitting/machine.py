@@ -96,6 +96,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """What else the user should be told after the fit, and as which warning."""
         return []
 
+    def _merges(self, X: Any, budget: int) -> bool:
+        """Whether identical samples are joined, which copies them; else they stay as they are and where they are."""
+        return True
+
     def _max_steps(self, n: int) -> int:
         """What `max_iter=-1` stands for with n samples."""
         return max(10_000_000, 100 * n)
@@ -152,7 +156,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        fit = Fit.of(self, X, y, sample_weight)
+        fit = self._input(X, y, sample_weight)
         tasks = self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before)
@@ -169,6 +173,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if not self.converged_:
             warn_user(self._unfinished(fit.X), ConvergenceWarning)
         progress.close(fit.X, y)
+
+    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+        """What to train on; a machine may take other things than samples."""
+        return Fit.of(self, X, y, sample_weight)
 
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""

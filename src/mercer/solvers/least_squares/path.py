@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def solve_path(
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(*linear.X.shape)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
+    if report is not None:
+        report(partial("eigenvalues of {:,} samples".format, n))
     if linear is None:
         fit = SpectralFit(problem, spectrum_of(gram, problem))
     else:
