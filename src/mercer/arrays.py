@@ -41,6 +41,15 @@ def take(X: Any, rows: Indices) -> Any:
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
 
 
+def stack(first: Any, second: Any) -> Any:
+    """The rows of two data sets, one after the other: CSR where either is sparse, a list of sequences."""
+    if not hasattr(second, "shape"):
+        return [*first, *second]
+    if is_sparse(first) or is_sparse(second):
+        return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)]))
+    return np.concatenate([first, second])
+
+
 def inner(a: Floats, b: Floats) -> float:
     """Σ a_i b_i by NumPy's own summation.
 

@@ -226,6 +226,11 @@ CASES = [
         Raises((ValueError, TypeError, AttributeError), r"quantiles="),
     ),
     Case("PegasosSVC: lam=0", lambda: pegasos(lam=0.0), Raises(ValueError, r"lam=0.0 must be")),
+    Case(
+        "PegasosSVC: n_iter_no_change=-1",
+        lambda: pegasos(n_iter_no_change=-1),
+        Raises(ValueError, r"n_iter_no_change=-1 must be an integer of at least 1"),
+    ),
     Case("PegasosSVC: lam=nan", lambda: pegasos(lam=np.nan), Raises(ValueError, r"lam=nan must be")),
     Case(
         "PegasosSVC: bias=True",

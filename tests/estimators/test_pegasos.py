@@ -312,15 +312,6 @@ def test_early_stopping_keeps_the_best_epoch(kernel):
     assert model.score(X, y) > 0.93
 
 
-def test_minus_one_stands_for_the_default_patience():
-    X, y = load_breast_cancer(return_X_y=True)
-    fits = [
-        PegasosSVC(1e-2, early_stopping=True, max_iter=30, n_iter_no_change=patience, random_state=0).fit(scale(X), y)
-        for patience in (-1, 5)
-    ]
-    assert fits[0].n_iter_ == fits[1].n_iter_ > 1
-
-
 def test_a_time_limit_is_kept_and_told():
     X, y = noisy()
     with pytest.warns(ConvergenceWarning, match=r"(?s)max_time.*objective"):
@@ -329,6 +320,24 @@ def test_a_time_limit_is_kept_and_told():
     assert not model.converged_
     assert 0 < model.t_ < 10**9
     assert model.score(X, y) > 0.8
+
+
+def test_a_chunk_cut_short_is_told():
+    X, y = noisy()
+    with pytest.warns(ConvergenceWarning, match=r"visited 0 of the 60 rows of chunk 1 \(max_time\)") as told:
+        model = PegasosSVC(LAM, max_time=1e-9).partial_fit(X, y, [-1, 1])
+    assert told[0].filename == __file__
+    assert model.stop_reason_ == "max_time"
+
+
+def test_margins_of_both_forms_agree():
+    X, y = load_iris(return_X_y=True)
+    linear = PegasosSVC(LAM, max_iter=100, random_state=3).fit(X, y)
+    dual = PegasosSVC(LAM, kernel=Linear(), max_iter=100, random_state=3).fit(X, y)
+    np.testing.assert_allclose(linear.rkhs_norm_, np.linalg.norm(linear.coef_, axis=1))
+    np.testing.assert_allclose(dual.rkhs_norm_, linear.rkhs_norm_, rtol=1e-8)
+    np.testing.assert_allclose(linear.signed_distance(X), linear.decision_function(X) / linear.rkhs_norm_)
+    assert [m.classes for m in linear.margins(X, y)] == [m.classes for m in dual.margins(X, y)]
 
 
 def test_a_fit_can_be_interrupted_and_leaves_the_machine_as_it_was():

@@ -40,6 +40,15 @@ def is_stream(X: Any) -> bool:
     return not hasattr(X, "shape") and (callable(X) or hasattr(X, "__next__"))
 
 
+def unpack(item: Any, number: int) -> tuple[Any, Any, Any]:
+    """X, y and the weights, or None, of a stream's item."""
+    if not isinstance(item, tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            f"chunk {number} of the stream is {type(item).__name__}; give tuples (X, y) or (X, y, sample_weight)"
+        )
+    return item[0], item[1], item[2] if len(item) == 3 else None
+
+
 class Stream:
     """The checked chunks of a stream; `target` turns labels into numbers, one column per output."""
 
@@ -72,18 +81,14 @@ class Stream:
         self.seen = (n, weight)
 
     def _checked(self, item: Any, number: int) -> Chunk:
-        if not isinstance(item, tuple) or len(item) not in (2, 3):
-            raise ValueError(
-                f"chunk {number} of the stream is {type(item).__name__}, but must be a tuple (X, y) or "
-                "(X, y, sample_weight)"
-            )
+        X, y, weight = unpack(item, number)
         try:
-            X = samples.vectors(self._estimator, item[0], reset=self._first)
+            X = samples.vectors(self._estimator, X, reset=self._first)
             self._first = False
-            Y = self._target(item[1])
+            Y = self._target(y)
             if len(Y) != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} samples, but y has {len(Y)}")
-            weight = samples.weights(item[2] if len(item) == 3 else None, len(Y))
+            weight = samples.weights(weight, len(Y))
         except ValueError as error:
             raise ValueError(f"chunk {number} of the stream: {error}") from error
         return Chunk(X, Y, weight)

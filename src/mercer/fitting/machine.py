@@ -171,12 +171,16 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         for message, category in self._remarks(fit):
             warn_user(message, category)
         if not self.converged_:
-            warn_user(self._unfinished(fit.X), ConvergenceWarning)
+            self._warn_early(self._unfinished(fit.X))
         progress.close(fit.X, y)
 
     def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
         """What to train on; a machine may take other things than samples."""
         return Fit.of(self, X, y, sample_weight)
+
+    def _warn_early(self, reached: str) -> None:
+        """Tell the user that training stopped early, and what it reached."""
+        warn_user(reached, ConvergenceWarning)
 
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""

@@ -22,7 +22,7 @@ from mercer.solvers.pegasos.trail import Trail
 
 # Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
 # make no more steps and touch no more entries than this (some tenths of a second on one core).
-_LEAST_EPOCHS, _MOST_EPOCHS = 10, 2000
+_LEAST_EPOCHS, MOST_EPOCHS = 10, 2000
 _MOST_STEPS, _MOST_ENTRIES = 1_000_000, 300_000_000
 
 # Short epochs are made several at a time, up to this many steps, so that Python costs nothing beside them.
@@ -134,7 +134,7 @@ def solve_pegasos(
 
 def _default_epochs(place: Space, machines: int) -> int:
     affordable = min(_MOST_STEPS, _MOST_ENTRIES // (place.cost * machines)) // place.n
-    return min(max(affordable, _LEAST_EPOCHS), _MOST_EPOCHS)
+    return min(max(affordable, _LEAST_EPOCHS), MOST_EPOCHS)
 
 
 def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: float) -> int:

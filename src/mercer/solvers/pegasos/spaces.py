@@ -9,15 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, inner, is_sparse, take
+from mercer.arrays import Flags, Floats, Indices, inner, is_sparse, row_blocks, take
 from mercer.certificates.descent import FeatureSpace
 from mercer.gram.gram import Gram
 from mercer.solvers.pegasos.iterates import Iterates
 from mercer.solvers.pegasos.trail import Counts
-
-# Entries of the data that are multiplied at a time outside of the core, so that float32 data are not copied to float64
-# as a whole.
-_ENTRIES_PER_PRODUCT = 2_000_000
 
 # Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
 _ROWS_PER_FETCH, _DRAWS_AHEAD = 256, 4096
@@ -92,8 +88,8 @@ class LinearSpace:
         return np.append(w, beta.sum()) if self.bias else w
 
     def _slices(self) -> Iterator[slice]:
-        step = max(1, _ENTRIES_PER_PRODUCT // self.cost)
-        return (slice(start, start + step) for start in range(0, self.n, step))
+        """Some rows at a time, so that float32 data are not copied to float64 as a whole."""
+        return row_blocks(self.n, 8 * self.cost)
 
 
 class KernelSpace:
