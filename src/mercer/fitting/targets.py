@@ -49,4 +49,5 @@ class OneAgainstAll(Deciding, ClassifierMixin, Machine):  # type: ignore[misc]  
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample: the second of two where f(x) ≥ 0, of more the one with the largest f(x)."""
-        return np.asarray(self.classes_[winner(self.decision_function(X))])
+        won = winner(self._decision(X))
+        return np.asarray(self.classes_[won])
