@@ -1,4 +1,4 @@
-"""The array types that signatures speak of, and what is done alike with any of them: take rows, make read-only."""
+"""Names for array types, and small functions of arrays and samples that several rooms need."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-# What one step of a loop over rows takes in memory: large enough for BLAS to run at full speed, small enough that
-# Ctrl-C, which Python notices between two steps, is answered within a tenth of a second.
+# Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
+# which Python notices only between two steps, takes effect within a tenth of a second.
 BLOCK_BYTES = 16 << 20
 
 
 def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
-    """Ranges of n rows that take about BLOCK_BYTES each, if one row takes `row_bytes`."""
+    """Ranges of n rows of `row_bytes` each that take about BLOCK_BYTES."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
@@ -31,6 +31,11 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
+def n_samples(X: Any) -> int:
+    """The number of samples in an array, a CSR matrix or a sequence."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def take(X: Any, rows: Indices) -> Any:
     """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
@@ -39,13 +44,13 @@ def take(X: Any, rows: Indices) -> Any:
 def inner(a: Floats, b: Floats) -> float:
     """Σ a_i b_i by NumPy's own summation.
 
-    BLAS would start its threads for ten thousand numbers, and on a busy machine wait milliseconds for them to meet.
+    BLAS starts its threads for ten thousand numbers, and on a busy machine waits milliseconds for them to finish.
     """
     return float(np.sum(a * b))
 
 
 def norm(a: Floats) -> float:
-    """√Σ a_i², as `inner` sums."""
+    """√Σ a_i², summed as by `inner`."""
     return math.sqrt(inner(a, a))
 
 

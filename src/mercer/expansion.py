@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.arrays import Floats, Indices, freeze, is_sparse, n_samples
 from mercer.gram import Evaluation, evaluation_for
 from mercer.kernels import Kernel
 
@@ -40,8 +40,7 @@ class Expansion:
 
     def __call__(self, X: Any, n_threads: int = 1) -> Floats:
         """f at every sample of X, one column per output; kernel values are as precise as X."""
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        out = np.tile(self.b, (n, 1))
+        out = np.tile(self.b, (n_samples(X), 1))
         self._evaluation.add(out, X, n_threads)
         return out
 

@@ -389,7 +389,7 @@ def test_weights_that_are_none(path, machine, learnt):
     for name, value in learnt.items():
         setattr(model, name, value)
     mercer.save(model, path)
-    with pytest.raises(ModelFormatError, match=next(iter(learnt))):
+    with pytest.raises(ModelFormatError, match=r"(coef_|intercept_) must be .* numbers"):
         mercer.load(path)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, is_sparse, sums_by, take
+from mercer.arrays import Flags, Floats, Indices, is_sparse, n_samples, sums_by, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,7 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
 
 def _part(X: Any, rows: Indices) -> Any:
     """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    return X if len(rows) == n and (np.diff(rows) == 1).all() else take(X, rows)
+    return X if len(rows) == n_samples(X) and (np.diff(rows) == 1).all() else take(X, rows)
 
 
 def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags]:

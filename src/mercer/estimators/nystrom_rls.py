@@ -12,7 +12,7 @@ from mercer.fitting.kinds import Flag, fitted
 from mercer.fitting.landmark_machine import LandmarkMachine
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_targets import StreamLabels, StreamNumbers
-from mercer.fitting.targets import OneAgainstAll, Targets
+from mercer.fitting.targets import SignClassifier, Targets
 from mercer.parameters import store
 
 
@@ -87,7 +87,7 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore
 
 
 @shared_docs
-class NystromRLSClassifier(OneAgainstAll, _Parameters):
+class NystromRLSClassifier(SignClassifier, _Parameters):
     """Regularized least squares classification on landmarks, one class against all others.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² with y_i = ±1 over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j: for

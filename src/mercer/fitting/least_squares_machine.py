@@ -19,7 +19,7 @@ from mercer.fitting.coefficients import expansion_of, weight_vector
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.machine import Machine
-from mercer.fitting.targets import OneAgainstAll, Targets
+from mercer.fitting.targets import SignClassifier, Targets
 from mercer.fitting.tasks import Solved
 from mercer.fitting.telling import warn_user
 from mercer.gram.linear_gram import linear_scale
@@ -163,7 +163,7 @@ class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, LeastSquaresMachin
         return values[:, 0] if self._one_output_ else values
 
 
-class LeastSquaresClassifier(OneAgainstAll, LeastSquaresMachine):
+class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     """Least squares for ±1, with weights of the classes."""
 
     FITTED = fitted(class_weight_=Array("classes"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer.arrays import Floats, freeze
-from mercer.data.labels import codes_among, read_labels, signs, winner
+from mercer.data.labels import codes_among, read_labels, signs
 from mercer.fitting.kinds import Labels, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.one_against_rest import OneAgainstRest
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class Targets:
     factor: Any = None  # each class's, on the weights of its samples
 
 
-class OneAgainstAll(Deciding, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A classifier of one output per class (one in all for two classes), of which the largest wins."""
+class SignClassifier(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A classifier that fits ±1: one output per class, or one for two classes."""
 
     FITTED = fitted(classes_=Labels(required=True))
 
@@ -41,13 +41,3 @@ class OneAgainstAll(Deciding, ClassifierMixin, Machine):  # type: ignore[misc]  
 
     def _conclude_targets(self, target: Targets) -> None:
         self.classes_ = freeze(target.classes)
-
-    def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes, positive for the second; one column per class for more."""
-        values = self._decision(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, of more the one with the largest f(x)."""
-        won = winner(self._decision(X))
-        return np.asarray(self.classes_[won])

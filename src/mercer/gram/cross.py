@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
@@ -64,7 +64,7 @@ class Cross:
     ) -> None:
         self.kernel, self.landmarks, self.chunks = kernel, landmarks, chunks
         self._K_MM = K_MM
-        self.m = landmarks.shape[0] if hasattr(landmarks, "shape") else len(landmarks)
+        self.m = n_samples(landmarks)
         self.n_threads = n_threads
         self._room = budget
         self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
@@ -154,7 +154,7 @@ class Cross:
             samples = prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
             rows = _Evaluated(self.kernel, X, self.landmarks)
-            size = 8 * X.shape[0] * self.m if hasattr(X, "shape") else 8 * len(X) * self.m
+            size = 8 * n_samples(X) * self.m
         else:
             rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)
             stored = X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1]

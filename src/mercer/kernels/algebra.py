@@ -1,28 +1,28 @@
 """The closure rules: sums, products, positive multiples, powers and exponentials of kernels are kernels.
 
-Composites work on blocks, bind their parts, lower themselves where they can, and state what follows from their
-parts' properties. What does not follow is "unknown", never a guess.
+Composites work on blocks, bind their parts, have a recipe where one exists, and state what follows from the
+properties of their parts. What does not follow is "unknown", never a guess.
 """
 
 from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from mercer.arrays import Floats
 from mercer.kernels import composite_recipes
-from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, Pair, inside
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
 from mercer.kernels.endings import integer_power
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import integer
 
 
-class Sum(Pair):
-    """k1(x, z) + k2(x, z); its features are those of both.
+class Sum(OfTwo):
+    """k1(x, z) + k2(x, z); its features are those of both kernels.
 
     Examples
     --------
@@ -31,17 +31,7 @@ class Sum(Pair):
     Gaussian(gamma=0.5) + Linear()
     """
 
-    _binds = SUM
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.left._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            out += self.right._values(X, Z)
-        return out
-
-    def diag(self, X: Any) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.left.diag(X) + self.right.diag(X)
+    _binds, _sign, _operator = SUM, "+", np.add
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.added(self.left.recipe(), self.right.recipe())
@@ -67,12 +57,9 @@ class Sum(Pair):
     def lipschitz(self) -> float | None:
         return _hypotenuse(self.left, self.right) if self._holds("positive_definite") else None
 
-    def _text(self) -> str:
-        return f"{inside(self.left, SUM)} + {inside(self.right, SUM)}"
 
-
-class Product(Pair):
-    """k1(x, z) · k2(x, z); its features are the products of one of each.
+class Product(OfTwo):
+    """k1(x, z) · k2(x, z); its features are the products of a feature of k1 and one of k2.
 
     Examples
     --------
@@ -81,17 +68,7 @@ class Product(Pair):
     Linear() * Laplacian(gamma=0.5)
     """
 
-    _binds = PRODUCT
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.left._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            out *= self.right._values(X, Z)
-        return out
-
-    def diag(self, X: Any) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.left.diag(X) * self.right.diag(X)
+    _binds, _sign, _operator = PRODUCT, "*", np.multiply
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
@@ -122,11 +99,8 @@ class Product(Pair):
         both = self._holds("positive_definite", "unit_diagonal")
         return _hypotenuse(self.left, self.right) if both else None
 
-    def _text(self) -> str:
-        return f"{inside(self.left, PRODUCT)} * {inside(self.right, PRODUCT)}"
 
-
-class Scaled(Composite):
+class Scaled(OfOne):
     """a · k(x, z) with a > 0.
 
     Examples
@@ -151,40 +125,19 @@ class Scaled(Composite):
                 "positive eigenvalues into negative ones, and a = 0 leaves nothing to learn from"
             )
 
-    def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.kernel._values(X, Z)
-        with np.errstate(over="ignore"):
-            out *= float(self.factor)
-        return out
-
-    def diag(self, X: Any) -> Floats:
-        with np.errstate(over="ignore"):
-            return self.kernel.diag(X) * float(self.factor)
+    def _of_values(self, values: Floats) -> Floats:
+        values *= float(self.factor)
+        return values
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
-    @property
-    def positive_definite(self) -> Answer:
-        return self.kernel.positive_definite
-
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return self.kernel.strictly_positive_definite
-
-    @property
-    def universal(self) -> Answer:
-        return self.kernel.universal
-
-    @property
-    def differentiable(self) -> Answer:
-        return self.kernel.differentiable
+    def _follows(self, statement: str) -> Answer:
+        return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
 
     @property
     def unit_diagonal(self) -> Answer:
-        if self.factor == 1:
-            return self.kernel.unit_diagonal
-        return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
+        return _if_unchanged(self.kernel.unit_diagonal, self.factor == 1)
 
     @property
     def lipschitz(self) -> float | None:
@@ -195,7 +148,7 @@ class Scaled(Composite):
         return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
 
 
-class Shifted(Composite):
+class Shifted(OfOne):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
 
     Examples
@@ -220,13 +173,9 @@ class Shifted(Composite):
                 "is positive definite only then"
             )
 
-    def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.kernel._values(X, Z)
-        out += float(self.constant)
-        return out
-
-    def diag(self, X: Any) -> Floats:
-        return self.kernel.diag(X) + float(self.constant)
+    def _of_values(self, values: Floats) -> Floats:
+        values += float(self.constant)
+        return values
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
@@ -245,9 +194,7 @@ class Shifted(Composite):
 
     @property
     def unit_diagonal(self) -> Answer:
-        if self.constant == 0:
-            return self.kernel.unit_diagonal
-        return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
+        return _if_unchanged(self.kernel.unit_diagonal, self.constant == 0)
 
     @property
     def lipschitz(self) -> float | None:
@@ -257,7 +204,7 @@ class Shifted(Composite):
         return f"{inside(self.kernel, SUM)} + {self.constant}"
 
 
-class Power(Composite):
+class Power(OfOne):
     """k(x, z)^n with an integer n ≥ 1.
 
     Examples
@@ -278,13 +225,8 @@ class Power(Composite):
         super()._check()
         integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
-    def _values(self, X: Any, Z: Any) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return integer_power(self.kernel._values(X, Z), int(self.exponent))
-
-    def diag(self, X: Any) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return integer_power(self.kernel.diag(X), int(self.exponent))
+    def _of_values(self, values: Floats) -> Floats:
+        return integer_power(values, int(self.exponent))
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
@@ -292,14 +234,6 @@ class Power(Composite):
     @property
     def positive_definite(self) -> Answer:
         return self.kernel.positive_definite if self.exponent == 1 else self._follows("positive_definite")
-
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return self._follows("strictly_positive_definite")
-
-    @property
-    def universal(self) -> Answer:
-        return self._follows("universal")
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -319,8 +253,8 @@ class Power(Composite):
         return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
 
 
-class Exponential(Composite):
-    """exp(k(x, z)): the limit of sums of powers.
+class Exponential(OfOne):
+    """exp(k(x, z)), a limit of sums of powers.
 
     Examples
     --------
@@ -329,26 +263,8 @@ class Exponential(Composite):
     array([[1.6487]])
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self._check()
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        out = self.kernel._values(X, Z)
-        with np.errstate(over="ignore"):
-            return np.exp(out, out=out)
-
-    def diag(self, X: Any) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.exp(self.kernel.diag(X))
-
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return self._follows("strictly_positive_definite")
-
-    @property
-    def universal(self) -> Answer:
-        return self._follows("universal")
+    def _of_values(self, values: Floats) -> Floats:
+        return np.exp(values, out=values)
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -364,6 +280,13 @@ class Exponential(Composite):
 
     def _text(self) -> str:
         return f"{inside(self.kernel, ATOM)}.exp()"
+
+
+def _if_unchanged(unit_diagonal: Answer, unchanged: bool) -> Answer:
+    """Whether a diagonal is still 1 after a change, if there was one."""
+    if unchanged:
+        return unit_diagonal
+    return "no" if unit_diagonal == "yes" else "unknown"
 
 
 def _hypotenuse(left: Kernel, right: Kernel) -> float | None:

@@ -5,8 +5,8 @@
     "median"  1 / (2m²), where m is the median distance between two different samples, among at most 1000 rows
               at equal steps through the data; for a kernel of the L1 distance 1 / m with that distance
 
-A sample of weight w counts like w repetitions of it. The variance is computed in two passes, centred, so that an
-offset does no harm, and the implicit zeros of a CSR matrix are counted without being made.
+A sample of weight w counts like w repetitions of it. The variance is computed in two passes, the second one centred,
+so that an offset of the data does no harm. The implicit zeros of a CSR matrix count, but are never stored.
 """
 
 from __future__ import annotations
@@ -19,53 +19,60 @@ import numpy as np
 from mercer.arrays import Floats, is_sparse
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
 from mercer.parameters import not_negative
 
-RULES = ("scale", "auto", "median")
+_RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
-# A standard deviation of this share of the values' size is what rounding makes of constant data.
-_SPREAD = 1e-14
+# Rounding gives constant data a standard deviation of up to this share of their size.
+_ROUNDING_SHARE = 1e-14
 LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-def check_gamma(gamma: Any) -> None:
-    """A finite number of at least 0, or one of the rules."""
-    if isinstance(gamma, str) and gamma in RULES:
-        return
-    try:
-        not_negative("gamma", gamma)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"gamma={gamma!r} must be a finite number of at least 0, or one of {', '.join(map(repr, RULES))}"
-        ) from None
+class WithGamma(Kernel):
+    """A kernel with a coefficient gamma: a number, or a rule that becomes one on the training data."""
 
+    gamma: float | str
+    _l1 = False  # whether the kernel compares samples by their L1 distance
 
-def gamma_of(kernel: Any) -> float:
-    """The kernel's gamma as a number."""
-    check_gamma(kernel.gamma)
-    if isinstance(kernel.gamma, str):
-        raise ValueError(
-            f"gamma={kernel.gamma!r} of {type(kernel).__name__} depends on the training data: use kernel.bind(X), "
-            "or give gamma a number"
-        )
-    return float(kernel.gamma)
+    def _check(self) -> None:
+        if isinstance(self.gamma, str) and self.gamma in _RULES:
+            return
+        try:
+            not_negative("gamma", self.gamma)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"gamma={self.gamma!r} must be a finite number of at least 0, or one of {', '.join(map(repr, _RULES))}"
+            ) from None
 
+    def _gamma(self) -> float:
+        """gamma as a number."""
+        self._check()
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"gamma={self.gamma!r} of {type(self).__name__} depends on the training data: use kernel.bind(X), "
+                "or give gamma a number"
+            )
+        return float(self.gamma)
 
-def with_bound_gamma(kernel: Any, X: Any, sample_weight: Any, l1: bool = False) -> Any:
-    """The kernel with gamma as a number; the same object where it is one already."""
-    check_gamma(kernel.gamma)
-    if isinstance(kernel.gamma, str):
-        gamma = gamma_from(kernel.gamma, X, sample_weight, l1)
-        return type(kernel)(**{**kernel.get_params(deep=False), "gamma": gamma})
-    if kernel.gamma == 0:
-        warn_user(
-            f"gamma=0 makes {type(kernel).__name__} a constant: all samples look the same to it; "
-            "give gamma a number > 0",
-            UserWarning,
-        )
-    return kernel
+    @property
+    def bound(self) -> bool:
+        return not isinstance(self.gamma, str)
+
+    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+        self._check()
+        if isinstance(self.gamma, str):
+            gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
+            return type(self)(**{**self.get_params(deep=False), "gamma": gamma})
+        if self.gamma == 0:
+            warn_user(
+                f"gamma=0 makes {type(self).__name__} a constant: all samples look the same to it; "
+                "give gamma a number > 0",
+                UserWarning,
+            )
+        return self
 
 
 def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -> float:
@@ -94,11 +101,11 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
 def _from_variance(X: Any, weight: Floats) -> float | None:
     mean, _ = _moments(X, weight, 0.0)
     rest, variance = _moments(X, weight, mean) if math.isfinite(mean) else (math.nan, math.nan)
-    # The mean was rounded; what is left of it is taken out of the second moment (Chan, Golub and LeVeque 1983).
+    # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
         raise FloatingPointError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
-    if variance <= _SPREAD**2 * mean * mean or variance < _SMALLEST:
+    if variance <= _ROUNDING_SHARE**2 * mean * mean or variance < _SMALLEST:
         return None
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
@@ -140,7 +147,7 @@ def _from_median(X: Any, weight: Floats, l1: bool) -> float | None:
 
 
 def _weighted_median(values: Floats, share: Floats) -> float:
-    """The median of values repeated in proportion to their shares; midway between two where half lies on each side."""
+    """The median of values that count in proportion to their shares; between two values if half lies on each side."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(share[order])
     half = 0.5 * below[-1]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from mercer.arrays import Floats
 from mercer.kernels.kernel import Answer, Domain, Kernel
 
-# How tightly an expression binds, to know where its text needs brackets.
+# How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
 
 
 class Composite(Kernel):
-    """A kernel made of kernels, its parts."""
+    """A kernel made of kernels, its parts. By default it has a property if all parts have it."""
 
     _binds = ATOM
     _part_names: tuple[str, ...] = ("kernel",)
@@ -66,7 +69,7 @@ class Composite(Kernel):
         return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
 
     def _follows(self, statement: str) -> Answer:
-        """Yes where every part says so; else it depends on what theirs depend on, or nothing can be said."""
+        """Yes if every part says so; "depends" if some say that instead, and no part says anything else."""
         answers = {getattr(part, statement) for part in self.parts.values()}
         if answers == {"yes"}:
             return "yes"
@@ -75,6 +78,14 @@ class Composite(Kernel):
     @property
     def positive_definite(self) -> Answer:
         return self._follows("positive_definite")
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
 
     @property
     def differentiable(self) -> Answer:
@@ -87,15 +98,52 @@ class Composite(Kernel):
         return self._text()
 
 
-class Pair(Composite):
-    """A kernel made of two."""
+class OfOne(Composite):
+    """A function of the values of one kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._check()
+
+    def _of_values(self, values: Floats) -> Floats:
+        """The function, which may overwrite its argument."""
+        raise NotImplementedError
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        values = self.kernel._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(values)
+
+    def diag(self, X: Any) -> Floats:
+        values = np.array(self.kernel.diag(X), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(values)
+
+
+class OfTwo(Composite):
+    """A kernel made of two by an operator: its sign, how tightly it binds, and what it does to arrays."""
 
     _part_names = ("left", "right")
+    _sign: str
+    _operator: np.ufunc
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
         self._check()
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        left, right = self.left._values(X, Z), self.right._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._operator(left, right, out=left))
+
+    def diag(self, X: Any) -> Floats:
+        left, right = self.left.diag(X), self.right.diag(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._operator(left, right))
+
+    def _text(self) -> str:
+        return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
 
 
 def inside(kernel: Kernel, binds: int = ATOM) -> str:

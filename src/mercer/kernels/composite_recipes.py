@@ -1,4 +1,4 @@
-"""Recipes of composite kernels, where the composite is again a recipe exactly; None where it is not."""
+"""Recipes of composite kernels, where a recipe gives exactly the same values; None elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
 
 
 def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
-    """k + c: into the ending where k is affine in ⟨x, z⟩, so that powers of it lower too, beside it elsewhere."""
+    """k + c: part of the ending if k is affine in ⟨x, z⟩, so that powers of it have a recipe too; else beside it."""
     if recipe is None or constant == 0:
         return recipe
     polynomial = _as_polynomial(recipe)
@@ -29,14 +29,14 @@ def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
 
 
 def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """k1 + k2: exact where they differ by a factor."""
+    """k1 + k2, if they differ by a factor only."""
     if left is None or right is None or not left.same_up_to_scale(right):
         return None
     return _with_scale(left, left.scale + right.scale, left.constant + right.constant)
 
 
 def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """k1·k2: exponents add, and so do the degrees of powers of one base."""
+    """k1·k2: exponents add up, and so do the degrees of powers of the same base."""
     if left is None or right is None or not left.same_inner(right) or left.constant or right.constant:
         return None
     scale = left.scale * right.scale
@@ -67,7 +67,7 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
 
 
 def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
-    """k(x, z)/√(k(x, x) k(z, z)): exact where k(x, x) is a constant."""
+    """k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is a constant."""
     if recipe is None or recipe.ending not in _EXPONENTIAL:
         return None
     at_zero = recipe.scale + recipe.constant
@@ -85,6 +85,6 @@ def _with_scale(recipe: Recipe, scale: float, constant: float) -> Recipe | None:
 
 
 def _with_numbers(recipe: Recipe, numbers: tuple[float, ...], scale: float) -> Recipe | None:
-    """None where a number left the range of float64: the composite itself then says what overflowed."""
+    """None if a number is outside the range of float64: the composite kernel then reports the overflow."""
     finite = all(math.isfinite(number) for number in numbers) and math.isfinite(scale) and scale > 0
     return replace(recipe, numbers=numbers, scale=scale) if finite else None

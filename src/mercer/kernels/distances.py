@@ -1,9 +1,9 @@
-"""Distances between rows that survive offsets: squared Euclidean ones, centred and clamped at 0, and L1.
+"""Distances between rows, accurate for data far from 0: squared Euclidean ones (never negative) and L1.
 
     ‖x − z‖² = ‖x − c‖² + ‖z − c‖² − 2⟨x − c, z − c⟩  for any centre c
 
 The centre is the mean of Z, so that a prediction does not depend on the batch it is made in. Where the three terms
-cancel, as for equal samples, the distance is taken from the difference x − z instead.
+cancel, as for equal samples, the distance is computed from the difference x − z instead.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mercer.kernels.matrices import (
     with_data,
 )
 
-# Below this share of ‖x − c‖² + ‖z − c‖² fewer than eight digits of a difference of float64 numbers are left.
-_CANCELLED = 1e-8
-# Pairs are computed from their differences this many bytes at a time.
+# Below this share of ‖x − c‖² + ‖z − c‖² fewer than eight digits of a difference of float64 numbers are correct.
+_CANCELLED_SHARE = 1e-8
+# Differences of rows are held in blocks of this size.
 _GATHER_BYTES = 4 << 20
-# With more pairs than this to be recomputed, computing all of them without gathering is faster.
-_MANY = 0.05
+# If more than this share of the pairs must be recomputed, recomputing all of them without gathering rows is faster.
+_GATHER_SHARE = 0.05
 
 
 def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
@@ -52,8 +52,8 @@ def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
             size = squares_x[rows, None] + squares_z
             strip *= -2.0
             strip += size
-            size *= _CANCELLED
-            cancelled = ~(strip > size)  # true also for NaN, which overflow makes
+            size *= _CANCELLED_SHARE
+            cancelled = ~(strip > size)  # also true for NaN, the result of an overflow
             if cancelled.any():
                 _from_differences(strip, cancelled, X[rows], Z, factor)
         np.maximum(out, 0.0, out=out)
@@ -61,7 +61,7 @@ def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
 
 
 def _centre(X: Any, Z: Any) -> Floats:
-    """Column means of Z; 0 where a CSR matrix has implicit zeros, which shifting would fill in."""
+    """Column means of Z; 0 for columns in which a CSR matrix has implicit zeros, to keep it sparse."""
     full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
         if is_sparse(matrix):
@@ -79,10 +79,10 @@ def _centred(X: Any, centre: Floats, factor: Floats | None) -> Any:
 
 
 def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats | None) -> None:
-    """Overwrite the chosen entries of ``out`` by ‖x − z‖², without cancellation."""
+    """Replace the chosen entries of ``out`` by ‖x − z‖², computed without cancellation."""
     rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
-    if not sparse and factor is None and len(rows) > _MANY * out.size:
+    if not sparse and factor is None and len(rows) > _GATHER_SHARE * out.size:
         out[chosen] = cdist(X, Z, "sqeuclidean")[chosen]
         return
     alike = is_sparse(X) == is_sparse(Z)

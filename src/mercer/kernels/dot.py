@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.endings import affine, integer_power
 from mercer.kernels.kernel import Answer, Kernel
 from mercer.kernels.matrices import as_matrix, dot, nonzero_rows, squared_lengths, unit_rows
@@ -43,35 +43,24 @@ class Linear(Kernel):
         return Recipe("dot", "identity")
 
 
-class _OfAffineProduct(Kernel):
+class _OfAffineProduct(WithGamma):
     """What kernels of γ⟨x, z⟩ + coef0 share."""
 
-    gamma: float | str
     coef0: float
 
     def _check(self) -> None:
-        check_gamma(self.gamma)
+        super()._check()
         finite("coef0", self.coef0)
 
-    def _ended(self, t: Floats) -> Floats:
+    def _ending(self, t: Floats) -> Floats:
+        """The kernel value from t = γ⟨x, z⟩ + coef0, which it may overwrite."""
         raise NotImplementedError
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        self._check()
-        bound: Kernel = with_bound_gamma(self, X, sample_weight)
-        return bound
-
-    @property
-    def bound(self) -> bool:
-        return not isinstance(self.gamma, str)
-
     def _values(self, X: Any, Z: Any) -> Floats:
-        self._check()
-        return self._ended(affine(gamma_of(self), float(self.coef0), dot(X, Z)))
+        return self._ending(affine(self._gamma(), float(self.coef0), dot(X, Z)))
 
     def diag(self, X: Any) -> Floats:
-        self._check()
-        return self._ended(affine(gamma_of(self), float(self.coef0), squared_lengths(as_matrix(X))))
+        return self._ending(affine(self._gamma(), float(self.coef0), squared_lengths(as_matrix(X))))
 
 
 class Polynomial(_OfAffineProduct):
@@ -82,7 +71,7 @@ class Polynomial(_OfAffineProduct):
     degree : int ≥ 0
     gamma : float ≥ 0, "scale", "auto" or "median"
     coef0 : float
-        Where it is negative the kernel is not positive definite.
+        If it is negative, the kernel is not positive definite.
 
     Examples
     --------
@@ -105,12 +94,11 @@ class Polynomial(_OfAffineProduct):
         integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
         super()._check()
 
-    def _ended(self, t: Floats) -> Floats:
+    def _ending(self, t: Floats) -> Floats:
         return integer_power(t, int(self.degree))
 
     def recipe(self) -> Recipe:
-        self._check()
-        return Recipe("dot", "polynomial", (gamma_of(self), float(self.coef0), float(self.degree)))
+        return Recipe("dot", "polynomial", (self._gamma(), float(self.coef0), float(self.degree)))
 
     @property
     def _constant(self) -> bool:
@@ -131,7 +119,7 @@ class Polynomial(_OfAffineProduct):
             return None
         if self._constant:
             return 0.0
-        return math.sqrt(gamma_of(self)) if self.degree == 1 and self.bound else None
+        return math.sqrt(self._gamma()) if self.degree == 1 and self.bound else None
 
 
 class Sigmoid(_OfAffineProduct):
@@ -159,16 +147,15 @@ class Sigmoid(_OfAffineProduct):
         self.coef0 = coef0
         self._check()
 
-    def _ended(self, t: Floats) -> Floats:
+    def _ending(self, t: Floats) -> Floats:
         return np.tanh(t, out=t)
 
     def recipe(self) -> Recipe:
-        self._check()
-        return Recipe("dot", "sigmoid", (gamma_of(self), float(self.coef0)))
+        return Recipe("dot", "sigmoid", (self._gamma(), float(self.coef0)))
 
     @property
     def positive_definite(self) -> Answer:
-        # No power series with coefficients ≥ 0 is bounded, except a constant.
+        # A power series with coefficients ≥ 0 is bounded only if it is constant.
         return "yes" if self.gamma == 0 and self.coef0 >= 0 else "no"
 
 
@@ -185,7 +172,7 @@ class Cosine(Kernel):
     positive_definite: Answer = "yes"
     strictly_positive_definite: Answer = "no"
     universal: Answer = "no"
-    unit_diagonal: Answer = "depends"  # on no row being 0
+    unit_diagonal: Answer = "depends"  # "yes" unless a row is 0
     differentiable: Answer = "no"  # at 0
 
     def _values(self, X: Any, Z: Any) -> Floats:

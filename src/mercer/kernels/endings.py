@@ -8,7 +8,7 @@ from mercer.arrays import Floats
 
 
 def exp_of_minus(gamma: float, t: Floats) -> Floats:
-    """exp(−γt); where γt overflows the value is 0."""
+    """exp(−γt), which is 0 if γt overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         t *= -gamma
         return np.exp(t, out=t)

@@ -1,6 +1,6 @@
-"""Kernels the user writes: a function of two blocks of samples, or a feature map.
+"""Kernels that users write: a function of two blocks of samples, or a feature map.
 
-Neither can be trusted: it gets views that it cannot write to, and its result is checked before it is used.
+A user's function gets views that it cannot write to, and its result is checked before it is used.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from mercer import parameters
-from mercer.arrays import Floats
+from mercer.arrays import Floats, n_samples
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, mirror
-from mercer.kernels.matrices import as_matrix, call, dense, dot, n_samples, name_of, squared_lengths
+from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, squared_lengths
 from mercer.kernels.transformed import features_of, in_row_blocks
 
-# Beyond this share of max |K| a difference from the mirrored entry is no rounding error.
-_ASYMMETRY = 1e-8
+# A difference from the mirrored entry above this share of max |K| is more than a rounding error.
+_ASYMMETRY_SHARE = 1e-8
+# Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
 _DIAGONAL_ROWS = 32
 
 
@@ -56,9 +57,6 @@ class FromFunction(Kernel):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFunction({name_of(self.function)})"
 
-    def _samples(self, X: Any) -> Any:
-        return as_matrix(X) if self.accepts == "vectors" else X
-
     def _symmetric(self, X: Any) -> Floats:
         K = self._values(X, X)
         self._check_symmetry(K)
@@ -94,7 +92,7 @@ class FromFunction(Kernel):
 
     def _check_symmetry(self, K: Floats) -> None:
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
-        if asymmetry > _ASYMMETRY * np.abs(K).max(initial=0.0):
+        if asymmetry > _ASYMMETRY_SHARE * np.abs(K).max(initial=0.0):
             raise ValueError(
                 f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up "
                 f"to {asymmetry:.3g}, and a kernel must be; (k(x, z) + k(z, x)) / 2 is"
@@ -133,9 +131,6 @@ class FromFeatureMap(Kernel):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFeatureMap({name_of(self.feature_map)})"
-
-    def _samples(self, X: Any) -> Any:
-        return as_matrix(X) if self.accepts == "vectors" else X
 
     def _values(self, X: Any, Z: Any) -> Floats:
         features = self._features(X)

@@ -11,7 +11,7 @@ from mercer.arrays import Floats, is_sparse
 from mercer.kernels.distances import by_dense_blocks
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, n_samples, squared_lengths
+from mercer.kernels.matrices import as_matrix, dot, squared_lengths
 from mercer.parameters import not_negative
 
 
@@ -59,9 +59,6 @@ class Chi2(Kernel):
         self._check()
         return exp_of_minus(float(self.gamma), by_dense_blocks(_chi2, X, Z))
 
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
-
     # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
     # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
     @property
@@ -70,7 +67,7 @@ class Chi2(Kernel):
 
     @property
     def universal(self) -> Answer:
-        return "yes" if self.gamma > 0 else "no"
+        return self.strictly_positive_definite
 
 
 class Tanimoto(Kernel):
@@ -102,11 +99,8 @@ class Tanimoto(Kernel):
         shared[nothing] = 1.0
         return shared
 
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
-
 
 def _chi2(x: Floats, z: Floats) -> Floats:
-    # scikit-learn's loop does not take read-only arrays.
+    # scikit-learn's loop refuses read-only arrays.
     x, z = np.require(x, requirements="W"), np.require(z, requirements="W")
     return np.asarray(-additive_chi2_kernel(x, z), dtype=np.float64)

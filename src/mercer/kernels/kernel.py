@@ -1,4 +1,4 @@
-"""Kernel: a formula k(x, z), what is known about it, and the operators that make new kernels of old ones.
+"""Kernel: a formula k(x, z), what is known about it, and the operators that combine kernels into new ones.
 
 A kernel knows no data and no device. It defines `_values` (a block of K) and `diag`; the rest has defaults.
 """
@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mercer.arrays import Floats
-from mercer.kernels.matrices import as_matrix, n_samples
+from mercer.arrays import Floats, n_samples
+from mercer.kernels.matrices import as_matrix
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
 
 Answer = Literal["yes", "no", "depends", "unknown"]
 Domain = Literal["vectors", "sequences", "gram"]
-# What a user's function of the samples may take.
+# What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
+# Rows and columns that `mirror` copies at a time: a block of 32 kB stays in the first-level cache.
 _MIRROR_ROWS = 64
 
 
@@ -77,8 +78,10 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         return K
 
     def diag(self, X: Any) -> Floats:
-        """k(x_i, x_i) for every sample, without the matrix."""
-        raise NotImplementedError
+        """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
+        if self.unit_diagonal != "yes":
+            raise NotImplementedError
+        return np.ones(n_samples(X))
 
     def _values(self, X: Any, Z: Any) -> Floats:
         """A block of K as a fresh C-ordered float64 array; X may be Z."""
@@ -86,7 +89,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     def _samples(self, X: Any) -> Any:
         """Samples in the form that `_values` takes."""
-        return as_matrix(X)
+        return as_matrix(X) if self.accepts == "vectors" else X
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
@@ -98,7 +101,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         return True
 
     def recipe(self) -> Recipe | None:
-        """The same formula as a plain value for the fused core; None where it has no such form."""
+        """The same formula as a plain value for the fused core; None if the core does not know it."""
         return None
 
     # --- what a kernel says about itself ----------------------------------------------------------------------
@@ -110,7 +113,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     @property
     def mergeable(self) -> bool:
-        """Whether equal samples are known to have equal kernel values, so that they may be merged."""
+        """Whether equal samples have equal kernel values for certain, so that they may be merged."""
         return True
 
     @property
@@ -140,10 +143,10 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     @property
     def lipschitz(self) -> float | None:
-        """L with ‖φ(x) − φ(z)‖ ≤ L‖x − z‖ for all x and z; None where there is none, or none is known."""
+        """L with ‖φ(x) − φ(z)‖ ≤ L‖x − z‖ for all x and z; None if there is no such L, or it is not known."""
         return None
 
-    # --- new kernels of old ones ------------------------------------------------------------------------------
+    # --- combinations -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import Shifted, Sum

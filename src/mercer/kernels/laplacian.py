@@ -1,21 +1,18 @@
-"""The Laplacian kernel exp(−γ‖x − z‖₁): a product of one-dimensional ones, less smooth than the Gaussian."""
+"""The Laplacian kernel exp(−γ‖x − z‖₁): a product over the features, less smooth than the Gaussian."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mercer.arrays import Floats
-from mercer.kernels.bandwidth import check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.distances import l1_distances
 from mercer.kernels.endings import exp_of_minus
-from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import n_samples
+from mercer.kernels.kernel import Answer
 from mercer.kernels.recipe import Recipe
 
 
-class Laplacian(Kernel):
+class Laplacian(WithGamma):
     """exp(−γ‖x − z‖₁).
 
     Parameters
@@ -31,27 +28,17 @@ class Laplacian(Kernel):
 
     positive_definite: Answer = "yes"
     unit_diagonal: Answer = "yes"
+    _l1 = True
 
     def __init__(self, gamma: float | str = "scale") -> None:
         self.gamma = gamma
-        check_gamma(gamma)
-
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
-        bound: Kernel = with_bound_gamma(self, X, sample_weight, l1=True)
-        return bound
-
-    @property
-    def bound(self) -> bool:
-        return not isinstance(self.gamma, str)
+        self._check()
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        return exp_of_minus(gamma_of(self), l1_distances(X, Z))
-
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
+        return exp_of_minus(self._gamma(), l1_distances(X, Z))
 
     def recipe(self) -> Recipe:
-        return Recipe("l1", "laplacian", (gamma_of(self),))
+        return Recipe("l1", "laplacian", (self._gamma(),))
 
     @property
     def _constant(self) -> bool:
@@ -63,7 +50,7 @@ class Laplacian(Kernel):
 
     @property
     def universal(self) -> Answer:
-        return "no" if self._constant else "yes"
+        return self.strictly_positive_definite
 
     @property
     def differentiable(self) -> Answer:

@@ -1,4 +1,4 @@
-"""Blocks of vectors, dense or CSR alike: float64 rows, inner products, lengths, and views one cannot write to."""
+"""Blocks of vectors, dense or CSR: float64 rows, inner products, lengths, and read-only views."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, freeze, is_sparse
 
 # Temporaries of a row-by-row pass stay in the second-level cache.
 _STRIP_BYTES = 1 << 20
-# A block of CSR rows is made dense for a product if it takes at most this size and stores more than this share of its
-# entries.
+# A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
+# its entries is stored.
 _DENSE_BYTES = 32 << 20
 _DENSE_SHARE = 0.05
 
 
 def as_matrix(X: Any) -> Any:
-    """A 2-D float32 or float64 array, or a canonical CSR matrix; a copy only where X is neither."""
+    """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these."""
     if is_sparse(X):
         return _as_csr(X)
     X = np.asarray(X)
@@ -74,13 +74,13 @@ def dot(X: Any, Z: Any) -> Floats:
 
 
 def _is_crowded(Z: Any) -> bool:
-    """Whether a CSR block is small and full enough that products with it are faster when it is dense."""
+    """Whether a CSR block is so small and full that products with its dense form are faster."""
     entries = Z.shape[0] * Z.shape[1]
     return bool(8 * entries <= _DENSE_BYTES and Z.nnz > _DENSE_SHARE * entries)
 
 
 def widened(X: Any) -> Any:
-    """X in float64; X itself where it is already."""
+    """X in float64; X itself if it is float64 already."""
     return X if X.dtype == np.float64 else X.astype(np.float64)
 
 
@@ -155,31 +155,26 @@ def strips(X: Any) -> Iterator[slice]:
 
 
 def width(X: Any) -> int:
-    """The number of entries in a row; of a CSR matrix, of those it stores, on average."""
+    """The number of entries in a row; for a CSR matrix, the average number of stored ones."""
     return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
 
 
 def read_only(X: Any) -> Any:
-    """The same samples in float64 for a user's function, which gets an error when it writes to them."""
+    """The same samples in float64 for a user's function; writing to them is an error."""
     if is_sparse(X):
         X = widened(X)
         parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
-        view = type(X)(parts, shape=X.shape, copy=False)
-        for part in (view.data, view.indices, view.indptr):
-            part.flags.writeable = False
-        return view
+        return freeze(type(X)(parts, shape=X.shape, copy=False))
     if isinstance(X, np.ndarray):
-        array = (widened(X) if X.dtype == np.float32 else X).view()
-        array.flags.writeable = False
-        return array
+        return freeze((widened(X) if X.dtype == np.float32 else X).view())
     return list(X)
 
 
 def call(function: Callable[..., Any], *blocks: Any) -> Any:
-    """A user's function of blocks of samples, which it cannot change.
+    """The result of a user's function of blocks of samples, which it cannot change.
 
-    Compiled code may ask for a buffer that it could write to, though it only reads (Cython's memoryviews, as in
-    scikit-learn's chi2_kernel): it gets copies.
+    Some compiled code asks for writable memory although it only reads (Cython's memoryviews, as in scikit-learn's
+    chi2_kernel). It gets copies.
     """
     try:
         return function(*map(read_only, blocks))
@@ -192,8 +187,3 @@ def call(function: Callable[..., Any], *blocks: Any) -> Any:
 def name_of(function: Any) -> str:
     """The name of a user's function, for messages."""
     return str(getattr(function, "__qualname__", None) or repr(function))
-
-
-def n_samples(X: Any) -> int:
-    """The number of samples in an array, a CSR matrix or a sequence."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -82,7 +82,7 @@ def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
         kernel = FromFunction(kernel, accepts="sequences")
     kernel = as_kernel(kernel)
     kernel = kernel.bind(X)
-    # A matrix that is given comes back as it is; kernel(X) of any other would be symmetric by construction.
+    # kernel(X) would be symmetric by construction, except for a matrix that the user gives.
     K = kernel(X) if kernel.accepts == "gram" else kernel(X, X)
     if K.shape[0] != K.shape[1] or len(K) == 0:
         raise ValueError(f"the check needs the square matrix of at least one sample, but K has shape {K.shape}")

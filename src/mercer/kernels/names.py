@@ -1,4 +1,4 @@
-"""Kernels by name, as scikit-learn spells them, and whatever a user may give as a kernel."""
+"""Kernels by the names that scikit-learn uses, and everything else that users may give as a kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
 
 
 def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
-    """The kernel of that name, with those of the parameters that it has.
+    """The kernel of that name; parameters that it does not have are ignored.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any
 
 
 def kernel_accepts(kernel: Any) -> Domain:
-    """What a sample is to a kernel as users give it; wrong names and parameters are not judged here.
+    """What a sample is to a kernel as users give it; wrong names and parameters are not reported here.
 
     Examples
     --------

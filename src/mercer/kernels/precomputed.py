@@ -1,4 +1,4 @@
-"""A kernel whose matrix the user has already: the samples are rows of K."""
+"""A kernel whose matrix is given by the user: the samples are rows of K."""
 
 from __future__ import annotations
 

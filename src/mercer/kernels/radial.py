@@ -12,25 +12,24 @@ from numpy.polynomial import Polynomial
 from scipy.special import gammaln, kve
 
 from mercer.arrays import Floats
-from mercer.kernels.bandwidth import LARGEST, check_gamma, gamma_of, with_bound_gamma
+from mercer.kernels.bandwidth import LARGEST, WithGamma
 from mercer.kernels.distances import squared_distances
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import n_samples
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import positive
 
-# From here on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
-_LARGE_NU = 50.0
+# From this ν on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
+_DEBYE_NU = 50.0
 
 
-class Gaussian(Kernel):
+class Gaussian(WithGamma):
     """exp(−γ‖x − z‖²), the radial basis function kernel.
 
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
-        The coefficient γ; what the rules mean stands in `mercer.kernels.bandwidth`.
+        The coefficient γ; `mercer.kernels.bandwidth` says what the rules mean.
     sigma : float > 0, optional
         Instead of gamma: γ = 1 / (2σ²).
     M : symmetric positive definite matrix, optional
@@ -64,7 +63,7 @@ class Gaussian(Kernel):
             names.insert(0, "gamma")
         if len(names) > 1:
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
-        check_gamma(self.gamma)
+        super()._check()
         if self.sigma is not None:
             positive("sigma", self.sigma)
 
@@ -89,27 +88,21 @@ class Gaussian(Kernel):
         self._check()
         if self.M is not None:
             return 1.0
-        return gamma_of(self) if self.sigma is None else _half_inverse_square(self.sigma)
+        return super()._gamma() if self.sigma is None else _half_inverse_square(self.sigma)
 
     def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
         self._check()
-        if self.sigma is not None or self.M is not None:
-            return self
-        bound: Kernel = with_bound_gamma(self, X, sample_weight)
-        return bound
+        return super().bind(X, sample_weight) if self.sigma is None and self.M is None else self
 
     @property
     def bound(self) -> bool:
-        return self.sigma is not None or self.M is not None or not isinstance(self.gamma, str)
+        return self.sigma is not None or self.M is not None or super().bound
 
     def _values(self, X: Any, Z: Any) -> Floats:
         gamma, factor = self._gamma(), self._factor()
         if factor is not None and factor.shape[0] != X.shape[1]:
             raise ValueError(f"M has shape {factor.shape}, but the samples have {X.shape[1]} features")
         return exp_of_minus(gamma, squared_distances(X, Z, factor))
-
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
 
     def recipe(self) -> Recipe:
         return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
@@ -172,9 +165,6 @@ class Matern(Kernel):
             t /= float(self.length_scale)
         return _matern(float(self.nu), t)
 
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
-
     def recipe(self) -> Recipe | None:
         self._check()
         if self.nu == math.inf:
@@ -231,16 +221,13 @@ class RationalQuadratic(Kernel):
             np.log1p(t, out=t)
         return exp_of_minus(float(self.alpha), t)
 
-    def diag(self, X: Any) -> Floats:
-        return np.ones(n_samples(X))
-
     @property
     def lipschitz(self) -> float | None:
         return 1.0 / float(self.length_scale)
 
 
 def _half_inverse_square(length: float) -> float:
-    """1 / (2 length²), kept finite: 0 · inf is no kernel value."""
+    """1 / (2 length²), kept finite because 0 · inf is not a number."""
     return min(0.5 / float(length) / float(length), LARGEST)
 
 
@@ -249,22 +236,22 @@ def _matern(nu: float, t: Floats) -> Floats:
     if nu == 0.5:
         return exp_of_minus(1.0, t)
     if nu in (1.5, 2.5):
-        np.minimum(t, 1e3, out=t)  # where the exponential is 0, and ∞ · 0 is not
+        np.minimum(t, 1e3, out=t)  # there the exponential is 0 already, and ∞ · 0 would not be a number
         polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
         polynomial *= exp_of_minus(1.0, t)
         return polynomial
-    return _matern_by_debye(nu, t) if nu >= _LARGE_NU else _matern_by_bessel(nu, t)
+    return _matern_by_debye(nu, t) if nu >= _DEBYE_NU else _matern_by_bessel(nu, t)
 
 
 def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     out = np.ones_like(t)
-    out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and the Bessel function gives up far out
+    out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
     between = (t > 0) & (out > 0)
     s = t[between]
     scaled = kve(nu, s)
     with np.errstate(over="ignore"):
         values = np.exp((1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
-    # K_ν overflows only where 1 − k = t²/(4(ν − 1)) is beyond the sixteenth digit, or nearly.
+    # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
     near = np.isinf(scaled)
     values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
     out[between] = np.minimum(values, 1.0)
@@ -289,7 +276,7 @@ def _matern_by_debye(nu: float, t: Floats) -> Floats:
 
 @cache
 def _debye_polynomials() -> tuple[Polynomial, ...]:
-    """U_0 to U_10 by their recurrence (DLMF 10.41.9); with ν ≥ 50 what follows is below rounding."""
+    """U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 the later terms are below rounding."""
     polynomials = [Polynomial([1.0])]
     for _ in range(10):
         last = polynomials[-1]

@@ -20,7 +20,7 @@ class Spectrum(Kernel):
     ----------
     length : int ≥ 1
     normalise : bool
-        Divide by √(k(x, x) k(z, z)); a string too short to have a substring keeps the value 0.
+        Divide by √(k(x, x) k(z, z)); the values of a string too short to have a substring stay 0.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Spectrum(Kernel):
         return Counter(sample[i : i + self.length] for i in range(len(sample) - self.length + 1))
 
     def _counts(self, X: Any, columns: dict[str, int]) -> Any:
-        """The counts as a sparse matrix; substrings not met before get new columns."""
+        """The counts as a sparse matrix; substrings that are new get new columns."""
         indices: list[int] = []
         values: list[float] = []
         ends = [0]
@@ -83,13 +83,9 @@ class Spectrum(Kernel):
             indices += [columns.setdefault(part, len(columns)) for part in found]
             values += [count / length for count in found.values()]
             ends.append(len(indices))
-        arrays = (
-            np.array(values, dtype=np.float64),
-            np.array(indices, dtype=np.intp),
-            np.array(ends, dtype=np.intp),
-        )
+        arrays = np.array(values, dtype=np.float64), np.array(indices, dtype=np.intp), np.array(ends, dtype=np.intp)
         return sp.csr_array(arrays, shape=(len(X), len(columns)))
 
     @property
     def unit_diagonal(self) -> Answer:
-        return "depends" if self.normalise else "no"  # on no string being too short
+        return "depends" if self.normalise else "no"  # "yes" unless a string is too short

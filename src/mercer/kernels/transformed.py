@@ -1,4 +1,4 @@
-"""Kernels seen through a function of each sample: normalised, multiplied by f(x)f(z), or of φ(x) and φ(z)."""
+"""Kernels changed by a function of each sample: normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer import parameters
-from mercer.arrays import Floats
+from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
-from mercer.kernels.matrices import as_matrix, call, n_samples, name_of
+from mercer.kernels.matrices import as_matrix, call, name_of
 from mercer.kernels.recipe import Recipe
 
 
@@ -58,14 +58,6 @@ class Normalised(Composite):
         return composite_recipes.unit_diagonal(self.kernel.recipe())
 
     @property
-    def strictly_positive_definite(self) -> Answer:
-        return self._follows("strictly_positive_definite")
-
-    @property
-    def universal(self) -> Answer:
-        return self._follows("universal")
-
-    @property
     def lipschitz(self) -> float | None:
         return self.kernel.lipschitz if self.kernel.unit_diagonal == "yes" else None
 
@@ -74,24 +66,16 @@ class Normalised(Composite):
 
 
 class _ThroughFunction(Composite):
-    """What a kernel states when a function it knows nothing about stands between it and the samples."""
+    """A kernel behind a user's function: all but positive definiteness depends on what that function does."""
 
     kernel: Kernel
 
     @property
-    def strictly_positive_definite(self) -> Answer:
-        return self._if_the_function_allows("strictly_positive_definite")
+    def positive_definite(self) -> Answer:
+        return super()._follows("positive_definite")
 
-    @property
-    def universal(self) -> Answer:
-        return self._if_the_function_allows("universal")
-
-    @property
-    def differentiable(self) -> Answer:
-        return self._if_the_function_allows("differentiable")
-
-    def _if_the_function_allows(self, statement: str) -> Answer:
-        return "depends" if self._follows(statement) != "unknown" else "unknown"
+    def _follows(self, statement: str) -> Answer:
+        return "depends" if super()._follows(statement) != "unknown" else "unknown"
 
 
 class Weighted(_ThroughFunction):
@@ -223,7 +207,7 @@ def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[An
 
 
 def in_row_blocks(function: Callable[[Any], Floats], X: Any, step: int = 1024) -> Floats:
-    """One number per sample, without the features of all samples at once."""
+    """One number per sample, from `step` samples at a time, so that their features need little memory."""
     n = n_samples(X)
     out = np.empty(n)
     for start in range(0, n, step):
