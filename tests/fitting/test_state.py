@@ -97,6 +97,6 @@ CONTRADICTIONS = {
 def test_a_stochastic_machine_that_contradicts_itself_is_refused(kernel, name):
     model = mercer.PegasosSVC(kernel=kernel, max_iter=5, random_state=0).fit(X, Y)
     check_state(model)
-    setattr(model, name, CONTRADICTIONS.get(name, np.zeros((1, 7))))
+    setattr(model, name, CONTRADICTIONS.get(name, np.zeros((1, 99))))
     with pytest.raises(ModelFormatError):
         check_state(model)
