@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-# Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C, which
+# Memory of one step of a loop over rows: large enough for BLAS to run at full speed, small enough that Ctrl-C, which
 # Python notices only between two steps, takes effect within a tenth of a second.
 BLOCK_BYTES = 16 << 20
 
