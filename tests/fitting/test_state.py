@@ -72,3 +72,31 @@ def test_kinds_refuse(kind, value):
 )
 def test_kinds_take(kind, value):
     kind.check("it", value, mercer.SVC().fit(X, Y))
+
+
+CONTRADICTIONS = {
+    "_theta_": np.zeros((1, 2)),
+    "_total_": np.full((1, 4), np.nan),
+    "_marks_": np.zeros((1, 4)),
+    "intercept_": np.zeros(2),
+    "t_": -1,
+    "n_iter_": 1.5,
+    "classes_": np.array([0]),
+    "class_weight_": np.ones(3),
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        *((kernel, name) for kernel in ("linear", "rbf") for name in CONTRADICTIONS),
+        ("linear", "coef_"),
+        ("rbf", "dual_coef_"),
+    ],
+)
+def test_a_stochastic_machine_that_contradicts_itself_is_refused(kernel, name):
+    model = mercer.PegasosSVC(kernel=kernel, max_iter=5, random_state=0).fit(X, Y)
+    check_state(model)
+    setattr(model, name, CONTRADICTIONS.get(name, np.zeros((1, 99))))
+    with pytest.raises(ModelFormatError):
+        check_state(model)

@@ -1,6 +1,6 @@
 """What the states of all solves share: β, u = Kβ of the active variables, the last working set and its block of K.
 
-u is kept for the rows of active variables only; what a dropped row missed is made up by `unshrink`.
+u is up to date only in the rows of active variables; `unshrink` brings the dropped rows up to date.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ActiveSet:
-    """β and u over everything, of which the active part is current; n counts what can be active."""
+    """β and u over everything, of which the active part is current; `n` variables or samples can be active."""
 
     problem: Any
 
@@ -36,7 +36,7 @@ class ActiveSet:
         return bool(self._dropped)
 
     def violators(self, q: int, keep: float) -> Indices:
-        """At most q of the active: up to q·keep of the previous set, free ones first, then the worst violators."""
+        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
         if q >= len(self.active):
             return self.active
         old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
@@ -53,14 +53,14 @@ class ActiveSet:
         return self._block
 
     def unshrink(self) -> None:
-        """Make everything active again: each dropped row catches up with what β did since."""
+        """Make everything active again: each dropped row is updated by what β changed since."""
         for rows, then in self._dropped:
             self._catch_up(rows, self.beta - then)
         self._dropped = []
         self.active = np.arange(self._n)
 
     def _free(self, J: Indices) -> Flags:
-        """Which of J may move either way."""
+        """Which of J can move in both directions."""
         raise NotImplementedError
 
     def _worst(self, kept: Indices, size: int) -> Indices:
@@ -76,5 +76,5 @@ class ActiveSet:
         raise NotImplementedError
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
-        """u[rows] += K[rows] times a change of β."""
+        """u[rows] += K[rows] times the change of β."""
         raise NotImplementedError

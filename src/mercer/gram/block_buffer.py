@@ -1,4 +1,4 @@
-"""K on a working set, computed into memory that is reused: touching fresh pages would cost as much as the values."""
+"""K on a working set, computed into memory that is reused: fresh memory would cost as much time as the values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices
 
-# The size is rounded up to a multiple of every instruction set's tile. Rows a power of two bytes apart would compete
-# for few cache sets; the padding prevents that.
+# The size is rounded up to a multiple of every instruction set's tile.
 _TILE_MULTIPLE = 192
-_PADDING = 16
+# Extra entries per row: rows that are a power of two bytes apart would compete for the same few cache sets.
+_PADDING_ENTRIES = 16
 
 
 class BlockBuffer:
@@ -24,14 +24,14 @@ class BlockBuffer:
         self._buffer: Any = np.empty((0, 0))
 
     def __call__(self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None) -> Any:
-        """K between some of the samples, in their precision but for the diagonal, which is given.
+        """K between some of the samples, in their precision; the diagonal is given.
 
-        `known` fills in the columns behind those of `which`, if the diagonal is longer: it is given their memory.
+        If the diagonal is longer than `which`, `known` fills in the remaining columns: it gets their memory.
         """
         n, new = len(diagonal), len(which)
         size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
         if len(self._buffer) < size:
-            self._buffer = np.empty((size, size + _PADDING), self._samples.dtype)
+            self._buffer = np.empty((size, size + _PADDING_ENTRIES), self._samples.dtype)
         if new:
             self._samples.square(which, self._buffer)
         K = self._buffer[:n, :n]

@@ -19,7 +19,7 @@ class ColumnCache:
         return row in self._columns
 
     def touch(self, row: int) -> bool:
-        """Mark a row as just used; whether it is here."""
+        """Mark a row as just used, and say whether it is cached."""
         if row not in self._columns:
             return False
         self._columns.move_to_end(row)

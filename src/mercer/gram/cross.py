@@ -1,15 +1,15 @@
-"""K_nM: kernel values between samples that come in chunks and M landmarks that stay, in products, never as a whole.
+"""K_nM: kernel values between n samples that come in chunks and M fixed landmarks, never stored as a whole.
 
     normal(C) = K_nMᵀ W K_nM C      residual(C, b) = K_nMᵀ W (Y − K_nM C − b)
 
-W holds the weights of the samples. Memory is one chunk, what was prepared of chunks that stay in memory, and M numbers
-per output; only `gather`, which sums K_nMᵀ W K_nM itself, needs M².
+W holds the weights of the samples. It takes memory for one chunk, for what is kept of the chunks between passes, and
+for M numbers per output; only `gather`, which computes K_nMᵀ W K_nM itself, needs M².
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
 from mercer.kernels import Kernel
 
-# Up to this many outputs, each sums kernel values as they are computed; beyond, one block of values serves all outputs.
+# Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
 _FEW_OUTPUTS = 6
 # Landmarks up to this size stay in the second-level cache.
 _CACHE_BYTES = 1 << 20
@@ -28,14 +28,21 @@ _CACHE_BYTES = 1 << 20
 
 @dataclass
 class Totals:
-    """What one pass over the samples sums up."""
+    """The sums of one pass over the samples."""
 
     residual: Floats  # K_nMᵀW(Y − f)
     pull: Floats  # K_nMᵀw, what a bias adds to the normal equations
     weight: float = 0.0
-    mean: Floats = field(default_factory=lambda: np.zeros(0))  # Σ w(y − f), per output
-    squares: Floats = field(default_factory=lambda: np.zeros(0))  # Σ w(y − f)²
+    mean: Any = 0.0  # Σ w(y − f), an array with one number per output
+    squares: Any = 0.0  # Σ w(y − f)², likewise
     n: int = 0
+
+    def add(self, weight: Floats, E: Floats, weighted: Floats) -> None:
+        """Count samples of these weights with errors E; `weighted` is their product."""
+        self.weight += float(weight.sum())
+        self.mean = weighted.sum(axis=0) + self.mean
+        self.squares = (weighted * E).sum(axis=0) + self.squares
+        self.n += len(weight)
 
 
 class Cross:
@@ -44,13 +51,13 @@ class Cross:
     Parameters
     ----------
     kernel : Kernel
-    landmarks : samples, or the columns that count where the kernel matrix is given
+    landmarks : samples; for a precomputed kernel, the columns of K that belong to the landmarks
     chunks : callable
         Returns an iterator over all samples; called once per pass.
     budget : int
         Bytes for what is kept of the samples between passes.
     K_MM : array of shape (M, M), optional
-        The landmarks' own kernel matrix, where the kernel matrix is given.
+        The kernel matrix of the landmarks, for a precomputed kernel.
     """
 
     def __init__(
@@ -75,7 +82,7 @@ class Cross:
             if samples is not None:
                 everything = np.arange(self.m)
                 self._landmarks = (samples, everything, samples.columns(everything))
-            # K_nM c and K_nMᵀ(…) in one pass over the landmarks per few samples: faster while they stay in the cache.
+            # K_nM c and K_nMᵀ(…) in one pass over the landmarks: faster if these stay in the cache.
             plain = not lowering.sparse and lowering.recipe.constant == 0
             self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
         self.evaluations = 0
@@ -95,7 +102,7 @@ class Cross:
     def normal(self, C: Floats) -> Floats:
         """K_nMᵀ W K_nM C."""
         out = np.zeros(C.shape)
-        for _, X, weight, _ in self._pass():
+        for _, X, weight in self._pass():
             X.normal(C, weight, out)
         return out
 
@@ -103,44 +110,38 @@ class Cross:
         """K_nMᵀ W (Y − K_nM C − b) and the other totals, in float64; `pull` only at C = 0, as it never changes."""
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
         zero = not C.any()
-        for Y, X, weight, n in self._pass():
+        for Y, X, weight in self._pass():
             E = Y - b if zero else Y - X.forward(C) - b
             weighted = weight[:, None] * E
             X.backward(weighted, out.residual)
             if zero:
                 X.backward(weight[:, None], out.pull[:, None])
-            out.weight += float(weight.sum())
-            out.mean = weighted.sum(axis=0) + (out.mean if out.n else 0.0)
-            out.squares = (weighted * E).sum(axis=0) + (out.squares if out.n else 0.0)
-            out.n += n
+            out.add(weight, E, weighted)
         return out
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
         """K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
-        for Y, X, weight, n in self._pass(None if sample is None else [sample]):
+        for Y, X, weight in self._pass(None if sample is None else [sample]):
             K = X.values()
             scaled = np.sqrt(weight)[:, None] * K
             G += scaled.T @ scaled
             weighted = weight[:, None] * Y
             out.residual = K.T @ weighted + (out.residual if out.n else 0.0)
             out.pull += K.T @ weight
-            out.weight += float(weight.sum())
-            out.mean = weighted.sum(axis=0) + (out.mean if out.n else 0.0)
-            out.squares = (weighted * Y).sum(axis=0) + (out.squares if out.n else 0.0)
-            out.n += n
+            out.add(weight, Y, weighted)
         return G, out
 
     # --- one chunk at a time -----------------------------------------------------------------------------------
 
-    def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats, int]]:
+    def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats]]:
         for chunk in self.chunks() if chunks is None else chunks:
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 weight = chunk.weight[part]
                 self.evaluations += len(weight) * self.m
-                yield chunk.Y[part], self._rows(chunk, part), weight, len(weight)
+                yield chunk.Y[part], self._rows(chunk, part), weight
 
     def _rows(self, chunk: Chunk, part: slice) -> _Rows:
         key = part.start
@@ -149,16 +150,13 @@ class Cross:
             return rows
         X = chunk.X[part]
         landmarks, prepared = self._landmarks, self._prepared
-        samples = None
-        if landmarks is not None and prepared is not None:
-            samples = prepared.prepare(X, np.float64)
+        samples = None if landmarks is None or prepared is None else prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
             rows = _Evaluated(self.kernel, X, self.landmarks)
             size = 8 * n_samples(X) * self.m
         else:
             rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)
-            stored = X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1]
-            size = 8 * stored
+            size = 8 * (X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1])
         if chunk.kept is not None and size <= self._room:
             self._room -= size
             chunk.kept[key] = rows
@@ -166,7 +164,7 @@ class Cross:
 
 
 class _Rows:
-    """Some rows of K_nM: what a pass does with them."""
+    """Some rows K of K_nM, and what a pass does with them."""
 
     def values(self) -> Floats:
         """The rows themselves, in float64."""
@@ -226,7 +224,7 @@ class _Prepared(_Rows):
 
 
 class _Evaluated(_Rows):
-    """Rows of a kernel that the core does not compute: evaluated once, and kept as long as this object."""
+    """Rows of a kernel that the core does not compute: evaluated once, and kept as long as this object exists."""
 
     def __init__(self, kernel: Kernel, X: Any, landmarks: Any) -> None:
         self._kernel, self._X, self._landmarks = kernel, X, landmarks

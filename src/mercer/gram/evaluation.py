@@ -1,4 +1,4 @@
-"""K(X, vectors) @ coefficients for new samples X: what prediction is, a block of samples at a time.
+"""Prediction: K(X, vectors) @ coefficients for new samples X, a block of them at a time.
 
 Several outputs share the vectors: one block of kernel values serves them all.
 """
@@ -32,7 +32,7 @@ class BlockEvaluation:
         if n_threads not in self._prepared:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
-        kept = n_outputs > 1 or prepared is None  # values in a block, rather than summed as they come
+        kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
         for some in row_blocks(len(out), 8 * (n_vectors if kept else X.shape[1])):
             self._add(out[some], take(X, np.arange(some.start, some.stop)), prepared, n_threads)
 
@@ -49,7 +49,7 @@ class BlockEvaluation:
                 out[:, 0] += total
                 return
             values = vectors.block(rows, columns)
-            if vectors.dense:  # BLAS would start its threads for each class, and on a busy machine wait for them
+            if vectors.dense:  # BLAS would start its threads once per class, and on a busy machine wait for them
                 self._combinations.add(out, values, n_threads)
                 return
             K = values.T
@@ -60,29 +60,29 @@ class BlockEvaluation:
 
     @cached_property
     def _segments(self) -> list[tuple[slice, Indices, Floats]]:
-        """Runs of vectors that serve the same few outputs, with their coefficients dense.
+        """Runs of vectors that have coefficients in the same few outputs, with these coefficients as dense arrays.
 
-        With several classes a vector of one class serves only the pairs that this class is in, and the vectors come
-        class by class: a dense product per class does the work of a sparse one several times faster.
+        With several classes, a vector is used only by the pairs that its class is in, and vectors are sorted by class:
+        one dense product per class is several times faster than a sparse one.
         """
         table, (n, n_outputs) = self._coefficients, self._coefficients.shape
         if not is_sparse(table):
             return [(slice(0, n), np.arange(n_outputs), table)]
-        served = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
-        limit = max(isqrt(2 * n_outputs), *(len(outputs) for outputs in served))
+        used = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
+        limit = max(isqrt(2 * n_outputs), *map(len, used))
         segments, start, outputs = [], 0, set[int]()
         for row in range(n + 1):
-            if row == n or len(outputs | served[row]) > limit:
+            if row == n or len(outputs | used[row]) > limit:
                 some = np.array(sorted(outputs), dtype=np.intp)
                 segments.append((slice(start, row), some, table[start:row].toarray()[:, some]))
                 start, outputs = row, set()
             if row < n:
-                outputs |= served[row]
+                outputs |= used[row]
         return segments
 
     @cached_property
     def _combinations(self) -> _core.Combinations:
-        """The same, laid out for the core."""
+        """The same segments for the core."""
         packed = _core.Combinations()
         for part, outputs, coefficients in self._segments:
             packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))

@@ -1,7 +1,7 @@
-"""The state of a solve: β, u = Kβ, the active set. In plain NumPy: the reference, and the path of generic kernels.
+"""The state of a solve: β, u = Kβ and the active set, in plain NumPy, for kernels that the core does not compute.
 
-The decomposition loop drives it: who violates most, K on the working set, move, shrink. The field never asks which
-machine it serves.
+The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to shrink.
+The field does not know which machine is solved.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.dual_problem import DualProblem
 
-# Repacking pays when a shrink removes at least this share of the active variables.
+# A shrink must remove at least this share of the active variables to be worth the copying.
 _SHRINK_SHARE = 0.2
-# A variable goes when it is outside the ends by this share of the violation. Without it some come back, and with them
-# another pass of the certificate (w8a); a larger one keeps rows that are never asked for (mnist: 8 % more at 0.3).
-_SHRINK_MARGIN = 0.1
+# A variable is dropped if its gradient is outside the ends of its group by this share of the violation. With no margin
+# some must come back, which costs another pass of the certificate (w8a); with 0.3, mnist keeps 8 % more rows in vain.
+_SHRINK_MARGIN_SHARE = 0.1
 
 
 class Field(ActiveSet):
-    """β over all variables and u over all rows, of which the active ones are current."""
+    """β over all variables and u over all rows; only the active rows of u are current."""
 
     problem: DualProblem
 
@@ -61,7 +61,7 @@ class Field(ActiveSet):
             self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
 
     def shrink(self) -> bool:
-        """Drop bounded variables that no pair would choose, when enough of them can go; whether that was so."""
+        """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
         stay = self._survivors()
         if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
@@ -107,18 +107,19 @@ class Field(ActiveSet):
         return np.asarray(self.active[stay])
 
     def _shrinking_ends(self) -> tuple[Floats, Floats]:
-        """Each group's two ends, moved apart by the margin that a variable must be outside of before it is dropped."""
+        """Each group's two ends, moved apart by the margin for dropping variables."""
         violation, tops, bottoms = self.violation()
-        return tops + _SHRINK_MARGIN * violation, bottoms - _SHRINK_MARGIN * violation
+        margin = _SHRINK_MARGIN_SHARE * violation
+        return tops + margin, bottoms - margin
 
     def _view(self, J: Indices) -> tuple[Floats, np.ndarray, np.ndarray, np.ndarray, int]:
-        """What the working-set rule asks of the variables J: h, may grow, may shrink, group, number of groups."""
+        """What the working-set rule needs of the variables J: h, may grow, may shrink, group, number of groups."""
         problem, beta = self.problem, self.beta[J]
         up, low = beta < problem.upper[J], beta > problem.lower[J]
         return self.gradient(J), up, low, problem.group[J], len(problem.totals)
 
     def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
-        """u[targets] += K[targets, sources] @ coefficients, through the cache where its budget holds the rows."""
+        """u[targets] += K[targets, sources] @ coefficients, through the cache if its budget holds the rows."""
         if self.gram.stored or 16 * len(self.rows) * len(sources) > self.gram.budget:
             full = np.zeros(self.gram.n)
             full[sources] = coefficients

@@ -1,7 +1,7 @@
-"""The seam between mathematics and machines: what solvers and certificates ask of K, wherever its values come from.
+"""What solvers and certificates ask of K, wherever its values come from.
 
-Solvers see rows and numbers, kernels see blocks of samples, and a Gram stands between. `mercer.gram.gram_for` makes the
-one for this machine; tests/contracts/gram_contract.py holds every implementation to what is written here.
+Solvers see rows and numbers, kernels see blocks of samples, and a Gram translates between them. `mercer.gram.gram_for`
+makes the Gram for this machine; tests/contracts/gram_contract.py tests every implementation against these docstrings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Products(Protocol):
-    """What a certificate asks: products with K, and what is known about K."""
+    """What a certificate needs: products with K, and what is known about K."""
 
     @property
     def n(self) -> int:
@@ -28,25 +28,25 @@ class Products(Protocol):
 
     @property
     def positive_definite(self) -> str:
-        """What the kernel states about itself, or "no" once a counterexample was seen."""
+        """What the kernel states about itself, or "no" once a counterexample was found."""
         ...
 
     @property
     def precisions(self) -> tuple[Any, ...]:
-        """The precisions in which kernel values can be had for solving, fastest first; float64 is the last."""
+        """The precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
         ...
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
         """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
 
-        `dtype` float32 allows kernel values of that precision; where they are not faster, they are float64.
+        `dtype` float32 allows kernel values of that precision; they are float64 if that is as fast.
         """
         ...
 
     def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
         """K @ C for several columns, from fresh kernel values as precise as `dtype`, summed in float64.
 
-        One pass of kernel values serves all columns; `by_column` spends one on each, and no more memory than `product`.
+        Kernel values are computed once for all columns, or with `by_column` once for each, in the memory of `product`.
         """
         ...
 
@@ -81,7 +81,7 @@ class Gram(Products, Protocol):
 
     @property
     def bytes_per_row(self) -> float:
-        """What one sample takes in memory; of strings, about."""
+        """The memory of one sample; an estimate for strings."""
         ...
 
     @property
@@ -91,20 +91,20 @@ class Gram(Products, Protocol):
 
     @property
     def fused(self) -> bool:
-        """Whether mercer's core computes the kernel values, so that `prepared` has samples to give."""
+        """Whether mercer's core computes the kernel values, so that `prepared` returns samples."""
         ...
 
     # --- is K positive semi-definite? ---------------------------------------------------------------------------
 
     def looks_positive_definite(self) -> bool:
-        """Whether a principal minor of rows spread over the samples shows no negative eigenvalue.
+        """Whether a principal minor of rows spread over the samples has no negative eigenvalue.
 
         A kernel that is known to be positive definite is not examined. Any other can only be refuted, never proven.
         """
         ...
 
     def refute(self) -> None:
-        """Take note of a counterexample that a solver met: K, all its views and copies, is not positive definite."""
+        """Remember that a solver found a counterexample: K, its views and its copies are not positive definite."""
         ...
 
     # --- values -------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class Gram(Products, Protocol):
         ...
 
     def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
-        """The core's samples, these rows or the `whole` data, and where the rows are in them; else (None, rows)."""
+        """The core's samples (of these rows, or of the `whole` data) and the rows' places in them, or (None, rows)."""
         ...
 
     # --- the same matrix, or a part of it, for another use ------------------------------------------------------
@@ -131,15 +131,15 @@ class Gram(Products, Protocol):
         ...
 
     def streamed(self) -> Gram:
-        """The same matrix for products only: samples are prepared as they are met, and never all of them at once."""
+        """The same matrix for products only: samples are prepared when needed, never all of them at once."""
         ...
 
     def copied(self, rows: Indices, budget: int) -> Gram:
-        """The Gram of a subset with samples of its own: what it prepares is as large as the subset."""
+        """The Gram of a subset with its own copy of the samples: what it prepares is as large as the subset."""
         ...
 
     def share(self) -> None:
-        """Compute once, as far as it fits, what views that overlap would compute each for itself.
+        """Compute once, as far as memory allows, what overlapping views would each compute again.
 
         Called before the views are made, such as those of the pairs of a multi-class problem. A view ignores it.
         """
@@ -150,12 +150,12 @@ class Gram(Products, Protocol):
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
     ) -> Field:
-        """The state of a solve on this matrix, started at β, or a feasible point (and at u = Kβ where it is known)."""
+        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known."""
         ...
 
 
 class Evaluation(Protocol):
-    """What a trained machine asks: x ↦ Σ_j c_j k(x_j, x), one column of coefficients per output."""
+    """What a trained machine needs: x ↦ Σ_j c_j k(x_j, x), with one column of coefficients per output."""
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         """out += K(X, vectors) @ coefficients; kernel values are as precise as X."""

@@ -1,7 +1,7 @@
-"""The state of a joint multi-class solve: β and u = Kβ with one column per class, and the samples still in play.
+"""The state of a joint multi-class solve: β and u = Kβ with one column per class, and the active samples.
 
-One block of kernel values serves all classes: it is computed, in the core where the kernel has a recipe, multiplied by
-the changes of all columns at once, and dropped.
+A block of kernel values is computed, by the core if the kernel has a recipe, and multiplied by the changes of all
+columns at once.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from mercer.gram.gram import Gram
     from mercer.problems.multiclass import JointProblem
 
-# One block of kernel values takes 8 MB in float64: between the second-level and the third-level cache.
+# One block of kernel values takes 8 MB in float64: more than a second-level cache, less than a third-level one.
 _BLOCK_ROWS = 2048
 _BLOCK_COLUMNS = 512
 
-# Repacking pays when a shrink removes at least this share of the active samples.
+# A shrink must remove at least this share of the active samples to be worth the copying.
 _SHRINK_SHARE = 0.1
 
 
 class JointField(ActiveSet):
-    """β and u over all samples and classes, of which the active samples' u is current."""
+    """β and u over all samples and classes; u is current only for the active samples."""
 
     problem: JointProblem
 
     def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Any) -> None:
         super().__init__(gram, beta, u, problem.n)
-        self.state(problem)
+        self.set_problem(problem)
         self.dtype = dtype
         self._buffer: BlockBuffer | None = None
         self._columns: dict[int, Any] = {}
 
-    def state(self, problem: JointProblem) -> None:
-        """Go on with this problem, which differs from the last one in its biases only."""
+    def set_problem(self, problem: JointProblem) -> None:
+        """Continue with this problem, which differs from the last one only in its biases."""
         self.problem = problem
         self.b = problem.offsets(self.beta)
         self._violations: Floats | None = None  # of the active samples at the present β
@@ -73,13 +73,13 @@ class JointField(ActiveSet):
             self._add(self.active, J[changed], delta[changed], self._columns)
 
     def shrink(self, violation: float) -> None:
-        """Drop samples that sit in a corner and would leave it only for a gradient beyond the current violation."""
+        """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
         problem, rows = self.problem, self.active
         beta, e = self.beta[rows], self.excess(rows)
         down, up = problem.movable(beta, rows)
         own = e[np.arange(len(rows)), problem.y[rows], None]
         if problem.shared:
-            # In a corner one β may rise: it stays where its excess leads by more than anyone's violation.
+            # In a corner only one β may rise. It stays if its excess is below the others' by more than any violation.
             corner = up.sum(axis=1) == 1
             holder = np.where(up, e, np.inf).min(axis=1)
             others = np.where(up, -np.inf, e).max(axis=1)

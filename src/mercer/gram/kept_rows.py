@@ -1,7 +1,7 @@
 """Rows of K over the active samples, kept because computing them again costs more than reading them.
 
-A batch is a table with one row per active sample and one column per source. Reading it whole is one pass through
-memory, whatever part of its sources a step has moved; on a shrink its rows move together in place.
+A batch is a table with one row per active sample and one column per source. Reading a table is one pass over its
+memory, however many of its sources a step has moved. On a shrink the remaining rows are moved together in place.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 
-# Reading a kept value takes about this part of the time that computing it does (benchmarks: mnist, usps).
+# Reading a kept value takes about this share of the time that computing it takes (measured on mnist and usps).
 _READ_SHARE = 1 / 16
 
 
 class KeptRows:
-    """Batches of rows of K by their source, in at most `budget` bytes; the longest unused batch goes first."""
+    """Batches of rows of K by their source, in at most `budget` bytes; the least recently used batch is dropped."""
 
     def __init__(self, n: int, budget: int, n_threads: int) -> None:
         self._budget = budget
@@ -32,7 +32,7 @@ class KeptRows:
         return rows * sources * itemsize <= self._budget // 2
 
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
-        """total += K[active, sources] @ coefficients for the sources that are worth reading; which were not."""
+        """total += K[active, sources] @ coefficients for the sources worth reading; returns which ones remain."""
         batch = self._batch[sources]
         left = np.ones(len(sources), dtype=bool)
         for key in np.unique(batch[batch >= 0]).tolist():
@@ -51,7 +51,7 @@ class KeptRows:
         return np.asarray(self._batch[sources] >= 0)
 
     def copy(self, positions: Indices, sources: Indices, out: Any) -> None:
-        """out = K[some of the active samples, sources], all of which are held."""
+        """out = K[some of the active samples, sources]; all sources must be held."""
         batch = self._batch[sources]
         for key in np.unique(batch).tolist():
             columns = np.flatnonzero(batch == key)
@@ -70,7 +70,7 @@ class KeptRows:
         self._next += 1
 
     def keep(self, positions: Indices) -> None:
-        """Follow a shrink: only these of the active samples remain."""
+        """Follow a shrink: only these active samples remain."""
         for key, table in self._tables.items():
             _core.keep_rows(table, positions)
             self._tables[key] = table[: len(positions)]

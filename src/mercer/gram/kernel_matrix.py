@@ -1,6 +1,6 @@
-"""K on this machine: blocks by the kernel itself, or tiles by the fused core where the kernel has a recipe.
+"""K in this machine's memory: blocks computed by the kernel itself, or by the fused core if the kernel has a recipe.
 
-The whole matrix is held only where it was given, is asked for, or is shared by views and small.
+The whole matrix is stored only if it was given, is asked for, or is small and shared by views.
 """
 
 from __future__ import annotations
@@ -20,28 +20,24 @@ from mercer.kernels import Kernel
 if TYPE_CHECKING:
     from mercer.problems.dual_problem import DualProblem
 
-# Rows of a column of blocks in a generic product; fixes how many columns fit into BLOCK_BYTES.
+# Rows of a block in a product by a generic kernel; BLOCK_BYTES then gives its number of columns.
 _BLOCK_ROWS = 2048
-
-# Views that overlap share one stored matrix up to this many rows (128 MB); beyond, they recompute.
+# Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
 _SHARED_MATRIX_ROWS = 4000
-
-# Up to this many rows the difference in time between float32 and float64 cannot be measured.
+# Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
-
-# Rows of the principal minor in which a negative eigenvalue is looked for, and what is added to its diagonal for
-# rounding, as a share of its largest entry times its size.
+# Rows of the principal minor that is searched for a negative eigenvalue.
 _MINOR_ROWS = 200
-_MINOR_RIDGE = 1e-8
-
-# What a string is taken to need in memory.
+# Added to the minor's diagonal against rounding, as a share of its largest entry times its size.
+_MINOR_RIDGE_SHARE = 1e-8
+# The memory of a string, roughly.
 _BYTES_PER_STRING = 200.0
 
 
 class KernelMatrix:
     """The Gram of a bound kernel on samples in this machine's memory; made by `gram_for`.
 
-    The whole data and every view of some `rows` have one `source`.
+    The Gram of all samples and its views of some `rows` share one `source`.
     """
 
     def __init__(
@@ -55,7 +51,9 @@ class KernelMatrix:
     @classmethod
     def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int) -> KernelMatrix:
         """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`)."""
-        diagonal = _diagonal(kernel, X)  # first: it refuses numbers that nothing below could handle
+        # The diagonal comes first: it raises an error for numbers that the source could not handle.
+        given = kernel.accepts == "gram"
+        diagonal = np.asarray(X.diagonal(), np.float64) if given else finite_values(kernel.diag(X), kernel)
         return cls(_Source(kernel, X, n_threads), None, diagonal, budget)
 
     @property
@@ -81,8 +79,8 @@ class KernelMatrix:
         some = np.unique(np.concatenate([negative[:1], spread]))
         K = self.block(some, some)
         K = 0.5 * (K + K.T)
-        # With more on the diagonal than rounding could take away, K has a factor unless it has a negative eigenvalue.
-        K[np.diag_indices(len(K))] += _MINOR_RIDGE * max(1e-300, float(np.abs(K).max())) * len(K)
+        # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
+        K[np.diag_indices(len(K))] += _MINOR_RIDGE_SHARE * max(1e-300, float(np.abs(K).max())) * len(K)
         self._source.refuted |= _core.cholesky(K, 1) >= 0
         return not self._source.refuted
 
@@ -127,7 +125,7 @@ class KernelMatrix:
 
     def share(self) -> None:
         source = self._source
-        if self._rows is not None:  # a view: what it shares is for the whole to prepare
+        if self._rows is not None:  # a view: only the Gram of all samples prepares what is shared
             return
         if self.fused:
             # The samples in float64 may take an eighth of the budget.
@@ -174,12 +172,12 @@ class KernelMatrix:
         return out
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same through the core, chunk by chunk; None where numbers are too large for it."""
+        """The same through the core, chunk by chunk; None if numbers are too large for it."""
         prepared = self._source.prepared
         assert prepared is not None
         out = np.zeros(len(rows))
         chunk = CHUNK_ROWS
-        if self._streamed:  # two chunks are held at a time, each as copied, as prepared and as laid out
+        if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
         for left in range(0, len(J), chunk):
             part = slice(left, left + chunk)
@@ -226,7 +224,7 @@ class KernelMatrix:
         return (prepared.whole(dtype), rows) if whole else prepared.prepare_rows(rows, dtype)
 
     def _whole(self, dtype: Any) -> _core.Samples | None:
-        """All samples in the core's form, or None where the kernel has none or the numbers do not fit."""
+        """All samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
         prepared = self._source.prepared
         return None if prepared is None else prepared.whole(dtype)
 
@@ -243,7 +241,7 @@ class KernelMatrix:
 
 
 class _Source:
-    """What a matrix and its views share: samples, what was prepared or stored of them, and a counterexample seen."""
+    """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
 
     def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
         self.kernel, self.X, self.n_threads = kernel, X, n_threads
@@ -252,14 +250,8 @@ class _Source:
         self.refuted = False
 
 
-def _diagonal(kernel: Kernel, X: Any) -> Floats:
-    if kernel.accepts == "gram":
-        return np.asarray(X.diagonal(), dtype=np.float64)
-    return finite_values(kernel.diag(X), kernel)
-
-
 def finite_values(values: Floats, kernel: Kernel) -> Floats:
-    """These values of the kernel, or an error where they overflowed."""
+    """These values of the kernel, or an error if one of them overflowed."""
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"{kernel!r} produced a non-finite value; its largest finite one here is "

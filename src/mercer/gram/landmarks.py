@@ -1,4 +1,4 @@
-"""Landmarks: a few samples that stand for all, drawn uniformly or by approximate ridge leverage scores, in one pass.
+"""Landmarks: a few samples that represent all, drawn uniformly or by approximate ridge leverage scores, in one pass.
 
 The ridge leverage score of a sample, ℓ_i = (K(K + λW⁻¹)⁻¹)_ii, says how much the fit at x_i depends on sample i alone.
 A pilot set J of m uniformly drawn samples estimates it (Rudi, Calandriello, Carratino and Rosasco, "On fast leverage
@@ -6,9 +6,9 @@ score sampling and optimal learning"):
 
     ℓ_i ≈ (w_i/λ) [k(x_i, x_i) − k_iJ (K_JJ + λ(m/Σw) I)⁻¹ k_Ji]
 
-which is exact where J holds every sample. Samples are drawn without replacement, with chances in proportion to weight
-times score, by the keys log(u)/chance of which the largest are kept (Efraimidis and Spirakis, 2006), so that a stream
-is read once.
+which is exact if J holds every sample. Samples are drawn without replacement, with chances in proportion to weight
+times score. Each gets the key log(u)/chance with a random u, and those with the largest keys are drawn (Efraimidis and
+Spirakis, 2006), so that a stream is read only once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Score = Callable[[Chunk], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The chosen samples in their order, which they were, and how much weight each one stands for."""
+    """The chosen samples in their order, their indices, and the total weight that each one represents."""
 
     X: Any
     index: Indices
@@ -47,7 +47,7 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
     for chunk in chunks:
         chance = chunk.weight if score is None else score(chunk)
         with np.errstate(divide="ignore"):
-            # −log(−key) in place of key: the same order, and no overflow where chances are tiny.
+            # −log(−key) instead of the key: the same order, and no overflow for tiny chances.
             fresh = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
         all_keys = np.concatenate([keys, fresh])
         usable = np.flatnonzero(all_keys > -np.inf)
@@ -62,7 +62,7 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         seen += chunk.n
     if len(keys) == 0:
         raise ValueError("there is no sample with positive weight to draw landmarks from")
-    # A landmark drawn with chance p stands for w/(m p), scaled so that together they stand for all.
+    # A landmark of weight w drawn with chance p represents a weight of w/(m p), scaled to the right total.
     share = weights / np.maximum(chances, np.finfo(float).tiny)
     return Landmarks(X, index, share * (total_weight / float(share.sum())))
 

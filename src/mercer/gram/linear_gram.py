@@ -1,4 +1,4 @@
-"""K = scale · XXᵀ through X alone: a product with K is two products with X, whatever n."""
+"""K = scale · XXᵀ through X alone: a product with K is two products with X, however many samples there are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LinearGram:
 
     @classmethod
     def of(cls, gram: Gram) -> LinearGram | None:
-        """The same matrix through its samples, or None where its kernel is not linear."""
+        """The same matrix through its samples; None if its kernel is not linear."""
         scale = linear_scale(gram.kernel)
         return None if scale is None else cls(gram.X, scale)
 
@@ -54,7 +54,7 @@ class LinearGram:
 
 
 def linear_scale(kernel: Kernel) -> float | None:
-    """The factor s of a kernel k = s⟨x, z⟩ on vectors, None for any other."""
+    """The factor s of a kernel k = s⟨x, z⟩ on vectors; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     return recipe.scale if recipe is not None and recipe.linear else None
 

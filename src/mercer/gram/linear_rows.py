@@ -1,7 +1,8 @@
-"""The rows of a linear machine's data as the core sees them: products and sums in float64 whatever X is stored as."""
+"""The rows of a linear machine's data for the core: products and sums in float64, whatever the precision of X."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,24 @@ from mercer.arrays import Floats, Indices, is_sparse
 class LinearRows:
     """Dense or CSR rows, without a copy unless the two index arrays of a CSR matrix differ in type.
 
-    `which` takes some rows of a CSR matrix, in any order.
+    `which` selects rows of a CSR matrix, in any order.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None) -> None:
         self.X, self.n_threads, self._which = X, n_threads, which
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
-        if is_sparse(X):
+        self.sparse = is_sparse(X)
+        self.core: Any
+        if self.sparse:
             kind = np.promote_types(X.indices.dtype, X.indptr.dtype)
             indices, indptr = (np.ascontiguousarray(a, dtype=kind) for a in (X.indices, X.indptr))
             starts, ends = (indptr[:-1], indptr[1:]) if which is None else (indptr[which], indptr[which + 1])
-            self._rows = _core.csr_rows(np.ascontiguousarray(X.data), indices, starts, ends, self.d, n_threads)
+            self.core = _core.csr_rows(np.ascontiguousarray(X.data), indices, starts, ends, self.d, n_threads)
             self.stored = int((ends - starts).sum())
         else:
-            self._rows = _core.dense_rows(X, n_threads)
+            self.core = _core.dense_rows(X, n_threads)
             self.stored = self.n * self.d
-        self._lengths: Floats | None = None
-
-    @property
-    def sparse(self) -> bool:
-        return is_sparse(self.X)
-
-    @property
-    def core(self) -> Any:
-        return self._rows
 
     def first(self, m: int) -> LinearRows:
         """The first m rows, sharing memory."""
@@ -53,32 +47,30 @@ class LinearRows:
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         """The inner products of the rows `which` with the rows `others`, in float64."""
-        X, Z = (self._take(some).astype(np.float64, copy=False) for some in (which, others))
+        chosen = (some if self._which is None else self._which[some] for some in (which, others))
+        X, Z = (self.X[some].astype(np.float64, copy=False) for some in chosen)
         return np.asarray((X @ Z.T).toarray() if self.sparse else X @ Z.T)
-
-    def _take(self, which: Indices) -> Any:
-        return self.X[which if self._which is None else self._which[which]]
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         """Xw + shift."""
         out = np.empty(self.n)
-        self._rows.product(w, shift, out)
+        self.core.product(w, shift, out)
         return out
 
     def transposed(self, c: Floats) -> Floats:
         """X'c; rows whose c is 0 cost nothing."""
         out = np.empty(self.d)
-        self._rows.transposed(c, out)
+        self.core.transposed(c, out)
         return out
 
     def outer(self, which: Indices, c: Floats) -> Floats:
-        """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle counts."""
+        """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""
         out = np.empty((self.d + 1, self.d + 1))
         if self.sparse or len(which) * self.d * self.d < 1 << 20:
-            self._rows.outer(which.astype(np.int64, copy=False), c, out)
+            self.core.outer(which.astype(np.int64, copy=False), c, out)
             return out
-        # BLAS is faster from about a million products on. It takes blocks of 2²¹ entries (16 MB), so that a float32 X
-        # is never copied whole.
+        # BLAS is faster from about a million products on. It gets blocks of 2²¹ entries (16 MB), so that a float32 X is
+        # never converted as a whole.
         out[:] = 0.0
         step = max(1, (1 << 21) // (self.d + 1))
         for k in range(0, len(which), step):
@@ -88,11 +80,9 @@ class LinearRows:
             out += Z.T @ Z
         return out
 
-    @property
+    @cached_property
     def lengths(self) -> Floats:
         """The squared length of every row."""
-        if self._lengths is None:
-            found = np.empty(self.n)
-            self._rows.lengths(found)
-            self._lengths = found  # only now: other threads may be asking
-        return self._lengths
+        found = np.empty(self.n)
+        self.core.lengths(found)
+        return found

@@ -1,7 +1,7 @@
-"""Samples in the form that the fused core takes for a recipe, dense or sparse, prepared once per precision.
+"""Samples in the form that the fused core needs for a recipe, dense or sparse, prepared once per precision.
 
-A recipe says which inner value and ending; here the data are centred where only differences count, and scaled so
-that the ending is cheap (src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all start from these.
+The data are centred if the kernel depends only on differences, and scaled so that the recipe's ending is cheap
+(src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all use such samples.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
 from mercer.kernels import Kernel, Recipe
 
-# Samples that are prepared and laid out at a time, where not all are: the copies stay small beside the samples.
+# Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192
 
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
-# Dense data with at most this share of entries other than 0 are faster as CSR: a stored entry costs about what two
-# features do. Judged by about this many rows, from this many features on.
+# Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
+# share is estimated from about this many rows, if there are at least this many features.
 _SPARSE_SHARE = 0.3
 _SPARSE_ROWS = 1000
 _SPARSE_FEATURES = 16
-# Squared lengths must stay far below the largest number of either precision (the test is written so that NaN fails it).
+# Squared lengths must stay far below the largest number of their precision (the tests are written so that NaN fails).
 _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
 
 
 class PreparedSamples:
-    """The samples X for a recipe. Where numbers are too large for a precision, it has None in their place."""
+    """The samples X for a recipe; None in a precision for which their numbers are too large."""
 
     def __init__(self, recipe: Recipe, X: Any, n_threads: int) -> None:
         self.lowering = Lowering.of(recipe, X)
@@ -41,26 +41,26 @@ class PreparedSamples:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
-        """None where the core does not compute this kernel."""
+        """None if the core does not compute this kernel."""
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
         return None if recipe is None else cls(recipe, X, n_threads)
 
     def whole(self, dtype: Any) -> _core.Samples | None:
-        """All samples, from now on at hand; two threads that ask first at once prepare the same numbers."""
+        """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
         dtype = np.dtype(dtype)
         if dtype not in self._whole:
             self._whole[dtype] = self.prepare(self._X, dtype)
         return self._whole[dtype]
 
     def prepare_rows(self, rows: Indices, dtype: Any) -> tuple[_core.Samples | None, Indices]:
-        """Prepared samples that include these rows, and where: all samples if they are at hand, or these alone."""
+        """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
         dtype = np.dtype(dtype)
         if dtype in self._whole:
             return self._whole[dtype], rows
         return self.prepare(take(self._X, rows), dtype), np.arange(len(rows))
 
     def prepare(self, X: Any, dtype: Any) -> _core.Samples | None:
-        """Other samples, in the form in which they can be compared with these."""
+        """Other samples, in the form in which the core can compare them with these."""
         return self.lowering.prepare(X, dtype, self._n_threads)
 
 
@@ -77,22 +77,23 @@ class Lowering:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Any) -> Lowering:
-        """Centred at the mean of X where the kernel sees differences only, and sparse where that is faster."""
+        """Centred at the mean of X if the kernel depends only on differences, and sparse if that is faster."""
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
         centre = np.zeros(X.shape[1])
         if recipe.inner != "dot":
             centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            if sparse:  # a column keeps its zeros unless it has none
-                centre[_stored_per_column(X) < X.shape[0]] = 0.0
+            if sparse:  # columns with zeros stay as they are, so that the data stay sparse
+                stored = X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)
+                centre[np.asarray(stored).ravel() < X.shape[0]] = 0.0
         if recipe.factor is not None:
             centre = centre @ recipe.factor
         numbers = np.array([recipe.scale, gamma, coef0, degree])
         return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse)
 
     def prepare(self, X: Any, dtype: Any, n_threads: int) -> _core.Samples | None:
-        """The samples of X for the core, or None where their numbers are too large for this precision."""
+        """The samples of X for the core; None if their numbers are too large for this precision."""
         samples = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
         if samples is None or self.recipe.constant == 0:
             return samples
@@ -144,7 +145,7 @@ class Lowering:
 
 
 class _Shifted:
-    """Samples under k + c: the core's values of k, and the constant in float64 beside them."""
+    """Samples for k + c: the core computes k, and the constant is added in float64."""
 
     def __init__(self, samples: _core.Samples, constant: float) -> None:
         self._samples, self._constant = samples, constant
@@ -189,13 +190,9 @@ def _row_sums(values: Floats, indptr: Any) -> Floats:
 
 
 def _is_mostly_zero(X: Any) -> bool:
-    """Whether few enough entries of a dense array are not zero, judged by rows spread over it."""
+    """Whether a dense array has few enough nonzero entries, estimated from rows spread over it."""
     some = X[:: max(1, len(X) // _SPARSE_ROWS)]
     return bool(X.shape[1] >= _SPARSE_FEATURES and np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
-
-
-def _stored_per_column(X: Any) -> Indices:
-    return np.asarray(X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)).ravel()
 
 
 def _in_columns(values: Floats, columns: Indices, d: int) -> Any:

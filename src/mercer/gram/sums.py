@@ -1,8 +1,8 @@
-"""Sums over weighted samples and their targets: all that linear least squares needs of them, d × d whatever n.
+"""Sums over weighted samples and their targets: all that linear least squares needs, in memory d × d for any n.
 
-The sums of two sets of samples give those of their union exactly (Chan, Golub and LeVeque), and those of a
-difference, so that samples can be added and forgotten: recursive least squares. The sums are kept rather than a factor
-because taking samples out of a factor can break down, while a difference of sums is as accurate as the sums ever were.
+The sums of two sets of samples give the sums of their union (Chan, Golub and LeVeque) or difference, so that samples
+can be added and forgotten: recursive least squares. Sums are kept instead of a factor because removing samples from a
+factor can break down, while a difference of sums is as accurate as the sums were.
 """
 
 from __future__ import annotations
@@ -56,13 +56,7 @@ class Sums:
 
     def plus(self, other: Sums) -> Sums:
         """The sums of both sets of samples."""
-        weight = self.weight + other.weight
-        if not self.bias:
-            return self._with(weight, self.x, self.y, other, 1.0, 0.0)
-        share = other.weight / weight
-        x = self.x + share * (other.x - self.x)
-        y = self.y + share * (other.y - self.y)
-        return self._with(weight, x, y, other, 1.0, self.weight * share)
+        return self._combined(other, 1.0)
 
     def minus(self, other: Sums) -> Sums:
         """The sums without samples that were added before."""
@@ -74,20 +68,18 @@ class Sums:
         if weight <= 1e-9 * self.weight:
             x, y, xx, xy, yy = (np.zeros_like(a) for a in (self.x, self.y, self.xx, self.xy, self.yy))
             return Sums(0.0, x, y, xx, xy, yy, self.bias)
-        if not self.bias:
-            return self._with(weight, self.x, self.y, other, -1.0, 0.0)
-        share = other.weight / weight
-        x = self.x - share * (other.x - self.x)
-        y = self.y - share * (other.y - self.y)
-        # Between the means of what remains and what goes: δ' = δ·weight_all/weight_left.
-        return self._with(weight, x, y, other, -1.0, -self.weight * share)
+        return self._combined(other, -1.0)
 
-    def _with(self, weight: float, x: Floats, y: Floats, other: Sums, sign: float, between: float) -> Sums:
+    def _combined(self, other: Sums, sign: float) -> Sums:
+        """The sums with (sign = 1) or without (−1) the other samples; means move by their share of the new weight."""
+        weight = self.weight + sign * other.weight
+        share = sign * other.weight / weight if self.bias else 0.0
+        between = self.weight * share
         dx, dy = other.x - self.x, other.y - self.y
         return Sums(
             weight,
-            x,
-            y,
+            self.x + share * dx,
+            self.y + share * dy,
             self.xx + sign * other.xx + between * np.outer(dx, dx),
             self.xy + sign * other.xy + between * np.outer(dx, dy),
             self.yy + sign * other.yy + between * dy**2,

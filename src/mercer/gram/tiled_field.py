@@ -1,6 +1,6 @@
-"""The state of a solve whose kernel values come from the fused core: rows of K are summed into u as they are computed.
+"""The state of a solve whose kernel values the fused core computes: rows of K are added to u as they are computed.
 
-They are kept only where computing them again would cost more than reading them.
+Rows are kept only if computing them again would cost more than reading them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TiledField(Field):
-    """A Field on prepared samples, of which `origin` are this problem's rows."""
+    """A Field on prepared samples; `origin` holds the places of this problem's rows in them."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class TiledField(Field):
         self._square = BlockBuffer(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        self._seen = _core.Active(*fixed, self.beta, self.u)
-        self._seen.choose(self.active)
-        self._ends: tuple[float, Floats, Floats] | None = None  # of the present β
+        self._chooser = _core.Active(*fixed, self.beta, self.u)
+        self._chooser.choose(self.active)
+        self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 
     def violation(self) -> tuple[float, Floats, Floats]:
         if self._ends is None:
-            self._ends = self._seen.ends()
+            self._ends = self._chooser.ends()
         return self._ends
 
     def violators(self, q: int, keep: float) -> Indices:
@@ -55,13 +55,13 @@ class TiledField(Field):
         return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
 
     def _worst(self, kept: Indices, size: int) -> Indices:
-        return self._seen.working_set(*self.violation()[1:], kept, size)
+        return self._chooser.working_set(*self.violation()[1:], kept, size)
 
     def _survivors(self) -> Indices:
-        return self._seen.survivors(*self._shrinking_ends())
+        return self._chooser.survivors(*self._shrinking_ends())
 
     def _square_of(self, rows: Indices) -> Any:
-        """K[rows, rows]: what is kept is copied, the rest is computed."""
+        """K[rows, rows]: kept values are copied, the rest is computed."""
         kept, diagonal = self._kept, self.gram.diagonal[rows]
         new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
         self.gram.evaluations += new**2
@@ -71,7 +71,6 @@ class TiledField(Field):
         return self._square(self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out))
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J] = beta
@@ -93,7 +92,7 @@ class TiledField(Field):
         self.u[self.rows] = total
 
     def _add_kept(self, kept: KeptRows, total: Floats, sources: Indices, change: Floats) -> tuple[Indices, Floats]:
-        """Add what kept rows can, and what may be kept from now on; the rest."""
+        """Add the changes of kept rows, and of rows that can be kept from now on; returns the remaining ones."""
         left = kept.add(total, sources, change)
         sources, change = sources[left], change[left]
         if len(sources) == 0 or not kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize):
@@ -109,7 +108,7 @@ class TiledField(Field):
         if not super().shrink():
             return False
         self._columns = None
-        self._seen.choose(self.active)
+        self._chooser.choose(self.active)
         if self._kept is not None:
             self._kept.keep(np.searchsorted(before, self.rows))
         return True
@@ -119,7 +118,7 @@ class TiledField(Field):
         self._columns = None
         if self._kept is not None:
             self._kept.clear()
-        self._seen.choose(self.active)
+        self._chooser.choose(self.active)
         self._ends = None
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:

@@ -5,7 +5,7 @@ from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.qp import solve_by_qp
 from mercer.solvers.solver import Solver
 
-# The solvers of a dual problem by the names that users choose from. "auto" is block decomposition: nothing beats it.
+# The solvers of a dual problem by the names that users choose from. "auto" is block decomposition, the fastest of them.
 SOLVERS: dict[str, Solver] = {
     "auto": solve_certified,
     "decomposition": solve_certified,

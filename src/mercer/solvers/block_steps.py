@@ -1,6 +1,6 @@
-"""What the two loops over blocks share, block decomposition and the joint machines' block ascent.
+"""What block decomposition and the joint machines' block ascent share.
 
-The sizes of blocks, when a loop gives up, what it says on the way, and the error where numbers overflow.
+The sizes of blocks, when a loop gives up, what it reports, and the error if numbers overflow.
 """
 
 from __future__ import annotations
@@ -13,32 +13,31 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 
-# Variables (samples, for the joint machines) of a block, where the problem is more than one.
+# Variables (samples, for the joint machines) of a block, if the problem has more than one block.
 BLOCK = 1024
-# Blocks of a few variables gain so little that a stall is seen where there is none; this one takes 2 kB.
+# Smaller blocks gain so little that the loop would wrongly take that for a stall; a block of 16 takes 2 kB.
 _SMALLEST_BLOCK = 16
 # The share of a block that may come from the last one.
 KEPT_SHARE = 0.5
-# A block is solved to this share of the current violation, in at most this many steps per variable: then the rest of
-# the problem is looked at.
+# A block is solved to this share of the current violation, in at most this many steps per variable.
 INNER_SHARE = 0.3
 INNER_STEPS = 20
-# Outer steps in a row without a measurable gain of the dual value before a loop gives up, and the number of them over
-# which gains are judged.
-_PATIENCE = 5
-_WINDOW = 100
-# A violation this many times above the noise of a single gradient can still be its doing: pairs of gradients are
-# compared, and the errors of steps add up.
+# A loop gives up after this many outer steps in a row without a measurable gain of the dual value.
+_PATIENCE_STEPS = 5
+# The number of outer steps over which small gains are judged.
+_WINDOW_STEPS = 100
+# A violation of up to this many rounding errors of one gradient may be rounding alone: pairs of gradients are compared,
+# and the errors of steps add up.
 FLOOR = 100
 
 
 def largest_block(gram: Gram) -> int:
-    """The most variables whose block takes a quarter of the memory budget."""
+    """The largest number of variables whose block takes at most a quarter of the memory budget."""
     return max(_SMALLEST_BLOCK, math.isqrt(gram.budget // 32))
 
 
 def running_words(steps: int, support: int, violation: float, gap: float, shrunk: bool) -> str:
-    """A line about a running solve; while variables are dropped the gap is about right, because their rows lag."""
+    """A line about a running solve; the gap is approximate (~) while variables are dropped, as their u is outdated."""
     return (
         f"{steps:>10,} steps  {support:>7,} support vectors  violation {violation:.3e}  "
         f"gap {'~' if shrunk else ' '}{gap:.3e}"
@@ -54,14 +53,14 @@ def overflow(gram: Gram, bounds: Floats) -> FloatingPointError:
 
 
 class StallWatch:
-    """Gives up after a few outer steps without any gain, or more of them without a smaller violation.
+    """Gives up after a few outer steps without any gain, or after more of them without a smaller violation.
 
-    The second is for rounding that feigns gains: steps go round in circles, each of which looks like an increase. Near
-    the floor of rounding some steps are enough to tell, elsewhere the gains of a window must be next to nothing.
+    The second rule is for rounding errors that look like gains while steps go round in circles. Near the rounding floor
+    a few steps decide; elsewhere the gains of a whole window must be negligible.
     """
 
     def __init__(self, sees_all: bool = False) -> None:
-        self._sees_all = sees_all  # every step sees all variables, so that the violation must fall
+        self._sees_all = sees_all  # every step includes all variables, so that the violation must fall
         self._total = self._gain_since = 0.0
         self._age = self._near = 0
         self._best = math.inf
@@ -73,12 +72,12 @@ class StallWatch:
         self._gain_since += max(gain, 0.0)
 
     def verdict(self, violation: float, noise: float) -> Literal["stalled"] | None:
-        """To be asked once before every outer step; `noise` is what rounding leaves uncertain in a gradient."""
+        """To be called once before every outer step; `noise` is the rounding error of a gradient."""
         self._age += 1
         if violation < 0.9 * self._best:
             self._best, self._age, self._gain_since = violation, 0, 0.0
         near = self._best <= FLOOR * noise
         self._near += near
-        at_floor = near and (self._age >= 4 * _PATIENCE or self._near >= 2 * _WINDOW)
-        circling = self._age >= _WINDOW and (self._sees_all or self._gain_since <= 1e-12 * self._total)
-        return "stalled" if violation <= noise or at_floor or circling or self.idle >= _PATIENCE else None
+        at_floor = near and (self._age >= 4 * _PATIENCE_STEPS or self._near >= 2 * _WINDOW_STEPS)
+        circling = self._age >= _WINDOW_STEPS and (self._sees_all or self._gain_since <= 1e-12 * self._total)
+        return "stalled" if violation <= noise or at_floor or circling or self.idle >= _PATIENCE_STEPS else None

@@ -1,9 +1,9 @@
-"""Iterative refinement: whether a certificate says enough, and how to return to the solver if it does not.
+"""Iterative refinement: whether a certificate is good enough, and how to return to the solver if it is not.
 
-    repeat: solve;  compute u = Kβ afresh and the certificate from it;  until `stop` is met, or no return would help
+    repeat: solve;  recompute u = Kβ and the certificate from it;  until `stop` is met, or no return would help
 
-A return starts from the certificate's own u. When that stops helping, the next precision of kernel values takes over.
-The certificate, not the solver's running numbers, says when the end is reached.
+A return starts from the certificate's own u. When that stops helping, the next precision of kernel values is used.
+The certificate, not the solver's running numbers, decides when to stop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution, Stop, StopReason
 
-# A return to the solver that leaves more than this share of the true violation is the last one in its precision.
+# A return to the solver after which more than this share of the true violation remains is the last in its precision.
 _PROGRESS_SHARE = 1 / 3
 
 
@@ -27,9 +27,9 @@ def progressed(certificate: Certificate, last: float) -> bool:
 
 
 class Refinement:
-    """What the next return to a solver is asked: until which stop, in which precision, dropping variables or not.
+    """What the next return to a solver asks for: a stop, a precision, and whether variables may be dropped.
 
-    `floor` says how large a violation at β rounding alone can feign.
+    `floor` computes the largest violation at β that may be rounding alone.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class Refinement:
         self._stop, self._floor, self._last = stop, floor, math.inf
 
     def judge(self, solution: Solution, certificate: Certificate) -> StopReason | None:
-        """Why the solve ends here, or None: it goes on from the certificate's u, asked for what this holds then."""
+        """Why the solve ends here, or None: then it continues from the certificate's u with what is now asked for."""
         self.steps += solution.steps
         tol = self.asked.tol
         if self.asked.met(certificate):
             return "converged"
         if solution.stop_reason not in ("converged", "stalled"):
             return solution.stop_reason
-        if certificate.violation <= tol:  # but the gap is too large: it follows the violation
+        if certificate.violation <= tol:  # the gap is too large, and shrinks with the violation
             tol *= 0.5 / self.asked.missed(certificate)
             self._last = math.inf
         elif not self._can_return(solution, certificate):
@@ -56,11 +56,11 @@ class Refinement:
         return None
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
-        """Whether another return may lower the violation; one without progress needs more variables or precision."""
+        """Whether another return may lower the violation; without progress it needs more variables or precision."""
         progress = progressed(certificate, self._last)
         self._last = certificate.violation
         if progress or not solution.whole:
-            # Variables dropped too early are back now. Where that does not help, none is dropped any more.
+            # Variables that were dropped too early are active again. If that does not help, none is dropped any more.
             self.shrinking = self.shrinking and progress
             return True
         if self._finer:

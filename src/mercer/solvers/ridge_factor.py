@@ -1,6 +1,6 @@
-"""Cholesky's factor of a matrix that rounding may have made indefinite, with as much ridge as that takes.
+"""The Cholesky factor of a matrix that rounding may have made indefinite, with the smallest ridge that is enough.
 
-LLᵀ = A + ridge·unit      on the diagonal, with the first of some growing ridges for which L exists
+LLᵀ = A + ridge·diag(unit)      for the first of some growing ridges for which L exists
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mercer.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """L in the lower triangle (above it lies what was there), and the ridge that it took."""
+    """L in the lower triangle (the upper one is not used), and the ridge that was needed."""
 
     L: Floats
     ridge: float
     n_threads: int
 
     def solve(self, B: Floats) -> Floats:
-        """(LLᵀ)⁻¹B for a matrix B, which stays as it is."""
+        """(LLᵀ)⁻¹B for a matrix B, which is not changed."""
         out = np.array(B, dtype=np.float64, order="C")
         _core.cholesky_solve(self.L, out, self.n_threads)
         return out
@@ -32,9 +32,9 @@ class Factor:
 def ridge_factor(
     A: Floats, ridges: Iterable[float], n_threads: int, unit: float | Floats = 1.0, diagonal: Floats | None = None
 ) -> Factor | None:
-    """The factor with the first ridge that makes A definite, or None where none of them does.
+    """The factor with the first ridge that makes A definite, or None if none of them does.
 
-    A stays as it is, and may be float32. `diagonal` takes the place of its own.
+    A is not changed, and may be float32. `diagonal` replaces A's own.
     """
     diagonal = np.asarray(np.diagonal(A), dtype=np.float64) if diagonal is None else diagonal
     for ridge in ridges:

@@ -1,4 +1,4 @@
-"""How a solver says what it cannot solve, and how the name that a user gave becomes a solver, or an error in words."""
+"""How a solver declares what it cannot solve, and how the name that a user gives becomes a solver or an error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mercer.certificates.certificate import Certificate
 from mercer.parameters import one_of
 from mercer.solution import Report, Stop
 
-# A `Solve` with options of its own, keywords that whoever makes the task binds.
+# A `Solve` with keyword options, which are bound by the code that makes the task.
 Solver = Callable[..., tuple[Any, Certificate]]
-# From a problem and the place of its data to the reason why a solver refuses them and what to use instead, or None.
+# From a problem and its place to the reason why a solver refuses them and what to use instead, or None.
 Refusal = Callable[[Any, Any], str | None]
 
 
 def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
-    """Declare what a solver cannot solve: such a problem is answered by a ValueError with the reason."""
+    """Declare what a solver cannot solve: such a problem raises a ValueError with the reason."""
 
     def declare(solve: Solver) -> Solver:
         @functools.wraps(solve)
@@ -35,7 +35,7 @@ def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
 
 
 def choose_solver(asked: str, solvers: Mapping[str, Solver], own: Solver | None = None) -> Solver:
-    """The solver of that name; `own` is the only one that a special problem has, and "auto" is its name too."""
+    """The solver of that name, or a special problem's only solver `own`, whose name is "auto"."""
     solver = solvers[one_of("solver", asked, tuple(solvers))]
     if own is None:
         return solver

@@ -30,7 +30,7 @@ def test_blocks_shrinking_and_precision_change_nothing(machine, kernel, monkeypa
     n = 1100 if isinstance(kernel, str) else 300
     options = {"kernel": kernel, "multiclass": machine, "gamma": 0.01, "C": 0.1, "tol": 1e-4}
     whole = SVC(**options).fit(X[:n], y[:n])
-    monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
+    monkeypatch.setattr(solver, "_ONE_BLOCK_SAMPLES", 10)
     monkeypatch.setattr(solver, "BLOCK", 64)
     models = [SVC(**options, shrinking=shrinking).fit(X[:n], y[:n]) for shrinking in (True, False)]
     for model in (whole, *models):
@@ -73,7 +73,7 @@ def test_ctrl_c_is_answered_and_leaves_the_estimator_alone(machine):
 
 
 def test_shrinking_drops_and_takes_back(monkeypatch):
-    monkeypatch.setattr(solver, "_ONE_BLOCK", 10)
+    monkeypatch.setattr(solver, "_ONE_BLOCK_SAMPLES", 10)
     monkeypatch.setattr(solver, "BLOCK", 64)
     X, y = load_digits(return_X_y=True)
     kernel = as_kernel("rbf", degree=3, gamma=0.001, coef0=0.0)

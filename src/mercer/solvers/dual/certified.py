@@ -1,4 +1,4 @@
-"""Block decomposition with a proof: solve, certify, and go on from the certificate's numbers until it is satisfied."""
+"""Block decomposition with a proof: solve and certify, and continue from the certificate's numbers until it is good."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mercer.solvers.dual.decomposition import decompose, rounding_floor
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.refine import Refinement
 
-# From β, u = Kβ where it is known, a precision of kernel values, a stop and whether variables may be dropped.
+# From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
 Inner = Callable[[Floats, Floats | None, Any, Stop, bool], Solution]
 
 
@@ -37,7 +37,7 @@ def solve_certified(
 def refined(
     problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, inner: Inner, shrinking: bool
 ) -> tuple[Solution, Certificate]:
-    """The same from a solver without proof, `inner`, which each return calls once."""
+    """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
     ask = Refinement(stop, gram.precisions, shrinking, partial(rounding_floor, gram, problem))
@@ -60,12 +60,12 @@ def _decomposed(
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
-    """Block decomposition, continued on all variables where the certificate that follows will be expensive."""
+    """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)
     if first.whole or single_suffices(gram, norm(problem.row_coefficients(first.beta, gram.n)), stop.tol):
         return first
-    # In the solver's precision it is cheaper to see whether the certificate has a chance.
+    # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()
     rest = decompose(field, stop.after(first.steps), report, shrinking)
     return replace(rest, steps=first.steps + rest.steps)

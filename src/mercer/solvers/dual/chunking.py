@@ -1,11 +1,11 @@
 """Chunking: the same answer from as many samples at a time as the memory budget holds (Vapnik; Igel, sec. 4.3).
 
     repeat: take the support vectors and the worst violators of the rest, as many as fit;
-            maximise the dual over them with all others held fixed; bring u = Kβ up to date, a pass over the data
+            maximise the dual over them with all others held fixed; update u = Kβ in a pass over the data
 
-The chunk's problem is a DualProblem again: what the others contribute to the gradient moves into p, what they
-contribute to the sums into the totals. Where the support vectors outgrow a chunk this becomes decomposition with very
-large blocks, and still ends at the optimum. Samples are prepared for the core a chunk at a time.
+The chunk's problem is again a DualProblem: p includes what the fixed variables add to the gradient, and the totals what
+they add to the sums. If a chunk cannot hold all support vectors, this is decomposition with very large blocks, and
+still ends at the optimum. Samples are prepared for the core a chunk at a time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
 
-# A chunk is solved to this share of the current violation: a pass over the rest costs more than its last steps.
+# A chunk is solved to this share of the current violation: its last steps are cheaper than a pass over the data.
 _INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
-# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and laid out as
-# columns, and half of the budget is left to rows of K.
+# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and arranged as
+# columns, and half of the budget is for rows of K.
 _BUDGET_PER_BYTE = 10
 
 
@@ -64,7 +64,7 @@ def _chunk_by_chunk(
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
-    """Chunks until the running violation is at most `stop.tol`, or a limit is met."""
+    """Chunks until the running violation is at most `stop.tol`, or a limit is reached."""
     beta = beta.copy()
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
     steps, watch = 0, StallWatch()
@@ -89,13 +89,13 @@ def _chunk_by_chunk(
         u[rows] = fixed + solution.u
         outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
         u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
-        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)
 
 
 def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:
-    """The rows of the next chunk: support vectors, free ones first, and worst violators, at least a quarter of it."""
+    """The rows of the next chunk: support vectors, free ones first, and at least a quarter of worst violators."""
     up, low = problem.movable(beta)
     worst = working_set(h, up, low, problem.group, len(problem.totals), size)
     support = np.flatnonzero(beta)
@@ -107,7 +107,7 @@ def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices
 
 
 def _restricted(problem: DualProblem, chunk: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
-    """The problem of some variables, all others held; `fixed` is what those add to u on the chunk's rows."""
+    """The problem of some variables with all others fixed; `fixed` is what these add to u on the chunk's rows."""
     row = np.searchsorted(rows, problem.row[chunk])
     group = problem.group[chunk]
     totals = sums_by(group[group >= 0], beta[chunk][group >= 0], len(problem.totals))

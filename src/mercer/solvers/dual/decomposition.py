@@ -1,9 +1,9 @@
 """Block decomposition: the one loop that trains every machine with one or two variables per sample.
 
-    β ← feasible;  repeat: take the worst violators with half of the last set, solve the problem restricted to them by
-    sequential minimal optimisation, bring u = Kβ up to date; until the violation is at most tol  (Igel, Alg. 4.1)
+    β ← feasible;  repeat: take the worst violators and half of the last set, solve the problem restricted to them by
+    sequential minimal optimisation, update u = Kβ; until the violation is at most tol  (Igel, Alg. 4.1)
 
-The loop drives a Field and sees neither kernels nor data. Small problems are one block: the same loop, once around.
+The loop works on a Field and sees neither kernels nor data. A small problem is one block, solved in one pass.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from mercer.solvers.block_steps import (
 )
 from mercer.solvers.dual.newton import climb_face
 
-# Up to this many variables the whole problem is one block: a full matrix wins up to there (letter, spam, usps).
-_ONE_BLOCK = 2500
-# A block with more than this share of free variables leaves no room for new ones: it is doubled, up to the largest, and
-# solved to a smaller share of the violation, since what it holds is mostly settled (letter at C=100: 89 outer steps
-# with 1,024 variables, 15 with more).
-_CROWDED = 0.6
+# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
+_ONE_BLOCK_VARIABLES = 2500
+# A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
+# and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
+# 89 outer steps with 1,024 variables, 15 with more).
+_CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
-# Blocks in a row that pair steps may leave unsolved before Newton steps are tried: those cost as much as a block does,
-# and in a block that new variables will change they are wasted (letter at C=100: 0.34 s with 0, 0.27 s with 2).
-_STUCK = 2
+# Blocks in a row that pair steps may leave unsolved before Newton steps are tried. Those cost as much as a block, and
+# are wasted in a block that new variables will change (letter at C=100: 0.34 s with 0, 0.27 s with 2).
+_UNSOLVED_BLOCKS = 2
 
 
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
-    """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
+    """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= _ONE_BLOCK else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
     while True:
         violation = field.violation()[0]
@@ -59,7 +59,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         limit = stop.limit(steps) or watch.verdict(violation, rounding_noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
-            # Perhaps what was dropped would move again: it stays from now on.
+            # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
             shrinking, watch = False, StallWatch()
             continue
@@ -87,22 +87,22 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if reason == "converged" and len(J) == n:
             return Solution(after, steps, "converged")
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
-        if stuck > _STUCK or reason == "stalled":
+        if stuck > _UNSOLVED_BLOCKS or reason == "stalled":
             delta = after - before
             after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
         field.move(J, after)
-        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
             free = int(((after > problem.lower[J]) & (after < problem.upper[J])).sum())
-            if free > _CROWDED * q:
+            if free > _CROWDED_SHARE * q:
                 q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_INNER_SHARE
             if shrinking:
                 field.shrink()
 
 
 def _words(field: Field, steps: int, violation: float) -> str:
-    """How far the loop is, for people."""
+    """A line about how far the loop is."""
     problem, beta = field.problem, field.beta
     h = problem.gradient(beta, field.u)
     _, b = problem.violation_and_offsets(beta, h)
@@ -111,12 +111,12 @@ def _words(field: Field, steps: int, violation: float) -> str:
 
 
 def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
-    """What float64 leaves uncertain in a gradient: terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
+    """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
     length = np.sqrt(np.abs(gram.diagonal))
     size = float(length.max()) * inner(length[problem.row], np.abs(beta)) + float(np.abs(problem.p).max())
     return float(np.finfo(float).eps) * size
 
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
-    """How large a violation at β rounding alone can feign."""
+    """The largest violation at β that may be rounding alone."""
     return FLOOR * rounding_noise(gram, problem, beta)

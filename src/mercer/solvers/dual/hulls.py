@@ -1,13 +1,14 @@
-"""The nearest points of two (reduced) convex hulls, solved until they are proven apart, or meet to rounding.
+"""The nearest points of two (reduced) convex hulls, solved until the hulls are proven apart, or touch to rounding.
 
-The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`:
-so −2·primal bounds the squared distance from below, ‖w‖² from above. Apart is proven once −2·primal > 0. The hulls
-meet, as far as float64 can tell, once ‖w‖² is below 1e-10 of the largest it could be.
+The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
+So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once −2·primal > 0.
+They touch, as far as float64 can tell, once ‖w‖² is below 1e-10 of the largest value it could have.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
 
-# The largest ‖w‖², relative to mass²·max K_ii, that rounding can leave of points that coincide.
-_MEETING = 1e-10
-# The first tolerance of the hard margin, in units of mass·max K_ii, and the least factor from one to the next.
-_FIRST_TOL = 1e-2
+# The largest ‖w‖² that rounding can give two equal points, as a share of mass²·max K_ii.
+_TOUCHING_SHARE = 1e-10
+# The first tolerance of the hard margin, as a share of mass·max K_ii, and the smallest factor from one to the next.
+_FIRST_TOL_SHARE = 1e-2
 _TOL_FACTOR = 1e-2
 
 
@@ -35,7 +36,7 @@ class Distance:
 
     @property
     def meet(self) -> bool:
-        return self.above <= _MEETING * self.unit  # both are 0 where K is
+        return self.above <= _TOUCHING_SHARE * self.unit  # both are 0 if K is
 
 
 def distance_of(problem: DualProblem, largest: float, certificate: Certificate) -> Distance:
@@ -57,38 +58,15 @@ def solve_hulls(
     report: Report | None = None,
     *,
     shrinking: bool = True,
+    relative: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """Solve until the functional margins of the hard-margin machine are right to `stop.tol`.
+    """Solve until the hulls are proven apart and the violation is small enough.
 
-    Its coefficients are those of the hulls divided by ρ = ½‖w‖², so a violation v of this problem is one of v/ρ there.
+    With `relative`, functional margins of the hard-margin machine are right to `stop.tol`. Its coefficients are those
+    of the hulls divided by ρ = ½‖w‖², so a violation v of this problem is one of v/ρ there. Else v ≤ `stop.tol`.
     """
-    return _tighten(problem, gram, stop, start, report, shrinking, relative=True)
-
-
-def solve_reduced_hulls(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None = None,
-    report: Report | None = None,
-    *,
-    shrinking: bool = True,
-) -> tuple[Solution, Certificate]:
-    """Solve to a violation of `stop.tol` and until the reduced hulls are proven apart."""
-    return _tighten(problem, gram, stop, start, report, shrinking, relative=False)
-
-
-def _tighten(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None,
-    report: Report | None,
-    shrinking: bool,
-    relative: bool,
-) -> tuple[Solution, Certificate]:
     steps, largest = 0, float(np.abs(gram.diagonal).max())
-    tol = _FIRST_TOL * _mass(problem) * largest if relative else stop.tol
+    tol = _FIRST_TOL_SHARE * _mass(problem) * largest if relative else stop.tol
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution, certificate = solve_certified(problem, gram, asked, start, report, shrinking=shrinking)
@@ -100,8 +78,11 @@ def _tighten(
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if solution.stop_reason != "converged" or (certificate.violation <= wanted and found.below > 0.0):
             return solution, certificate
-        # Not straight to what is wanted, which is zero for hulls that meet.
+        # Not at once what is wanted, which is zero for hulls that touch.
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
+
+
+solve_reduced_hulls = partial(solve_hulls, relative=False)
 
 
 def _mass(problem: DualProblem) -> float:

@@ -1,12 +1,12 @@
-"""Newton's method on the free variables of a block: what pair steps need ten thousand of, one factorisation does.
+"""Newton's method on the free variables of a block: one factorisation can replace ten thousand pair steps.
 
 On the face of the box where β is free (F), the optimum solves
 
     (K_FF + diag d_F) δ + E ν = h_F,   E'δ = 0      (E: which group each variable is in)
 
-A step that would leave the box stops at the first bound it meets, that variable is fixed there, and the rest goes on,
-until a whole step fits: then the face's optimum is reached. A ridge far below the kernel's size makes every system
-solvable; along directions in which K is flat it only makes the step long, and the box cuts it.
+A step that would leave the box stops at the first bound. That variable is fixed there, and the others continue until a
+full step stays inside: then the optimum of the face is reached. A ridge far below the kernel's size makes every system
+solvable; in directions in which K is flat it only makes the step long, and the box limits it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mercer.arrays import Floats, Indices
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.ridge_factor import growing, ridge_factor
 
-# The most free variables that are factored, and the multiplications after which a climb ends, a few hundredths of a
-# second: one large factor, or many small ones.
+# The most free variables that are factored, and the multiplications after which a climb ends: a few hundredths of a
+# second, for one large factor or many small ones.
 MAX_FREE = 2048
-MAX_WORK = 6e8
+MAX_MULTIPLICATIONS = 6e8
 
 
 def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats, n_threads: int = 1) -> Floats:
@@ -32,7 +32,7 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
     beta, h = beta.copy(), h.copy()
     F = np.flatnonzero((beta > lower) & (beta < upper))
     work = 0.0
-    while 0 < len(F) <= MAX_FREE and work < MAX_WORK:
+    while 0 < len(F) <= MAX_FREE and work < MAX_MULTIPLICATIONS:
         work += len(F) ** 3 / 3 + len(J) * len(F)
         delta = _direction(K[np.ix_(F, F)], d[F], group[F], h[F], n_threads)
         if delta is None:
@@ -60,7 +60,7 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
 
 
 def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floats | None:
-    """The Newton direction that keeps each group's sum, or None where no ridge makes the system definite."""
+    """The Newton direction that keeps each group's sum; None if no ridge makes the system definite."""
     groups = np.unique(group[group >= 0])
     E = (group[:, None] == groups).astype(np.float64)
     diagonal = np.diagonal(K) + d
@@ -70,7 +70,7 @@ def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floa
     solved = factor.solve(np.column_stack([h, E]))
     free, held = solved[:, 0], solved[:, 1:]
     delta = free - held @ np.linalg.lstsq(E.T @ held, E.T @ free, rcond=None)[0] if E.shape[1] else free
-    # What rounding left of the sum is spread evenly: a direction must keep the equalities.
+    # A direction must keep the equalities: what rounding adds to a sum is subtracted evenly.
     for k in range(E.shape[1]):
         member = E[:, k] > 0
         delta[member] -= delta[member].mean()

@@ -2,8 +2,8 @@
 
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
 equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
-Here the core computes once for all pairs what a class has to do with itself, and across classes only the rows that
-steps ask for (src/core/solve/pairs.hpp). The certificates rest on float64 values computed for them alone.
+Here the core computes the kernel values within a class once for all pairs, and between classes only the rows that steps
+need (src/core/solve/pairs.hpp). The certificates rest on float64 values that are computed only for them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers.refine import progressed
 
-# With more variables than this, passes over all of them in every step cost more than a working set does.
+# With more variables than this, passes over all of them in every step cost more than working sets.
 _MOST_VARIABLES = 2500
-# Steps per variable of the largest pair, after which a pair is left to the general solver and its Newton steps.
+# After this many steps per variable of the largest pair, the general solver and its Newton steps take over.
 _STEPS_PER_VARIABLE = 20
 
 Blocks = tuple[Indices, Indices]
 
 
 def fits(problem: DualProblem) -> bool:
-    """Whether a problem may be one for `solve_pairs`: it is small, and has no more than one equality, Σβ = 0."""
+    """Whether `solve_pairs` can solve a problem: it is small, and has at most one equality, Σβ = 0."""
     simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
     return simple and problem.n_variables <= _MOST_VARIABLES
 
@@ -42,10 +42,10 @@ def fits(problem: DualProblem) -> bool:
 def solve_pairs(
     problems: Sequence[DualProblem], blocks: Sequence[Blocks], gram: Gram, stop: Stop, n_threads: int
 ) -> list[tuple[Solution, Certificate | None]] | None:
-    """A solution of each problem, with a certificate if that says that `stop` is met; else it is a start for others.
+    """A solution of each problem, with a certificate if that meets `stop`; without one it is a start for other solvers.
 
-    Blocks that are the same array are one block; all problems have an equality, or none has. None is returned where the
-    core does not do this for the kernel and the data.
+    Blocks that are the same array are one block; either all problems have an equality, or none has. The result is None
+    if the core cannot do this for the kernel and the data.
     """
     layout = _Layout.of(blocks)
     if not layout.affordable(gram, n_threads):
@@ -104,7 +104,7 @@ def solve_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """The blocks one after another, which two of them each pair is about, and where its variables begin."""
+    """The blocks one after another, the two blocks of each pair, and where the variables of each pair begin."""
 
     members: Indices
     starts: Indices
@@ -142,9 +142,9 @@ class _Layout:
         return int(np.diff(self.offsets).max())
 
     def affordable(self, gram: Gram, n_threads: int) -> bool:
-        """Whether the samples, in both precisions and laid out, and what the core keeps of K are within the budget.
+        """Whether the prepared samples, in both precisions, and the kernel values that the core keeps fit the budget.
 
-        Kept are the blocks with themselves, and rows of the pairs at work.
+        The core keeps K within each block, and rows of K for the pair that each thread works on.
         """
         edge = 64.0  # rows that padding to whole tiles may add
         kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2

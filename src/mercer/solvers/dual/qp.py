@@ -1,11 +1,11 @@
-"""The same dual through an outside interior-point solver (clarabel), for small problems and for anyone who doubts us.
+"""The same dual by an independent interior-point solver (clarabel), for small problems and as a check.
 
 With x = β/unit and P = K[row, row] + diag d, both objectives divided by unit·size:
 
     minimise  ½ x'(unit/size · P)x − (p/size)'x    subject to  lower ≤ unit·x ≤ upper,  Σ_g unit·x = totals_g
 
-An interior point lies inside: every variable is a little off its bound. Where a bound's multiplier exceeds its slack
-the variable is put onto the bound, the group sums are repaired, and the certificate judges the result as any other.
+In an interior point every variable is a little off its bound. If a bound's multiplier exceeds its slack, the variable
+is put onto the bound. Then the group sums are repaired, and the result gets the same certificate as any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
@@ -25,10 +25,11 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.solver import refuses
 
-# P itself, the solver's upper triangle, its factor and copies: bytes per entry of P (measured: 66 with 1,000 variables,
-# 64 with 2,000).
+# Memory for each entry of P: for P, the solver's upper triangle, its factor and copies (measured: 66 with 1,000
+# variables, 64 with 2,000).
 _BYTES_PER_ENTRY = 70
-_ACCURACY = 1e-12
+# clarabel's tolerances for the gap and for feasibility.
+_SOLVER_TOL = 1e-12
 _MAX_ITERATIONS = 200
 
 
@@ -58,7 +59,7 @@ def solve_by_qp(
     *,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """The solution that clarabel finds, and our certificate of it; a start and shrinking do not help it."""
+    """The solution that clarabel finds, and our certificate of it; clarabel uses neither a start nor shrinking."""
     clarabel = require("clarabel", "solver='qp'")
     beta = problem.feasible_start() if start is None else start  # raises where nothing is feasible
     if report is not None:
@@ -68,39 +69,28 @@ def solve_by_qp(
         certificate, u = certify(problem, gram, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     unit, size = _scales(problem, gram)
-    q, limits = -problem.p / size, (problem.lower / unit, problem.upper / unit)
-    matrices = _constraints(problem, *limits)
+    lower, upper = problem.lower / unit, problem.upper / unit
+    # A x + slack = right side: equalities first, then finite upper bounds, then finite lower ones.
+    above, below = np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
+    right = np.concatenate([problem.totals / unit, upper[above], -lower[below]])
     cones = [clarabel.ZeroConeT(len(problem.totals))] if len(problem.totals) else []
-    if matrices.n_bounds:
-        cones.append(clarabel.NonnegativeConeT(matrices.n_bounds))
-    right = np.concatenate([problem.totals / unit, limits[1][matrices.above], -limits[0][matrices.below]])
-    settings = _settings(clarabel, stop)
-    solver = clarabel.DefaultSolver(_upper_triangle(problem, gram, unit / size), q, matrices.A, right, cones, settings)
-    found = solver.solve()
-    beta = _onto_bounds(problem, found, matrices, unit)
+    if len(above) + len(below):
+        cones.append(clarabel.NonnegativeConeT(len(above) + len(below)))
+    P, A = _upper_triangle(problem, gram, unit / size), _constraints(problem, above, below)
+    found = clarabel.DefaultSolver(P, -problem.p / size, A, right, cones, _settings(clarabel, stop)).solve()
+    beta = _onto_bounds(problem, found, above, below, unit)
     certificate, u = certify(problem, gram, beta, stop.tol)
     return Solution(beta, int(found.iterations), _reason(stop, certificate, str(found.status)), u=u), certificate
 
 
-class _Constraints:
-    """A x + slack = right side: equalities first, then finite upper bounds, then finite lower ones."""
-
-    def __init__(self, A: Any, above: Any, below: Any) -> None:
-        self.A, self.above, self.below = A, above, below
-
-    @property
-    def n_bounds(self) -> int:
-        return len(self.above) + len(self.below)
-
-
-def _constraints(problem: DualProblem, lower: Floats, upper: Floats) -> _Constraints:
+def _constraints(problem: DualProblem, above: Indices, below: Indices) -> Any:
+    """The matrix of the group sums, the variables with a finite upper bound, and those with a finite lower one."""
     m, inside = problem.n_variables, np.flatnonzero(problem.group >= 0)
-    above, below = np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
     groups = sp.csc_array(
         (np.ones(len(inside)), (problem.group[inside], inside)), shape=(len(problem.totals), m), dtype=np.float64
     )
     eye = sp.eye_array(m, format="csr")
-    return _Constraints(sp.csc_matrix(sp.vstack([groups, eye[above], -eye[below]])), above, below)
+    return sp.csc_matrix(sp.vstack([groups, eye[above], -eye[below]]))
 
 
 def _scales(problem: DualProblem, gram: Gram) -> tuple[float, float]:
@@ -127,19 +117,18 @@ def _settings(clarabel: Any, stop: Stop) -> Any:
     settings.verbose = False
     settings.max_threads = 1
     settings.max_iter = min(_MAX_ITERATIONS, stop.max_iter)
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _SOLVER_TOL
     if math.isfinite(stop.deadline):
         settings.time_limit = max(1e-3, stop.seconds)
     return settings
 
 
-def _onto_bounds(problem: DualProblem, found: Any, constraints: _Constraints, unit: float) -> Floats:
+def _onto_bounds(problem: DualProblem, found: Any, above: Indices, below: Indices, unit: float) -> Floats:
     """The solver's point with every variable whose bound is active put onto it, and its group sums made right."""
     beta = unit * np.array(found.x)
     slack, price = (np.array(values)[len(problem.totals) :] for values in (found.s, found.z))
     active = price > slack
-    n_above = len(constraints.above)
-    top, bottom = constraints.above[active[:n_above]], constraints.below[active[n_above:]]
+    top, bottom = above[active[: len(above)]], below[active[len(above) :]]
     beta[top] = problem.upper[top]
     beta[bottom] = problem.lower[bottom]
     return problem.nearest_feasible(beta)

@@ -1,8 +1,8 @@
-"""Where a solve starts: at zero where that is feasible, else with the totals carried by the variables that look best.
+"""Where a solve starts: at zero if that is feasible, else with the totals on the variables that should be large.
 
-A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and most of what an
-arbitrary start puts on must come off again. So the totals are first spread over a few samples; the gradient there tells
-which variables want to grow, and these carry the totals.
+A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and an arbitrary start has
+most of its coefficients on the wrong variables. So the totals are first spread over a few pilot samples. The gradient
+there tells which variables should grow, and these get the totals.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
-# Pilot rows, whose samples carry the totals at first, and the number of rows from which on they pay (one-class, usps:
-# half the time).
+# The number of pilot samples, and the number of rows from which on they save time (one-class on usps: half of it).
 _PILOT_ROWS = 256
-_MANY_ROWS = 3000
+_ROWS_FOR_PILOTS = 3000
 
 
 def starting_point(problem: DualProblem, gram: Gram) -> Floats:
     """A feasible β."""
-    if not problem.totals.any() or gram.n <= _MANY_ROWS:
+    if not problem.totals.any() or gram.n <= _ROWS_FOR_PILOTS:
         return problem.feasible_start()
     pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
     spread = np.zeros(problem.n_variables)

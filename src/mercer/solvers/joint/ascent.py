@@ -1,11 +1,11 @@
 """Block ascent for the joint multi-class machines.
 
-    repeat: take the samples that violate most with half of the last set, solve the problem restricted to them by exact
-    steps on one sample after the other, bring u = Kβ up to date; until the violation is at most tol
+    repeat: take the samples that violate most and half of the last set, solve the problem restricted to them by exact
+    steps on one sample after the other, update u = Kβ; until the violation is at most tol
 
-A step changes all multipliers of one sample at once (Crammer and Singer 2001; Keerthi et al. 2008); the block's kernel
-matrix is stored, so that a step costs one row of it for each class that changed. As for the other machines it is the
-certificate, not the running numbers, that says when the end is reached.
+A step changes all multipliers of one sample at once (Crammer and Singer 2001; Keerthi et al. 2008). The block's kernel
+matrix is stored, so that a step costs one row of it for each class that changed. As for the other machines, the
+certificate decides when to stop, not the running numbers.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.refine import Refinement
 
 # Up to this many samples the whole problem is one block.
-_ONE_BLOCK = 3000
-# The most rounds of the method of multipliers. One that leaves more than `_SLOW_SHARE` of the sums it began with raises
-# the price by the inverse.
+_ONE_BLOCK_SAMPLES = 3000
+# The most rounds of the method of multipliers. A round that leaves more than `_SLOW_SHARE` of the sums multiplies the
+# penalty by the inverse of that share.
 _ROUNDS = 60
 _SLOW_SHARE = 0.25
 
@@ -71,17 +71,17 @@ def solve_joint(
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
-    """The same with free biases, by the method of multipliers: the field's problem gets its b on the way.
+    """The same with free biases, by the method of multipliers; at the end the field's problem holds its b.
 
-    Σ_i β_ik = 0 is asked for by a price b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each ascent
-    b_k grows by μΣ_i β_ik (Bertsekas, Constrained Optimization and Lagrange Multiplier Methods, ch. 2). The excess at
-    the end of an ascent is already that of the new b, so that only what is left of the sums must be taken away.
+    Σ_i β_ik = 0 is enforced by a multiplier b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each
+    ascent b_k grows by μΣ_i β_ik (Bertsekas, Constrained Optimization and Lagrange Multiplier Methods, ch. 2). The
+    excess at the end of an ascent is already that of the new b, so that only the rest of the sums must be removed.
     """
     problem = field.problem
-    scale = price = float(np.abs(field.gram.diagonal).mean()) or 1.0
+    scale = penalty = float(np.abs(field.gram.diagonal).mean()) or 1.0
     steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
-        field.state(dataclasses.replace(problem, shift=price, b=b, balanced=False))
+        field.set_problem(dataclasses.replace(problem, shift=penalty, b=b, balanced=False))
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution = ascend(field, asked, report, shrinking)
         steps += solution.steps
@@ -91,18 +91,18 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
         if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
         if missing > _SLOW_SHARE * before:
-            price *= 1 / _SLOW_SHARE
+            penalty *= 1 / _SLOW_SHARE
         before = missing
-        # The sums are only as good as the ascent: in the end it is the more precise of the two.
+        # The sums are only as accurate as the ascent, so that the ascent must be the more accurate of the two.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
-    field.state(dataclasses.replace(problem, b=b - b.mean()))
+    field.set_problem(dataclasses.replace(problem, b=b - b.mean()))
     return Solution(rebalanced(problem, solution.beta), steps, solution.stop_reason)
 
 
 def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
-    """Move the field until its running violation is at most `stop.tol`, or a limit is met."""
+    """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
-    q = min(problem.n if problem.n <= _ONE_BLOCK else BLOCK, largest_block(gram))
+    q = min(problem.n if problem.n <= _ONE_BLOCK_SAMPLES else BLOCK, largest_block(gram))
     steps, watch = 0, StallWatch()
     while True:
         violation = field.violation()
@@ -145,21 +145,21 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
             after = climb_joint_face(problem, J, field.block(J), now, after, gram.n_threads)
         field.move(J, after)
-        # The dual is quadratic: it grew by the step times the mean of the gradients before and after.
+        # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(-0.5 * float(np.sum((after - before) * (e + field.excess(J)))))
         if shrinking and len(J) < problem.n:
             field.shrink(violation)
 
 
 def _words(field: JointField, steps: int, violation: float) -> str:
-    """How far the loop is, for people."""
+    """A line about how far the loop is."""
     _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
     support = int(np.count_nonzero(field.beta.any(axis=1)))
     return running_words(steps, support, violation, float(terms.sum()), field.shrunk)
 
 
 def _noise(gram: Gram, problem: JointProblem, beta: Floats) -> float:
-    """What float64 leaves uncertain in an excess: the terms of u_ik add up to at most √K_ii Σ_j √K_jj |β_jk|."""
+    """The rounding error of an excess in float64: the terms of u_ik add up to at most √K_ii Σ_j √K_jj |β_jk|."""
     length = np.sqrt(np.abs(gram.diagonal) + problem.shift)
     size = float(length.max()) * float((length @ np.abs(beta)).max()) + 1.0
     return float(np.finfo(float).eps) * size

@@ -1,12 +1,12 @@
-"""Newton's method on the free multipliers of a joint machine's block, for where steps on single samples crawl.
+"""Newton's method on the free multipliers of a joint machine's block, used if steps on single samples are slow.
 
-With unit vectors 1_k, a free multiplier α_ik moves its sample's β along D = 1_{y_i} − 1_k, or, where a Crammer–Singer
-sample has spent its bound, against its largest multiplier m, D = 1_m − 1_k. With t the lengths of the moves and e the
-excess, the face's optimum solves
+With unit vectors 1_k, a free multiplier α_ik moves its sample's β along D = 1_{y_i} − 1_k. If a Crammer–Singer sample
+is at its bound, it moves against the sample's largest multiplier m, D = 1_m − 1_k. With t the lengths of the moves and
+e the excess, the optimum of the face solves
 
     [(K_ij + shift) ⟨D_v, D_w⟩] t = −⟨D_v, e_i⟩      for moves v of sample i and w of sample j
 
-and is approached as in `climb_face`: a step that would leave the face stops at the first bound, and stays on it.
+and is approached as in `climb_face`: a step that would leave the face stops at the first bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.problems.multiclass import JointProblem
-from mercer.solvers.dual.newton import MAX_FREE, MAX_WORK, ridges
+from mercer.solvers.dual.newton import MAX_FREE, MAX_MULTIPLICATIONS, ridges
 from mercer.solvers.ridge_factor import ridge_factor
 
 
@@ -26,7 +26,7 @@ def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta:
     y, C = problem.y[J], problem.C[J]
     beta, e = beta.copy(), e.copy()
     work = 0.0
-    while work < MAX_WORK:
+    while work < MAX_MULTIPLICATIONS:
         sample, moves = _moves(problem.shared, y, C, beta)
         if not 0 < len(sample) <= MAX_FREE:
             break
@@ -79,7 +79,7 @@ def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, 
 
 
 def _room(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> Floats:
-    """How many times delta fits before each β meets its bound."""
+    """How many times delta fits before each β reaches its bound."""
     own = np.arange(len(y)), y
     upper = np.zeros_like(beta)
     upper[own] = C if shared else np.inf
@@ -91,7 +91,7 @@ def _room(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> F
 
 
 def _onto_bounds(shared: bool, y: Indices, C: Floats, beta: Floats, hit: Flags) -> Floats:
-    """β with those that met a bound exactly on it, and each sample's own the sum of the others again."""
+    """β with variables that reached a bound exactly on it, and each label's β again the sum of the others."""
     own = np.arange(len(y)), y
     bound = np.where(beta > -0.5 * C[:, None], 0.0, beta if shared else -C[:, None])
     spent = (hit[own] | (beta[own] >= C)) if shared else np.zeros(len(y), dtype=bool)

@@ -1,7 +1,7 @@
-"""Takes away the last of the class sums of a joint machine's β, so that it is feasible for free biases.
+"""Removes what is left of the class sums of a joint machine's β, so that β is feasible for free biases.
 
-What moves from class p to class q within one sample keeps the sample's own sum. The method of multipliers leaves far
-less than the tolerance; samples that could move either way are taken first, since they lose nothing by it.
+A move from class p to class q within one sample keeps the sample's own sum. The method of multipliers leaves sums far
+below the tolerance. Samples that can move in both directions are used first, because that costs no dual value.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.problems.multiclass import JointProblem
 
-# Samples of each class that may carry a move, those with most multipliers first, and the most passes.
-_PER_CLASS = 200
-_PASSES = 10
+# Samples of each class that may move, those with most multipliers first, and the most passes.
+_SAMPLES_PER_CLASS = 200
+_MAX_PASSES = 10
 
 
 def rebalanced(problem: JointProblem, beta: Floats) -> Floats:
-    """β with Σ_i β_ik = 0 for every class, to rounding, or as near as a few passes come to it."""
+    """β with Σ_i β_ik = 0 for every class, to rounding, or as close as a few passes come."""
     beta = beta.copy()
     size = max(float(np.abs(beta).sum(axis=0).max(initial=0.0)), float(problem.C.max()))
     negligible = np.finfo(float).eps * size
-    for _ in range(_PASSES):
+    for _ in range(_MAX_PASSES):
         if np.abs(beta.sum(axis=0)).max() <= negligible:
             break
         _pass(problem, beta, negligible)
@@ -31,10 +31,10 @@ def rebalanced(problem: JointProblem, beta: Floats) -> Floats:
 
 
 def _pass(problem: JointProblem, beta: Floats, negligible: float) -> None:
-    """Surplus sent to where it is missing, along samples with room for all of it."""
+    """Move surplus from one class to another that lacks it, through samples with enough room."""
     m = problem.n_classes
     capacity, carrier = _capacities(problem, beta)
-    # One sample may carry several moves: each gets a share of its room, so that together they cannot overfill it.
+    # One sample may make several moves. Each gets a share of its room, so that together they stay inside the bounds.
     capacity /= 4 * m
     for _ in range(2 * m):
         sums = beta.sum(axis=0)
@@ -55,14 +55,14 @@ def _pass(problem: JointProblem, beta: Floats, negligible: float) -> None:
 
 
 def _capacities(problem: JointProblem, beta: Floats) -> tuple[Floats, Indices]:
-    """For each pair of classes how much one sample can move from the first to the second, and which sample.
+    """For each pair of classes, how much one sample can move from the first to the second, and which sample.
 
-    Negative where it can only leave a corner that way, zero where no sample can move at all.
+    Negative if the sample could only leave a corner that way, zero if no sample can move at all.
     """
     m = problem.n_classes
     order = np.lexsort((-np.count_nonzero(beta, axis=1), problem.y))
     rank = np.arange(problem.n) - np.searchsorted(problem.y[order], problem.y[order])
-    rows = order[rank < _PER_CLASS]
+    rows = order[rank < _SAMPLES_PER_CLASS]
     y, C, beta = problem.y[rows], problem.C[rows], beta[rows]
     own = np.arange(len(rows)), y
     rise = -beta
@@ -82,7 +82,7 @@ def _capacities(problem: JointProblem, beta: Floats) -> tuple[Floats, Indices]:
 
 
 def _route(capacity: Floats, start: int, ends: np.ndarray) -> list[int] | None:
-    """The shortest way over pairs with room from `start` to one of `ends`, over free samples where there is one."""
+    """The shortest way from `start` to one of `ends` through pairs with room, through free samples if possible."""
     for allowed in (capacity > 0, capacity != 0):
         before, queue = {start: start}, [start]
         for node in queue:

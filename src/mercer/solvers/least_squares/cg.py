@@ -124,4 +124,8 @@ def solve_ridge(
         report,
         precisions=gram.precisions,
     )
+    if not np.isfinite(last.gap).all():
+        raise FloatingPointError(
+            "the duality gap overflowed: the targets, the weights and 1/lam are too large together; scale them"
+        )
     return RidgeSolution(s * Q, last.gap, last.found, steps, reason)

@@ -86,9 +86,9 @@ def best_of(scores: Floats) -> int:
 
 
 def _from_svd(problem: LeastSquares, linear: LinearGram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
-    """The solution for the problem's λ in the features; the factor's name says what was decomposed."""
+    """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
     W = fit.weights(problem.lam)
-    F = LinearGram(linear.X).times(W)
+    F = linear.times(W)
     b = problem.total @ (problem.mean - F) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
     beta, certificate = certify_weights(problem, linear, W, b)
     solver = "covariance" if is_sparse(linear.X) else "svd"
