@@ -1,5 +1,7 @@
 """Pegasos against the algorithm as printed, in both forms, and the draws it is given."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,9 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
-from mercer.solvers.pegasos.descent import advance
+from mercer.problems.pegasos import PegasosProblem
+from mercer.solution import Stop
+from mercer.solvers.pegasos.descent import advance, solve_pegasos
 from mercer.solvers.pegasos.draws import draw, one_pass
 from mercer.solvers.pegasos.iterates import Iterates
 from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace
@@ -127,3 +131,61 @@ def test_a_pass_visits_every_row_as_often_as_its_weight():
     whole = np.bincount(one_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
     assert whole.tolist() == [2, 1, 5]
     assert one_pass(3, 0, np.ones(50)).tolist() != one_pass(3, 1, np.ones(50)).tolist()
+
+
+# --- the contract of solvers: limits, starts, reports ----------------------------------------------------------------
+
+
+def spaces(X):
+    return [LinearSpace(X, bias=True), KernelSpace(gram_for(Gaussian(gamma=0.2), X), bias=True)]
+
+
+class Abandoned(Exception):
+    pass
+
+
+@pytest.mark.parametrize("form", [0, 1], ids=["linear", "kernel"])
+def test_limits_end_the_descent_and_its_proof_is_true(form):
+    X, y = noisy()
+    problem = PegasosProblem(y[None, :], np.ones(len(y)), LAM)
+    best = solve_pegasos(problem, spaces(X)[form], Stop(1e-3, 3000), seed=0, epochs=3000, sharp=True)[1]
+    cases = {
+        "all steps": [Stop(1e-3, 0), Stop(1e-3, 2)],
+        "max_time": [Stop(1e-3, 10, deadline=time.monotonic())],
+    }
+    for reason, stops in cases.items():
+        for stop in stops:
+            outcome, certificate = solve_pegasos(problem, spaces(X)[form], stop, seed=0)
+            assert outcome.stop_reason == reason
+            assert outcome.steps == (0 if reason == "max_time" else stop.max_iter * len(y))
+            assert certificate.dual <= best.primal
+            assert certificate.primal >= best.dual
+            assert certificate.gap == pytest.approx(certificate.primal - certificate.dual)
+
+
+@pytest.mark.parametrize("form", [0, 1], ids=["linear", "kernel"])
+def test_descent_goes_on_from_earlier_iterates(form):
+    X, y = noisy()
+    problem, stop = PegasosProblem(np.stack([y, -y]), np.ones(len(y)), LAM), Stop(1e-3, 10)
+    at_once, _ = solve_pegasos(problem, spaces(X)[form], stop, seed=3, epochs=5)
+    half, _ = solve_pegasos(problem, spaces(X)[form], stop, seed=3, epochs=2)
+    before = half.iterates.theta.copy()
+    whole, _ = solve_pegasos(problem, spaces(X)[form], stop, half.iterates, seed=3, epochs=3)
+    np.testing.assert_array_equal(half.iterates.theta, before)  # a start is only read
+    np.testing.assert_allclose(whole.w, at_once.w, rtol=1e-9, atol=1e-12)
+
+
+def test_who_is_told_can_abandon_the_descent_and_changes_nothing():
+    X, y = noisy(200)
+    problem, stop = PegasosProblem(y[None, :], np.ones(len(y)), LAM), Stop(1e-3, 100)
+    silent, _ = solve_pegasos(problem, LinearSpace(X, bias=True), stop, seed=0, epochs=100)
+    lines = []
+    told, _ = solve_pegasos(problem, LinearSpace(X, bias=True), stop, None, lambda words: lines.append(words()), seed=0)
+    np.testing.assert_array_equal(told.w, silent.w)
+    assert lines == ["epoch     50        10,000 steps", "epoch    100        20,000 steps"]
+
+    def abandon(words):
+        raise Abandoned
+
+    with pytest.raises(Abandoned):
+        solve_pegasos(problem, LinearSpace(X, bias=True), stop, None, abandon, seed=0)

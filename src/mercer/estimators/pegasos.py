@@ -262,13 +262,12 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         return held_out
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        outcome: PegasosOutcome = solved[0].solution
+        end: PegasosOutcome = solved[0].solution
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
-        self.n_iter_, self.converged_ = outcome.epochs, outcome.stop_reason != "max_time"
-        self.objective_ = outcome.objective
-        if outcome.validation_losses is not None:
-            self.validation_loss_ = freeze(outcome.validation_losses)
-        self._adopt(fit, outcome.iterates, outcome.w, outcome.rows)
+        self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"
+        if end.validation_losses is not None:
+            self.validation_loss_ = freeze(end.validation_losses)
+        self._adopt(fit, end.iterates, end.w, end.rows)
 
     def _adopt(self, fit: Fit, iterates: Iterates, w: Floats, rows: Indices) -> None:
         """The machine, and what further steps go on from.
@@ -369,6 +368,9 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         for name in ("objective_", "certificate_", "validation_loss_"):
             self.__dict__.pop(name, None)
         fit = Fit.of(self, X, y, sample_weight, chunk=True)
+        self.n_iter_, self.stop_reason_, self.converged_ = self.n_iter_ + 1, "all steps", True
+        if not first and not len(fit.merged.y):
+            return  # a chunk without weight changes nothing
         problem, space = self._problem(fit), self._space(fit, fit.limits.n_threads)
         if first:
             assert fit.kernel is not None
@@ -377,14 +379,12 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         else:
             iterates = Iterates(self._theta_, self._total_, self._marks_, self._norm2_, self.t_)
             iterates = iterates.extended(space.size - len(self._theta_[0]))
-        self.n_iter_, self.stop_reason_, self.converged_ = self.n_iter_ + 1, "all steps", True
-        if len(fit.merged.y):
-            draws = one_pass(self._seed_, self.n_iter_ - 1, problem.weight)
-            made = advance(space, problem.signs, draws, Call(iterates, problem.lam, bool(self.project), None), deadline)
-            if made < len(draws):
-                self.stop_reason_, self.converged_ = "max_time", False
-                visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
-                self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
+        draws = one_pass(self._seed_, self.n_iter_ - 1, problem.weight)
+        made = advance(space, problem.signs, draws, Call(iterates, problem.lam, bool(self.project), None), deadline)
+        if made < len(draws):
+            self.stop_reason_, self.converged_ = "max_time", False
+            visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
+            self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
         self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
 
     def _check_stream(self) -> None:

@@ -77,7 +77,7 @@ def solve_pegasos(
     epochs : int, optional
         How many, if `stop.max_iter` allows them; None plans at least ten, and more where samples are few.
     start : Iterates, optional
-        Steps to go on from; they are changed.
+        Steps to go on from.
     average : {"suffix", "all", "last"}
         Which iterates the mean is of.
     sampling : {"replacement", "passes"}
@@ -98,7 +98,7 @@ def solve_pegasos(
         problem = problem.part(rows)
         place, outputs = place.split(rows, held_out)
         stopping = EarlyStopping(validation, outputs, average, stop.tol, patience)
-    iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start
+    iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start.copy()
     trail = Trail(*problem.signs.shape) if sharp else None
     call = Call(iterates, problem.lam, project, None if trail is None else trail.counts)
     cumulative, m, done = np.cumsum(problem.weight), place.n, 0

@@ -25,6 +25,8 @@ def one_pass(seed: int, number: int, weight: Floats) -> Indices:
     The points s + offset, s = 0, 1, …, that lie below the total weight each choose the row whose stretch of the
     cumulative weights they fall into.
     """
+    if len(weight) == 0:
+        return np.arange(0)
     cumulative = np.cumsum(weight)
     if cumulative[-1] > _MOST_VISITS_PER_PASS:
         raise ValueError(

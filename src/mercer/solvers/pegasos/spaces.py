@@ -104,13 +104,13 @@ class KernelSpace:
         self.positive_definite = gram.positive_definite
         self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row, of the older vectors to begin with
         self._slot = np.full(self.n, -1, dtype=np.int64)
-        self._rows = np.empty((max(1, min(self.n, gram.budget // (8 * self.n))), self.n))
+        self._rows = np.empty((max(1, min(self.n, gram.budget // (8 * max(1, self.n)))), self.n))
         self._used = 0
 
     def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
         iterates, old = call.iterates, self._older
         if self._u is None:
-            self._u = np.zeros((len(iterates.theta), self.n))
+            self._u = np.array([self.outputs(theta) for theta in iterates.theta])
         u, theta, total = self._u[machine], iterates.theta[machine], iterates.total[machine]
         counts = None if call.counts is None else call.counts[machine]
         t, done = iterates.t, 0
