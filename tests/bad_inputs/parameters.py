@@ -225,13 +225,14 @@ CASES = [
         lambda: QuantileSVR([[0.5]]).fit(X, T),
         Raises((ValueError, TypeError, AttributeError), r"quantiles="),
     ),
+    Case("PegasosSVC: alpha=0", lambda: pegasos(alpha=0.0), Raises(ValueError, r"alpha=0.0 must be")),
     Case("PegasosSVC: lam=0", lambda: pegasos(lam=0.0), Raises(ValueError, r"lam=0.0 must be")),
     Case(
         "PegasosSVC: n_iter_no_change=-1",
         lambda: pegasos(n_iter_no_change=-1),
         Raises(ValueError, r"n_iter_no_change=-1 must be an integer of at least 1"),
     ),
-    Case("PegasosSVC: lam=nan", lambda: pegasos(lam=np.nan), Raises(ValueError, r"lam=nan must be")),
+    Case("PegasosSVC: alpha=nan", lambda: pegasos(alpha=np.nan), Raises(ValueError, r"alpha=nan must be")),
     Case(
         "PegasosSVC: bias=True",
         lambda: pegasos(bias=True),
@@ -301,5 +302,5 @@ CASES = [
         lambda: NystromRLS(random_state="x").fit(X, T),
         Raises(ValueError, "random_state='x' must be None"),
     ),
-    Case("PegasosSVC: lam that overflows", lambda: pegasos(lam=1e-308), Raises(FloatingPointError, r"overflowed")),
+    Case("PegasosSVC: alpha that overflows", lambda: pegasos(alpha=1e-308), Raises(FloatingPointError, r"overflowed")),
 ]

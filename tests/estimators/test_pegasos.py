@@ -256,7 +256,7 @@ def test_partial_fit_goes_on_where_fit_ended_also_from_a_file(tmp_path):
         loaded = mercer.load(tmp_path / "m.mercer")
         others = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
         np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-        assert loaded.get_params()["lam"] == LAM
+        assert loaded.get_params()["alpha"] == LAM
         more, labels = noisy(40, seed=9)
         model.partial_fit(more, labels)
         assert model.t_ == 3 * 80 + 40
@@ -382,6 +382,20 @@ def test_precomputed_kernels_and_strings():
     text = ["aab", "aba", "baa", "bbc", "cbb", "bcb"] * 2
     words = PegasosSVC(LAM, kernel=Spectrum(), random_state=0).fit(text, [0, 0, 0, 1, 1, 1] * 2)
     assert words.score(text, [0, 0, 0, 1, 1, 1] * 2) == 1.0
+
+
+def test_lam_is_the_old_spelling_of_alpha(tmp_path):
+    X, y = noisy()
+    new = PegasosSVC(alpha=LAM, max_iter=3, random_state=0).fit(X, y)
+    with pytest.warns(FutureWarning, match=r"lam=0.03 is spelt alpha=0.03 in PegasosSVC now") as told:
+        old = PegasosSVC(lam=LAM, max_iter=3, random_state=0).fit(X, y)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(old.coef_, new.coef_)
+    mercer.save(old, tmp_path / "m.mercer")
+    loaded = mercer.load(tmp_path / "m.mercer")
+    with pytest.warns(FutureWarning, match="alpha"):
+        loaded.partial_fit(X, y)
+    np.testing.assert_array_equal(loaded.coef_, new.partial_fit(X, y).coef_)
 
 
 def test_fitted_arrays_are_read_only_and_inputs_untouched():

@@ -286,5 +286,5 @@ REFERENCES = [
     Reference(NystromRLSClassifier, half_ridge, "y", {"lam": 0.3, "random_state": 0}),
     Reference(KernelMachineClassifier, any_loss_squared_hinge, "y", {"lam": 0.3, "loss": "squared_hinge"}),
     Reference(KernelMachineRegressor, ridge, "t", {"lam": 0.3, "loss": "squared"}),
-    Reference(PegasosSVC, pegasos, "y", {"lam": 0.05, "certificate": True, "random_state": 0, "tol": 1e-3}, brackets),
+    Reference(PegasosSVC, pegasos, "y", {"alpha": 0.05, "certificate": True, "random_state": 0, "tol": 1e-3}, brackets),
 ]

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -31,9 +31,6 @@ from mercer.solvers.pegasos.draws import one_pass, validation_part
 from mercer.solvers.pegasos.iterates import Iterates
 from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
 
-# Float64 numbers for each coordinate of w: θ, Σθ/t, two marks of it, and the output.
-_BYTES_PER_COORDINATE = 40
-
 
 class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
@@ -46,7 +43,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
 
     Parameters
     ----------
-    lam : float, default=1e-4
+    alpha : float, default=1e-4
         λ. Large values converge in few steps; C = 1/(λm), where m is the sum of the sample weights.
     kernel : str, Kernel or callable, default="linear"
         The name "linear" trains w itself, at a cost per step of the row's non-zero entries; everything else, kernel
@@ -64,9 +61,8 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     project : bool, default=False
         Keep ‖w‖ ≤ 1/√λ, where the optimum is known to lie.
     max_iter : int, default=-1
-        Epochs, each of as many steps as there are distinct samples. −1 stands for 10, or for few samples as many as
-        make 10⁶ steps or touch 3·10⁸ entries of the data (kernel values, with a kernel), whatever is less, and no
-        more than 2000.
+        Epochs, each of as many steps as there are distinct samples. −1 stands for 10, or for more, up to 2000, as long
+        as they make no more than 10⁶ steps and touch no more than 3·10⁸ entries of the data or kernel values.
     early_stopping : bool, default=False
         Leave a validation part out and stop when its loss has not fallen for a while; the best epoch's machine is
         kept.
@@ -87,6 +83,8 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         Limit in seconds, for a fit, a call of `partial_fit` or a whole stream.
     random_state : int, RandomState or None
         An integer makes fits repeatable, to the last bit and on every platform.
+    lam : float, optional
+        The old spelling of `alpha`.
 
     Attributes
     ----------
@@ -117,7 +115,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     >>> from sklearn.preprocessing import scale
     >>> from mercer import PegasosSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = PegasosSVC(lam=0.01, certificate=True, random_state=0).fit(scale(X), y)
+    >>> model = PegasosSVC(alpha=0.01, certificate=True, random_state=0).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.97
     True
     >>> model.certificate_.relative_gap < 0.1
@@ -142,9 +140,11 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         _norm2_=Array("outputs", required=True),
     )
 
+    _renamed: ClassVar[dict[str, str]] = {"lam": "alpha"}
+
     def __init__(
         self,
-        lam: float = 1e-4,
+        alpha: float = 1e-4,
         *,
         kernel: Any = "linear",
         degree: int = 3,
@@ -166,11 +166,12 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         max_time: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        lam: float | None = None,
     ) -> None:
         store(self, locals())
 
     def _check_parameters(self) -> None:
-        positive("lam", self.lam)
+        positive("alpha" if self.lam is None else "lam", self._lam)
         one_of("bias", self.bias, (False, "regularized"))
         one_of("average", self.average, ("all", "suffix", "last"))
         one_of("sampling", self.sampling, ("replacement", "passes"))
@@ -190,13 +191,16 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         return codes, labels
 
     def _weigh(self, target: np.ndarray, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
-        factor: Any = getattr(self, "class_weight_", None)
-        if factor is None:
-            factor = class_weights(self.class_weight, target, codes, weight)
+        known = hasattr(self, "class_weight_")
+        factor = self.class_weight_ if known else class_weights(self.class_weight, target, codes, weight)
         return weight, Classes(target, planes(len(target), against_rest=True), factor)
 
     def _max_steps(self, n: int) -> int:
         return MOST_EPOCHS
+
+    @property
+    def _lam(self) -> Any:
+        return self.alpha if self.lam is None else self.lam
 
     @property
     def _constant_feature(self) -> bool:
@@ -225,13 +229,13 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     def _problem(self, fit: Fit) -> PegasosProblem:
         merged, target = fit.merged, fit.target
         machines = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
-        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.lam))
+        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self._lam))
 
     def _space(self, fit: Fit, n_threads: int) -> Space:
         bias, X = self.bias == "regularized", fit.merged.X
         if self._linear:
             d, machines = X.shape[1], len(fit.target.pairs)
-            needed, present = float(_BYTES_PER_COORDINATE) * d * machines, physical_memory()
+            needed, present = 40.0 * d * machines, physical_memory()  # θ, Σθ/t, two marks of it, w
             if needed > present:
                 raise MemoryError(
                     f"X has {d:,} columns, for which {machines} machines need {needed / 1e9:.0f} GB, but this computer "
@@ -296,8 +300,14 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     def _unfinished(self, X: Any) -> str:
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
-            "Raise max_time or lam, or lower max_iter"
+            "Raise max_time or alpha, or lower max_iter"
         )
+
+    def _decision(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        if not self._linear:
+            return super()._decision(X)
+        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T) + self.intercept_
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
@@ -367,8 +377,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         else:
             iterates = Iterates(self._theta_, self._total_, self._marks_, self._norm2_, self.t_)
             iterates = iterates.extended(space.size - len(self._theta_[0]))
-        self.stop_reason_, self.converged_ = "all steps", True
-        self.n_iter_ += 1
+        self.n_iter_, self.stop_reason_, self.converged_ = self.n_iter_ + 1, "all steps", True
         if len(fit.merged.y):
             draws = one_pass(self._seed_, self.n_iter_ - 1, problem.weight)
             made = advance(space, problem.signs, draws, Call(iterates, problem.lam, bool(self.project), None), deadline)
@@ -389,11 +398,3 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             )
         if self._kernel().accepts == "gram":
             raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
-
-    # --- prediction ------------------------------------------------------------------------------------------------
-
-    def _decision(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        if not self._linear:
-            return super()._decision(X)
-        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T) + self.intercept_
