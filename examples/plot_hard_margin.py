@@ -2,8 +2,8 @@
 The hard margin, and what happens without one
 =============================================
 
-``SVC(C=inf)`` allows no errors. It finds the nearest points of the two classes' convex hulls; the plane is halfway
-between them. Where the hulls meet there is no such plane, and the fit says so, with the evidence.
+``SVC(C=inf)`` allows no errors. It finds the nearest points of the two classes' convex hulls; the plane lies halfway
+between them. If the hulls meet there is no such plane, and the fit raises an error with the evidence.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ display.ax_.legend(loc="lower right", fontsize="small")
 print(f"distance of the hulls {hulls.distance:.4f}, twice the margin {2 / model.rkhs_norm_:.4f}")
 
 # %%
-# Move the classes together, and there is no margin any more. The exception holds a convex combination of each class;
-# the two are the same point, which no plane can have on both its sides.
+# Move the classes together, and there is no margin any more. The exception holds a convex combination of each class.
+# The two are the same point, which cannot lie on both sides of a plane.
 
 overlapping = np.where(y[:, None] == "left", X + np.array([2.5, 0]), X)
 try:

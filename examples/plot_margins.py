@@ -2,8 +2,8 @@
 Regions, margins and support vectors
 ====================================
 
-A machine is held up by few of its samples. Those on the dashed lines f = ±1 are free support vectors (full rings);
-those inside or on the wrong side are at their bound C (dotted rings). All others could be left out.
+A few of the samples determine the machine. Those on the dashed lines f = ±1 are free support vectors (full rings).
+Those between the lines or on the wrong side are at their bound C (dotted rings). All others could be left out.
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +21,12 @@ for ax, C in zip(axes, (0.3, 30.0), strict=True):
     ax.set_title(f"C = {C:g}: {len(model.support_)} support vectors, 1/‖w‖ = {1 / model.rkhs_norm_:.3f}")
 
 # %%
-# A small C buys a wide margin with slack; a large one bends the boundary around single samples. What the last machine
-# (C = 30) says about its training samples, in numbers:
+# A small C gives a wide margin and more slack; a large one bends the boundary around single samples. The last machine
+# (C = 30) and its training samples, in numbers:
 
 print(model.margins(X, y))
 
 # %%
-# And the proof that this is the optimum, computed by a function that is not the solver:
+# The proof that this is the optimum, computed by a function that is not the solver:
 
 print(model.certificate_)

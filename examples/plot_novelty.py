@@ -4,7 +4,7 @@ One class: a plane or a ball
 
 ``OneClassSVM`` separates the samples from the origin of feature space by a plane, ``SVDD`` encloses them in the
 smallest ball. With a Gaussian all samples have length 1 there, and the two decide alike. With a linear kernel they do
-not: the ball is a ball among the data themselves.
+not: the ball is then a ball in the space of the data.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ ax.set_aspect("equal")
 ax.legend(loc="lower right")
 
 # %%
-# At most the share ν lies outside; the free support vectors lie on the boundary, up to the tolerance. That the first
-# two decide alike, on samples they never saw:
+# At most the share ν lies outside. The free support vectors lie on the boundary, up to the tolerance. The first two
+# machines decide alike on new samples too:
 
 new = rng.uniform(-4, 4, size=(2000, 2))
 plane, ball = (machines[name].predict(new) for name in ("OneClassSVM, Gaussian", "SVDD, Gaussian"))

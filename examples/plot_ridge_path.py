@@ -2,8 +2,8 @@
 Every λ at once, with exact leave-one-out
 =========================================
 
-``RLSRegressorCV`` decomposes the kernel matrix once. That answers, for every λ, what n refits with one sample left out
-would: their errors are exact, not estimated.
+``RLSRegressorCV`` decomposes the kernel matrix once. That gives, for every λ, the errors of n refits with one sample
+left out. They are exact, not estimated.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ for i in range(3):
     print(f"sample {i}: refit {y[i] - refit.predict(X[[i]])[0]:+.10f}, path {model.loo_residuals_[i]:+.10f}")
 
 # %%
-# Too little, the chosen, and too much regularisation.
+# Too little regularisation, the chosen one, and too much.
 
 grid = np.linspace(-3, 3, 400)[:, None]
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")

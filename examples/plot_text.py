@@ -2,8 +2,8 @@
 Text: a linear machine on sparse counts
 =======================================
 
-Words as columns, sentences as rows: many columns, few of them used. ``LinearSVC`` takes the sparse matrix as it is and
-never forms a kernel matrix. Its weights say which words speak for which class.
+With words as columns and sentences as rows, the matrix has many columns and is mostly zero. ``LinearSVC`` takes the
+sparse matrix as it is and never forms a kernel matrix. Its weights say which words speak for which class.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from mercer import LinearSVC, linear_path
 
 # %%
-# Sentences made of a few parts, in place of a download: what people write about a kitchen and about a workshop. Three
-# words of four are ones that both would use.
+# To avoid a download, we make up sentences about a kitchen and about a workshop. Three words of four are common to
+# both.
 
 WORDS = {
     "kitchen": ["oven", "bread", "flour", "knead", "simmer", "butter", "garlic", "whisk", "dough", "salt", "recipe"],
@@ -38,8 +38,8 @@ texts = [sentence(rng, topic) for topic in topics]
 print(topics[0], "|", texts[0])
 
 # %%
-# Train, and ask for a proven gap of a thousandth of the objective. Newton's method on the squared hinge goes further by
-# itself: its last step ends at the last digit.
+# Train, and ask for a proven gap of a thousandth of the objective. Newton's method on the squared hinge goes further
+# anyway: its last step reaches the last digit.
 
 train, test, y_train, y_test = train_test_split(texts, topics, random_state=0)
 model = make_pipeline(TfidfVectorizer(), LinearSVC(C=1.0, tol=None, gap_tol=1e-3)).fit(train, y_train)

@@ -2,7 +2,7 @@
 A tube, and quantiles
 =====================
 
-``SVR`` draws a tube of half-width ε around f: samples inside it cost nothing and are no support vectors.
+``SVR`` has a tube of half-width ε around f: samples inside it cost nothing and are not support vectors.
 ``QuantileSVR`` estimates the quantiles of y given x instead, here those that leave a tenth below and a tenth above.
 """
 
@@ -41,8 +41,8 @@ for ax in axes:
     ax.legend()
 
 # %%
-# Quantiles never cross, and the share of samples below each is what was asked for: below at most τ, below or on it at
-# least τ. A few samples lie on the curve itself, up to the tolerance.
+# Quantiles never cross, and the share of samples below each is as asked for: at most τ below it, at least τ below or on
+# it. A few samples lie on the curve itself, up to the tolerance.
 
 for tau, f in zip(bands.quantiles_, bands.predict(X).T, strict=True):
     below, on = np.mean(y < f - 1e-5), np.mean(np.abs(y - f) <= 1e-5)

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import is_classifier
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC as PeerSVC
 
 import mercer
 from mercer import SVC
 from mercer.files.libsvm_estimator import estimator_from_libsvm, libsvm_from_estimator
-from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.margins import Margins, SeveralMargins
 from reference.problems import gram_matrix
 
@@ -321,13 +321,9 @@ def test_a_file_keeps_what_the_machine_tells(tmp_path, X, y):
     assert str(loaded.nearest_points()) == str(model.nearest_points())
 
 
-class RestReport(OneAgainstRest, mercer.RLSClassifier):
-    """A machine that keeps no α of its own."""
-
-
 @pytest.mark.parametrize(("X", "y"), [(CANCER, BENIGN), (IRIS, SPECIES)], ids=["two classes", "several"])
 def test_machines_without_duals(X, y):
-    model = RestReport(lam=0.1, gamma=0.1).fit(X, y)
+    model = mercer.RLSClassifier(lam=0.1, gamma=0.1).fit(X, y)
     margins = model.margins(X, y)
     expansion = model._expansion_
     K = gram_matrix("rbf", expansion.vectors, gamma=0.1)
@@ -335,7 +331,6 @@ def test_machines_without_duals(X, y):
     np.testing.assert_allclose(np.atleast_1d(model.rkhs_norm_), norms)
     f = model._decision(X)
     np.testing.assert_allclose(model.signed_distance(X).reshape(f.shape), f / norms)
-    np.testing.assert_array_equal(model.predict(X), mercer.RLSClassifier.predict(model, X))
     parts = [margins] if len(norms) == 1 else margins
     for k, (part, norm) in enumerate(zip(parts, norms, strict=True)):
         s = np.where(y == (1 if len(norms) == 1 else k), 1, -1)
@@ -409,3 +404,23 @@ def test_planes_of_a_linear_machine_with_several_classes():
         joint.margins(IRIS, SPECIES)
     two = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(CANCER, BENIGN)
     assert two.margins(CANCER, BENIGN).rho == pytest.approx(1 / two.rkhs_norm_)
+
+
+# --- every classifier -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [BENIGN, np.arange(len(BENIGN)) % 3], ids=["two", "three"])
+@pytest.mark.parametrize("name", [n for n in mercer.estimators.__all__ if is_classifier(getattr(mercer, n)())])
+def test_every_classifier_tells_its_margins(name, labels):
+    model = getattr(mercer, name)().fit(CANCER, labels)
+    f = model.decision_function(CANCER)
+    planes = 1 if len(set(labels)) == 2 else 3
+    assert np.shape(model.rkhs_norm_) == (() if planes == 1 else (3,))
+    margins = model.margins(CANCER, labels)
+    if planes == 1:
+        np.testing.assert_allclose(model.signed_distance(CANCER), f / model.rkhs_norm_)
+        np.testing.assert_allclose(margins.functional_margins, np.where(labels == 1, f, -f))
+        assert margins.rho == pytest.approx(1 / model.rkhs_norm_)
+    else:
+        assert model.signed_distance(CANCER).shape == (len(labels), 3)
+        assert len(margins) == 3

@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-# Memory of one step of a loop over rows: large enough for BLAS to run at full speed, small enough that Ctrl-C, which
-# Python notices only between two steps, takes effect within a tenth of a second.
+# Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
+# which Python notices only between two steps, takes effect within a tenth of a second.
 BLOCK_BYTES = 16 << 20
 
 
@@ -39,6 +39,15 @@ def n_samples(X: Any) -> int:
 def take(X: Any, rows: Indices) -> Any:
     """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+
+def stack(first: Any, second: Any) -> Any:
+    """The rows of two data sets, one after the other: CSR where either is sparse, a list of sequences."""
+    if not hasattr(second, "shape"):
+        return [*first, *second]
+    if is_sparse(first) or is_sparse(second):
+        return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)]))
+    return np.concatenate([first, second])
 
 
 def inner(a: Floats, b: Floats) -> float:

@@ -11,7 +11,6 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
 from mercer.cli.libsvm_flags import TRAIN, translate
-from mercer.cli.machines import MACHINES
 from mercer.cli.main import main
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
@@ -54,10 +53,6 @@ def run(*words, code=0):
     assert returned == code
 
 
-def supported(kind):
-    return MACHINES[kind][0]
-
-
 # --- train ----------------------------------------------------------------------------------------------------------
 
 
@@ -80,7 +75,6 @@ def supported(kind):
 )
 def test_the_model_is_libsvms(data, kind, options, libsvm, request, capsys):
     """At a tight tolerance: the same rho, the same support vectors, the same decisions; and LIBSVM reads the file."""
-    supported(kind)
     X, y = request.getfixturevalue(data)
     run("train", *options.split(), "-e", "1e-9", data, "ours.model")
     assert libsvm.svm_save_model("theirs.model", libsvm.svm_train(y, X, f"{options} -e 1e-9 -q")) is None

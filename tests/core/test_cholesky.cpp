@@ -1,5 +1,5 @@
-// Cholesky on every level and in both types: the residual is rounding, the upper triangle and the space between rows are left
-// alone, threads change no bit, bad pivots are found where they are, and a poll that throws ends the call.
+// Cholesky on every level and in both types: the residual is rounding, the upper triangle and the space between rows
+// are left alone, threads change no bit, bad pivots are found where they are, and a poll that throws ends the call.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Linear machines' rows: dense and CSR against plain loops on every level, and descent against the optimality conditions.
+// Linear machines: passes over dense and CSR rows against plain loops on every level, and descents against the
+// optimality conditions.
 #include "linear/rows.hpp"
 
 #include <algorithm>

@@ -181,7 +181,7 @@ void check_draws() {
     }
 }
 
-// A column that is out of range matters to a run that draws its row, and to every run that is as long as there are rows.
+// A column that is out of range matters to a run that draws its row, and to every run with as many draws as rows.
 void check_columns() {
     const Doubles data{1.0, 1.0, 1.0};
     const std::vector<std::int32_t> indices{0, 2, 1}, indptr{0, 1, 2, 3};

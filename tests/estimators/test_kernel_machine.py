@@ -272,6 +272,27 @@ def test_only_a_loss_of_probabilities_gives_them():
     assert not hasattr(KernelMachineClassifier("hinge"), "predict_proba")
 
 
+def test_probabilities_are_those_of_the_loss_of_the_fit(tmp_path):
+    model = KernelMachineClassifier("logistic", LAM, kernel=GAUSSIAN).fit(X, SIGNS)
+    expected = model.predict_proba(T)
+    np.testing.assert_array_equal(model.set_params(loss="hinge").predict_proba(T), expected)
+    mercer.save(model, tmp_path / "model.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "model.mercer").predict_proba(T), expected)
+    other = KernelMachineClassifier("squared_hinge", LAM, kernel=GAUSSIAN).fit(X, SIGNS).set_params(loss="logistic")
+    assert not hasattr(other, "predict_proba")
+
+
+def test_margins_are_those_of_the_soft_margin_machine():
+    y = np.digitize(Y, [0.0, 1.0])
+    for labels in (SIGNS, y):
+        ours = KernelMachineClassifier("hinge", LAM, kernel=GAUSSIAN, tol=1e-9).fit(X, labels)
+        peer = mercer.SVC(C=1 / (2 * LAM), kernel=GAUSSIAN, multiclass="ovr", tol=1e-9).fit(X, labels)
+        np.testing.assert_allclose(ours.rkhs_norm_, peer.rkhs_norm_, rtol=1e-3)
+        np.testing.assert_allclose(ours.signed_distance(T), peer.signed_distance(T), atol=1e-3)
+        mine, theirs = (np.atleast_1d(model.margins(X, labels)) for model in (ours, peer))
+        assert [m.classes for m in mine] == [m.classes for m in theirs]
+
+
 @pytest.mark.parametrize("model", [KernelMachineClassifier(lam=0.1), KernelMachineClassifier("hinge"),
                                    KernelMachineRegressor(delta=0.5)])  # fmt: skip
 def test_files_bring_back_the_same_predictions(model, tmp_path):
@@ -331,6 +352,7 @@ BAD = {
     "concave": ({"loss": Concave()}, {}, ValueError, "not convex"),
     "lam": ({"lam": 0}, {}, ValueError, "lam=0 must be a finite number above 0; without a price"),
     "lam infinite": ({"lam": np.inf}, {}, ValueError, "lam=inf must be"),
+    "bias": ({"bias": "regularized"}, {}, TypeError, "bias='regularized' must be True or False"),
     "delta": ({"delta": -1.0}, {}, ValueError, "delta=-1.0 must be .* turns linear"),
     "tol": ({"tol": 0}, {}, ValueError, "tol=0 must be"),
     "max_iter": ({"max_iter": 1.5}, {}, ValueError, "max_iter=1.5 must be an integer"),

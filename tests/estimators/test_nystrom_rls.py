@@ -15,7 +15,7 @@ from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import draw, leverage_scores
 from mercer.gram.prepared import Lowering
-from mercer.problems.least_squares import LandmarkLeastSquares
+from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Stop
 from mercer.solvers.least_squares.nystrom import solve_nystrom
 from reference.least_squares import on_landmarks
@@ -100,7 +100,7 @@ def test_conjugate_gradients_reach_what_the_normal_equations_give(bias, sample):
     cross = Cross(GAUSSIAN, Z, lambda: [everything])
     _, objective = naive(weight=WEIGHT, bias=bias)
     for part, most in ((seen, 100), (None, 3)):
-        solution, certificate = solve_nystrom(LandmarkLeastSquares(0.05, bias), cross, Stop(1e-11, 200), sample=part)
+        solution, certificate = solve_nystrom(RidgeProblem(0.05, bias), cross, Stop(1e-11, 200), sample=part)
         assert solution.stop_reason == "converged"
         assert 0 < solution.steps <= most
         assert [c.primal for c in certificate.parts] == pytest.approx(objective, rel=1e-8)
@@ -111,7 +111,7 @@ def test_the_gap_of_an_unfinished_fit_bounds_its_distance_from_the_optimum(steps
     everything = Chunk(X, Y, np.ones(N))
     cross = Cross(GAUSSIAN, Z, lambda: [everything])
     poor = Chunk(X[:40], np.zeros((40, 2)), np.full(40, N / 40))
-    solution, proof = solve_nystrom(LandmarkLeastSquares(0.05, True), cross, Stop(1e-14, steps), sample=poor)
+    solution, proof = solve_nystrom(RidgeProblem(0.05, True), cross, Stop(1e-14, steps), sample=poor)
     _, optimum = naive()
     assert solution.stop_reason == "max_iter"
     for certificate, best in zip(proof.parts, optimum, strict=True):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_iris
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
 import mercer
@@ -278,81 +278,6 @@ def test_balanced_classes():
     np.testing.assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-9)
 
 
-# --- choosing λ -----------------------------------------------------------------------------------------------------
-
-
-def test_it_is_scikit_learns_ridge_cv():
-    X, y = load_diabetes(return_X_y=True)
-    lams = np.geomspace(1e-4, 10, 12)
-    theirs = RidgeCV(lams, store_cv_results=True).fit(X, y)
-    mine = RLSRegressorCV(lams, kernel="linear").fit(X, y)
-    assert mine.lam_ == theirs.alpha_
-    np.testing.assert_allclose(mine.path_.loo_errors[:, 0], theirs.cv_results_.mean(axis=0), rtol=1e-8)
-    np.testing.assert_allclose(mine.coef_, theirs.coef_, rtol=1e-7)
-    assert mine.certificate_.relative_gap < 1e-12
-
-
-def test_the_choice_is_the_best_of_the_refits():
-    X, y = load_iris(return_X_y=True)
-    X, y = X[::3], y[::3]
-    lams = [1e-3, 0.1, 10.0]
-    mistakes = []
-    for lam in lams:
-        wrong = 0
-        for i in range(len(y)):
-            rest = np.arange(len(y)) != i
-            model = RLSClassifier(lam, gamma=0.5).fit(X[rest], y[rest])
-            wrong += model.predict(X[[i]])[0] != y[i]
-        mistakes.append(wrong / len(y))
-    chosen = RLSClassifierCV(lams, gamma=0.5).fit(X, y)
-    np.testing.assert_allclose(chosen.path_.scores, mistakes, atol=0.5 / len(y))
-    assert chosen.path_.scores.argmin() == chosen.path_.best
-    assert mistakes[chosen.path_.best] == min(mistakes)
-    direct = RLSClassifier(chosen.lam_, gamma=0.5).fit(X, y)
-    np.testing.assert_allclose(chosen.decision_function(X), direct.decision_function(X), atol=1e-8)
-
-
-def test_a_grid_of_kernels():
-    X = rng.uniform(-3, 3, size=(80, 1))
-    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
-    grid = {"gamma": [1e-4, 0.5, 500.0]}
-    model = RLSRegressorCV(15, grid=grid).fit(X, y)
-    assert model.best_params_ == {"gamma": 0.5}
-    assert model.kernel_.gamma == 0.5
-    assert len(model.paths_) == 3
-    single = RLSRegressorCV(15, gamma=0.5).fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), single.predict(X))
-    assert model.path_.scores.min() == min(path.scores.min() for path in model.paths_)
-    by_kernel = RLSRegressorCV(15, grid={"kernel": [Linear(), Gaussian(0.5)]}).fit(X, y)
-    assert isinstance(by_kernel.kernel_, Gaussian)
-    gcv = RLSRegressorCV(15, gamma=0.5, criterion="gcv").fit(X, y)
-    assert gcv.path_.gcv[gcv.path_.best, 0] == gcv.path_.gcv.min()
-
-
-def test_of_equal_scores_the_largest_lam_is_taken():
-    path = RLSRegressorCV([0.1, 1.0]).fit(np.eye(4), np.ones(4)).path_
-    from dataclasses import replace
-
-    assert replace(path, scores=np.array([1.0, 1.0])).lam == 1.0
-
-
-def test_the_picture():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    X, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
-    model = RLSRegressorCV(8).fit(X, y)
-    display = model.path_.plot()
-    assert [len(lines) for lines in display.lines_] == [2, 2, 1]
-    np.testing.assert_allclose(display.lines_[0][1].get_ydata(), np.sqrt(model.path_.loo_errors[:, 1]))
-    np.testing.assert_allclose(display.lines_[2][0].get_ydata(), model.path_.dof)
-    assert display.axes_[0].get_xscale() == "log"
-    with pytest.raises(ValueError, match="3 axes"):
-        model.path_.plot([display.axes_[0]])
-    plt.close(display.figure_)
-
-
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
@@ -497,3 +422,9 @@ def test_a_matrix_that_does_not_fit_is_met_in_products():
     np.testing.assert_allclose(small.predict(X), RLSRegressor(0.1).fit(X, y).predict(X), atol=1e-4)
     with pytest.raises(ValueError, match=r"cg.*lam above 0.*eigen"):
         RLSRegressor(0.0, solver="cg").fit(X[:50], y[:50])
+
+
+def test_verbose_says_what_is_factored(capsys):
+    X = rng.normal(size=(30, 2))
+    RLSRegressor(verbose=True).fit(X, X[:, 0])
+    assert "float64 factor of 30 samples" in capsys.readouterr().out

@@ -1,13 +1,10 @@
 """mercer.save and mercer.load: the same predictions bit for bit, and no way for a file to do harm."""
 
-import copy
 import dataclasses
-import hashlib
 import json
 import os
 import pickle
 import struct
-from contextlib import suppress
 
 import joblib
 import numpy as np
@@ -24,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
+from reference.forgery import forge
 
 X, y = make_classification(60, 5, random_state=0)
 X3, y3 = load_iris(return_X_y=True)
@@ -86,20 +84,6 @@ MODELS = {
         X,
     ),
 }
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.mercer"
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """The smallest interesting file, with the model that it holds."""
-    path = tmp_path_factory.mktemp("small") / "model.mercer"
-    model = SVC(C=1.0).fit(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.5]]), [0, 1, 1])
-    mercer.save(model, path)
-    return path.read_bytes(), model
 
 
 def public_state(model):
@@ -239,123 +223,6 @@ def test_damage_to_every_byte_of_a_file_of_every_kind(path, case):
     refused_with_damage_at(path, case, range)
 
 
-def forge(content, change):
-    """The file with ``change`` applied to its header's content, arrays and checksums put right again."""
-    length = struct.unpack_from("<Q", content, 12)[0]
-    header = json.loads(content[52 : 52 + length])
-    arrays = [content[entry["offset"] :] for entry in header["arrays"]]
-    sizes = [np.dtype(e["dtype"]).itemsize * int(np.prod(e["shape"], dtype=int)) for e in header["arrays"]]
-    change(header)
-    for _ in range(4):  # until the offsets' own digits settle
-        text = json.dumps(header).encode()
-        end = 52 + len(text)
-        for entry, size in zip(header["arrays"], sizes, strict=True):
-            entry["offset"] = -(-end // 64) * 64
-            end = entry["offset"] + size
-    data = bytearray(struct.pack("<8sIQ32s", content[:8], 1, len(text), hashlib.sha256(text).digest()) + text)
-    for entry, bytes_, size in zip(header["arrays"], arrays, sizes, strict=True):
-        data = data.ljust(entry["offset"], b"\0") + bytes_[:size]
-    return bytes(data)
-
-
-def places(value, at=()):
-    """Every place in a JSON value, as the keys that lead there."""
-    yield at
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from places(item, (*at, key))
-
-
-def put(value, at, new):
-    for key in at[:-1]:
-        value = value[key]
-    value[at[-1]] = new
-
-
-def test_forging_nothing_changes_nothing(path, small):
-    content, model = small
-    path.write_bytes(forge(content, lambda header: None))
-    point = np.array([[0.0, 1.0]])
-    np.testing.assert_array_equal(mercer.load(path).decision_function(point), model.decision_function(point))
-
-
-HOSTILE_VALUES = [
-    None,
-    -1,
-    2**70,
-    0.5,
-    "os.system",
-    [],
-    {},
-    {"$": "kernel", "name": "Kernel", "params": {}},
-    {"$": "code"},
-]
-
-
-def test_a_header_somebody_wrote_never_crashes(path, small):
-    """Every value of the header, replaced by many others: ModelFormatError, or a model that behaves."""
-    content, _ = small
-    header = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])
-    for at in places(header["content"]):
-        if not at:
-            continue
-        for value in HOSTILE_VALUES:
-            path.write_bytes(forge(content, lambda h, at=at, value=value: put(h["content"], at, copy.deepcopy(value))))
-            try:
-                model = mercer.load(path)
-            except ModelFormatError:
-                continue
-            with suppress(ValueError, TypeError):
-                model.predict(np.array([[0.0, 1.0]]))
-
-
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        "predict",
-        "__dict__",
-        "coef_",
-        "C",
-        "_samples",
-        "not an identifier_",
-        "expansion.kernel",
-        "_memory_",
-        "quantiles_",
-    ],
-)
-def test_only_what_a_fit_learns_is_set(path, small, attribute):
-    """A file that could name `predict` would replace a method by a number."""
-    content, _ = small
-    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({attribute: {}})))
-    with pytest.raises(ModelFormatError, match="not an attribute that a fitted SVC has"):
-        mercer.load(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("kkt", 0.5),
-        ("kkt", {"stationarity": "none"}),
-        ("gap", None),
-        ("b", ["0"]),
-        ("proves", "everything"),
-        ("precision", 64),
-        ("worst", 0.5),
-        ("worst", True),
-        ("parts", [{}]),
-    ],
-)
-def test_a_certificate_that_is_none(path, small, name, value):
-    content, _ = small
-
-    def change(header):
-        header["content"]["model"]["state"]["fitted"]["certificate_"][name] = value
-
-    path.write_bytes(forge(content, change))
-    with pytest.raises(ModelFormatError):
-        mercer.load(path)
-
-
 @pytest.mark.parametrize(
     ("learnt", "message"),
     [
@@ -389,19 +256,7 @@ def test_weights_that_are_none(path, machine, learnt):
     for name, value in learnt.items():
         setattr(model, name, value)
     mercer.save(model, path)
-    with pytest.raises(ModelFormatError, match=next(iter(learnt))):
-        mercer.load(path)
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"), [(mercer.LinearSVC, "not an attribute"), (mercer.PegasosSVC, "its kernel_ is")]
-)
-@pytest.mark.parametrize("value", ["rbf", {}])
-def test_a_kernel_that_is_none(path, kind, message, value):
-    mercer.save(kind(random_state=0).fit(X, y), path)
-    content = path.read_bytes()
-    path.write_bytes(forge(content, lambda h: h["content"]["model"]["state"]["fitted"].update({"kernel_": value})))
-    with pytest.raises(ModelFormatError, match=message):
+    with pytest.raises(ModelFormatError, match=r"(coef_|intercept_) must be .* numbers"):
         mercer.load(path)
 
 
@@ -438,49 +293,6 @@ def test_a_state_with_something_missing(path, case):
                 continue
             np.testing.assert_array_equal(loaded.predict(samples), answer)
     assert refused > 2
-
-
-def test_shapes_somebody_changed_never_crash(path, small):
-    """An array of the right size in another shape or dtype must not reach the core as it is."""
-    content, _ = small
-    header = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])
-    for number, entry in enumerate(header["arrays"]):
-        size = np.dtype(entry["dtype"]).itemsize * int(np.prod(entry["shape"], dtype=int))
-        for dtype in ("<f8", "<i8", "<f4", "|u1"):
-            count = size // np.dtype(dtype).itemsize
-            for shape in ([count], [1, count], [count, 1], [count, 1, 1]):
-                changed = {"dtype": dtype, "shape": shape}
-                path.write_bytes(forge(content, lambda h, n=number, c=changed: h["arrays"][n].update(c)))
-                with suppress(ModelFormatError):
-                    mercer.load(path).predict(np.array([[0.0, 1.0]]))
-
-
-@pytest.mark.parametrize(
-    "name", ["os.system", "__builtins__", "kernel_named", "check_kernel", "Kernel", "BaseEstimator", ""]
-)
-def test_only_mercers_own_kernels(path, small, name):
-    content, _ = small
-
-    def change(header):
-        for at in places(header["content"]):
-            if at and at[-1] == "$":
-                value = header["content"]
-                for key in at[:-1]:
-                    value = value[key]
-                if value.get("$") == "kernel":
-                    value["name"] = name
-
-    path.write_bytes(forge(content, change))
-    with pytest.raises(ModelFormatError, match="not a kernel"):
-        mercer.load(path)
-
-
-@pytest.mark.parametrize("name", ["LogisticRegression", "Machine", "__doc__", "Pipeline", "StandardScaler"])
-def test_only_mercers_own_estimators(path, small, name):
-    content, _ = small
-    path.write_bytes(forge(content, lambda header: header["content"]["model"].update({"class": name})))
-    with pytest.raises(ModelFormatError):
-        mercer.load(path)
 
 
 def test_errors_name_the_file_and_the_writer(path, small):

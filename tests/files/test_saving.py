@@ -22,13 +22,17 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, limits and /dev/
 X, y = make_classification(80, 5, random_state=0)
 
 SAVER = """
-import sys
+import os, sys
 import mercer
 models = [mercer.load(path) for path in sys.argv[2:]]
-print("ready", flush=True)
-while True:
-    for model in models:
-        mercer.save(model, sys.argv[1])
+for _ in sys.stdin:
+    child = os.fork()  # so that one import serves them all
+    if child == 0:
+        print(os.getpid(), flush=True)
+        while True:
+            for model in models:
+                mercer.save(model, sys.argv[1])
+    os.waitpid(child, 0)
 """
 
 
@@ -43,15 +47,18 @@ def test_killed_while_saving(tmp_path):
             mercer.save(SVC(C=C, kernel="linear", max_iter=2).fit(wide, np.arange(3000) % 2), source)
     mercer.save(SVC(C=1.0).fit(X, y), path)
     rng = random.Random(1)
-    for _ in range(4):
-        arguments = [sys.executable, "-c", SAVER, *map(str, (path, *sources))]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
-            assert process.stdout.readline() == b"ready\n"
-            for _ in range(3):
-                time.sleep(rng.uniform(0, 0.05))
-                assert mercer.load(path).C in (1.0, 2.0)
-            process.send_signal(signal.SIGKILL)
-        assert mercer.load(path).C in (1.0, 2.0)
+    arguments = [sys.executable, "-c", SAVER, *map(str, (path, *sources))]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        for _ in range(4):
+            process.stdin.write(b"again\n")
+            saving = int(process.stdout.readline())
+            try:
+                for _ in range(3):
+                    time.sleep(rng.uniform(0, 0.05))
+                    assert mercer.load(path).C in (1.0, 2.0)
+            finally:
+                os.kill(saving, signal.SIGKILL)
+            assert mercer.load(path).C in (1.0, 2.0)
 
 
 @posix

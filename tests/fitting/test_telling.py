@@ -30,10 +30,10 @@ def test_quiet_is_quiet(capsys, three):
 @pytest.mark.parametrize(
     ("machine", "tasks"),
     [
-        (SVC(), {"0 against 1", "0 against 2", "1 against 2"}),
-        (LinearSVC(n_jobs=2), {"0 against the rest", "1 against the rest", "2 against the rest"}),
-        (LinearSVC(multi_class="crammer_singer", bias=False, C=0.01), {"solve"}),
-        (LinearSVR(C=0.01), {"solve"}),
+        (SVC(), ("0 against 1", "0 against 2", "1 against 2")),
+        (LinearSVC(n_jobs=2), ("0 against the rest", "1 against the rest", "2 against the rest")),
+        (LinearSVC(multi_class="crammer_singer", bias=False, C=0.01), ("solve",)),
+        (LinearSVR(C=0.01), ("solve",)),
     ],
     ids=str,
 )

@@ -11,7 +11,9 @@ import sklearn.svm
 import mercer
 from mercer import kernels
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+ROOMS = ("src/mercer", "")  # a page writes `solvers/refine.py` for src/mercer/solvers/refine.py
 
 
 SESSIONS = [page.name for page in sorted(DOCS.glob("*.md")) if ">>> " in page.read_text(encoding="utf-8")]
@@ -55,6 +57,34 @@ def test_the_table_of_defaults(row):
     (written,) = [dict(zip(head, line, strict=True)) for line in cells if line[0] == row]
     assert written["scikit-learn 1.9"].partition(",")[0] == str(default(sklearn.svm, *DEFAULTS[row]))
     assert written["mercer"].partition(",")[0] == str(default(mercer, *DEFAULTS[row]))
+
+
+def paths_in(text):
+    """What is written in backticks and looks like a file or a folder of this repository."""
+    found = re.findall(r"`{1,2}([\w./]+/[\w./]*)", text)
+    folders = {p.name for room in ROOMS for p in (ROOT / room).iterdir() if p.is_dir()}
+    return sorted({path for path in found if path.partition("/")[0] in folders})
+
+
+NAMING = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda p: p.name)
+def test_every_path_that_a_page_names_exists(page):
+    named = paths_in(page.read_text(encoding="utf-8"))
+    assert not [path for path in named if not any((ROOT / room / path).exists() for room in ROOMS)]
+
+
+def test_pages_that_name_paths_are_found():
+    assert "solvers/dual/newton.py" in paths_in((DOCS / "architecture.md").read_text(encoding="utf-8"))
+
+
+def test_every_file_that_a_comment_names_exists():
+    missing = []
+    for path in [p for ending in ("py", "cpp", "hpp") for p in ROOT.glob(f"src/**/*.{ending}")]:
+        named = re.findall(r"\b(?:src|tests|benchmarks|docs)/[\w./]+\.\w+", path.read_text(encoding="utf-8"))
+        missing += [(str(path.relative_to(ROOT)), name) for name in named if not (ROOT / name).exists()]
+    assert not missing
 
 
 def test_the_reference_lists_every_public_name():

@@ -7,8 +7,10 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
-from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Call, Iterates, KernelSpace, LinearSpace
+from mercer.solvers.pegasos.descent import advance
+from mercer.solvers.pegasos.draws import draw, one_pass
+from mercer.solvers.pegasos.iterates import Iterates
+from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace
 from reference import pegasos as printed
 from reference.pegasos import noisy
 
@@ -19,7 +21,7 @@ def steps(space, y, draws, lam=LAM, project=False, cuts=()):
     iterates = Iterates.zero(1, space.size)
     counts = np.zeros((1, space.n), dtype=np.int64)
     for part in np.split(np.asarray(draws), cuts):
-        pegasos.advance(space, y[None, :], part, Call(iterates, lam, project, counts), np.inf)
+        advance(space, y[None, :], part, Call(iterates, lam, project, counts), np.inf)
     return iterates, counts[0]
 
 
@@ -86,7 +88,7 @@ def test_lazy_sums_do_not_drift_over_many_steps():
     """Ten million steps in one piece and in many: the same machine, and the same as plain sums say."""
     X, y = noisy(20, 3)
     T = 10_000_000
-    draws = pegasos.draw(5, np.arange(1.0, 21.0), 0, T)
+    draws = draw(5, np.arange(1.0, 21.0), 0, T)
     for project in (False, True):
         one, counts = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project)
         many, _ = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project, cuts=range(0, T, 300_007))
@@ -119,9 +121,9 @@ def test_the_generator_is_the_same_everywhere_and_looks_uniform():
 
 def test_a_pass_visits_every_row_as_often_as_its_weight():
     weight = np.array([1.0, 3.0, 0.5, 2.0, 0.25])
-    visits = np.array([np.bincount(pegasos.one_pass(3, k, weight), minlength=5) for k in range(400)])
+    visits = np.array([np.bincount(one_pass(3, k, weight), minlength=5) for k in range(400)])
     assert (visits[:, [0, 1, 3]].max(axis=0) <= [2, 4, 3]).all()
     np.testing.assert_allclose(visits.mean(axis=0), weight, atol=0.1)
-    whole = np.bincount(pegasos.one_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
+    whole = np.bincount(one_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
     assert whole.tolist() == [2, 1, 5]
-    assert pegasos.one_pass(3, 0, np.ones(50)).tolist() != pegasos.one_pass(3, 1, np.ones(50)).tolist()
+    assert one_pass(3, 0, np.ones(50)).tolist() != one_pass(3, 1, np.ones(50)).tolist()

@@ -1,4 +1,4 @@
-// Right-looking, by blocks of columns: factor a diagonal block, solve the panel of rows below it, subtract the panel's products
+// Right-looking, by blocks of columns: factor a diagonal block, solve for the rows below it, subtract their products
 // from the rest. The next diagonal block is factored while the rest is still being updated.
 #include "algebra/cholesky.hpp"
 
@@ -14,18 +14,18 @@ namespace mercer {
 namespace {
 
 constexpr std::int64_t kChunk = kRowChunk;
-// Below this many multiplications (some 50 microseconds) waking a helper costs more than it brings.
+// Below this many multiplications, some 50 microseconds, waking a helper costs more than it saves.
 constexpr std::int64_t kWorthSharing = 1 << 20;
-// Columns of a block that one chunk updates, in bytes of packed panels: they stay in the second-level cache.
+// Bytes of packed panels that one chunk of an update reads: they stay in the second-level cache.
 constexpr std::int64_t kPanelBytes = 448 << 10;
-// Right-hand sides are solved so many panels at a time, so that their packed copy stays small.
+// Panels of right-hand sides that are solved together, so that their packed copy stays small.
 constexpr std::int64_t kPanelsAtATime = 64;
-// Longest sum in the precision of the elements that a solve makes in one go.
+// Products that a solve sums up before it subtracts them: longer sums lose digits in float32.
 constexpr std::int64_t kSegment = 512;
 
 int threads_for(std::int64_t work, const Threads& threads) { return work < kWorthSharing ? 1 : threads.count; }
 
-// Wide blocks make the update efficient, narrow ones the rest short.
+// Columns per block. Wide blocks make the update efficient, narrow ones shorten everything else.
 std::int64_t block_size(std::int64_t n) {
     if (n <= 2 * kChunk) return 2 * kChunk;
     return n < 1500 ? kChunk : 3 * kChunk;
@@ -192,7 +192,7 @@ public:
             for (std::int64_t c = 0; c < r && i < n; ++c) triangle[c * height + r] = l[i * stride + i - r + c];
             triangle[r * height + r] = i < n ? T{1} / l[i * stride + i] : T{1};
         }
-        // Rows are read a group at a time, so the last few get company.
+        // Rows are read a group at a time, so the last few are padded to a group.
         if (padded_ > n) {
             last_ = Padded<T>(height * n, T{0});
             for (std::int64_t i = padded_ - height; i < n; ++i) {

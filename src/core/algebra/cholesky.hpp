@@ -1,7 +1,7 @@
 // Cholesky factorisation A = L L' in place, and solves with it, on all threads.
 //
-// Matrices have contiguous rows, `stride` elements apart; only the lower triangle is read and written. Outputs are split over
-// threads, sums never, so that a result does not depend on their number.
+// Matrices have contiguous rows, `stride` elements apart; only the lower triangle is read and written. Outputs are
+// split over threads, sums never, so that a result does not depend on their number.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace mercer {
 
-// -1, or the index of the first pivot that is not positive (or not a number); then, as when the poll throws, a is neither
-// A nor L.
+// Returns -1, or the index of the first pivot that is not positive (or is NaN). Then, as when the poll throws, `a` is
+// left half done.
 template <class T>
 std::int64_t cholesky(T* a, std::int64_t stride, std::int64_t n, const Threads& threads);
 

@@ -1,4 +1,4 @@
-// Python's view of working_set.hpp: a problem at a point that moves, seen through its active variables.
+// Python's view of solve/working_set.hpp: a problem at a point that moves, seen through its active variables.
 #include <algorithm>
 
 #include "bind/arguments.hpp"

@@ -1,4 +1,4 @@
-// Python's view of cholesky.hpp.
+// Python's view of algebra/cholesky.hpp.
 #include "algebra/cholesky.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"

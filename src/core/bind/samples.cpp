@@ -1,4 +1,4 @@
-// Python's view of blocks.hpp: samples prepared for a recipe, and what is computed of their kernel matrix.
+// Prepared samples and what is computed of their kernel matrix, as Python sees it (gram/blocks.hpp, solve/pairs.hpp).
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace {
 
 using Index = Vector<const std::int64_t>;
 
-// From about so many features, or stored entries per sample, on.
+// Features, or stored entries per sample, from which a kernel value costs far more to compute than to read back.
 constexpr std::int64_t kExpensiveFeatures = 100, kExpensiveEntries = 40;
 
-// Samples laid out to be met as columns, any number of times.
+// Samples laid out as the columns of blocks, for any number of calls.
 struct Columns {
     virtual ~Columns() = default;
     std::int64_t n = 0;
@@ -95,7 +95,7 @@ auto room_for(nb::handle object, std::int64_t rows, std::int64_t columns) {
     return out;
 }
 
-// Rows a power of two apart would share few cache sets; 16 more elements keep them apart.
+// Rows a power of two apart would share a few cache sets: 16 more elements avoid that.
 std::int64_t row_stride(std::int64_t n) { return n + 16; }
 
 template <class T>
@@ -350,7 +350,7 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
 }  // namespace
 
 void bind_samples(nb::module_& m) {
-    nb::class_<Columns>(m, "Columns", "Samples laid out to be met as columns.").def_ro("n", &Columns::n);
+    nb::class_<Columns>(m, "Columns", "Samples laid out as columns.").def_ro("n", &Columns::n);
     nb::class_<Samples>(m, "Samples", "Samples prepared for a recipe.")
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),

@@ -1,4 +1,4 @@
-// Python's view of smo.hpp.
+// Python's view of solve/smo.hpp.
 #include "solve/smo.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"

@@ -1,8 +1,8 @@
 // Blocks of the kernel matrix from prepared samples, stored or summed against coefficients, on all threads.
 //
-// Samples come prepared for the recipe's ending (endings.hpp): centred, scaled, each with its norm. Dense ones are packed into
-// panels of columns once; rows are packed per call. Sparse ones stay as they are; rows are laid out dense, a strip at a time.
-// Outputs are split over threads, sums never, so that a result does not depend on their number.
+// Samples come prepared for the recipe's ending (simd/endings.hpp): centred, scaled, each with its norm. Dense ones are
+// packed into panels of columns once; rows are packed per call. Sparse ones stay as they are; rows are laid out dense,
+// a strip at a time. Outputs are split over threads, sums never, so that a result does not depend on their number.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ struct Panels {
     std::int64_t n, d;
 };
 
-// (x - centre) * scale in T; a norm is half the squared length of what was stored, so that rounding cancels in x.z - norms.
+// rows = (x - centre) * scale in T. A norm is half the squared length of the row as stored: so rounding errors cancel
+// in x.z - norms.
 template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads);
@@ -56,8 +57,8 @@ struct SparseArrays {
     std::vector<T> norms;
 };
 
-// The same for dense samples that are mostly zero: only entries that differ from the centre are kept. A norm is the sum of
-// absolute values where `l1`. There are at most 2^31 - 1 features.
+// The same for dense samples that are mostly zero: only entries that differ from the centre are kept. A norm is the sum
+// of absolute values where `l1`. There are at most 2^31 - 1 features.
 template <class T, class S>
 SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
                                const Threads& threads);
@@ -72,7 +73,8 @@ template <class T>
 void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
 
-// total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]: one kernel value for both sums.
+// total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]. Each kernel value is
+// computed once for both sums.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
                 std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
                 double* total, const Threads& threads);

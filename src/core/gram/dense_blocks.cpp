@@ -1,4 +1,4 @@
-// Dense samples: prepared, packed into panels, and met tile by tile.
+// Dense samples: prepared, packed into panels, and multiplied tile by tile.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,11 +13,13 @@
 namespace mercer {
 namespace {
 
-// A block of packed rows stays in the second-level cache while the panels stream past it.
+// Bytes of packed rows per block: it stays in the second-level cache while panels stream past it.
 constexpr std::int64_t kRowBlockBytes = 640 << 10;
-// Panels a thread takes at a time: about a millisecond of work.
+// Elements that a thread prepares at a time, and a sixteenth of the multiplications of a chunk of panels: about a
+// millisecond of work.
 constexpr std::int64_t kElementsPerChunk = 1 << 20;
-// Columns that are summed together where sums run over columns: enough that adding the sums up costs little.
+// Columns per partial sum where sums run over columns: enough that adding up the partial sums costs little. It fixes
+// the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
 
 template <class T>
@@ -50,8 +52,8 @@ PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* whic
     return packed;
 }
 
-// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row i; where
-// only the lower triangle is wanted, groups that lie wholly above the panel's diagonal are left out.
+// Calls visit(run, i, j) for every panel, which starts at column j, and every block of row groups, which starts at row
+// i. Where only the lower triangle is wanted, groups wholly above the panel's diagonal are left out.
 template <class T, class Visit>
 void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const double* numbers, const Threads& threads,
                 bool lower_only, Visit visit) {
@@ -92,19 +94,17 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
 template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
-    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
-    parallel_for(
-        ceil_div(n, chunk), threads.count,
-        [&](std::int64_t c) {
-            for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
-                double length = 0.0;
-                for (std::int64_t k = 0; k < d; ++k) {
-                    const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
-                    rows[i * d + k] = value;
-                    length += static_cast<double>(value) * static_cast<double>(value);
-                }
-                norms[i] = static_cast<T>(0.5 * length);
+    const std::int64_t per_chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
+    parallel_for_each(
+        n, per_chunk, threads.count,
+        [&](std::int64_t i) {
+            double length = 0.0;
+            for (std::int64_t k = 0; k < d; ++k) {
+                const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
+                rows[i * d + k] = value;
+                length += static_cast<double>(value) * static_cast<double>(value);
             }
+            norms[i] = static_cast<T>(0.5 * length);
         },
         threads.poll);
 }
@@ -147,8 +147,8 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
     });
 }
 
-// Here the sums run over the columns, which are what the threads share: each chunk of them, whose size depends on nothing but the
-// level, has sums of its own, and these are added in order.
+// Here the sums run over the columns, which are split over threads. Each chunk of columns has sums of its own, which
+// are added in order; its size depends on nothing but the level.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
                 std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
                 double* total, const Threads& threads) {

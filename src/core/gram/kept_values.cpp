@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algebra/prefetch.hpp"
 #include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "threads/pool.hpp"
@@ -12,56 +13,49 @@
 namespace mercer {
 namespace {
 
-constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17, kColumnsPerChunk = 16;
-
-inline void fetch_soon([[maybe_unused]] const void* address) {
-#if defined(__GNUC__)
-    __builtin_prefetch(address);
-#endif
-}
+// Elements that a thread sums or copies at a time. Copies read scattered elements, which are slower.
+constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17;
+// Columns that are combined at a time, with their sums in a small array on the stack.
+constexpr std::int64_t kColumnsPerChunk = 16;
 
 }  // namespace
 
 template <class T>
-void add_table(const KeptValues<const T>& table, const double* coefficients, double* total, const Threads& threads) {
+void add_table(const KeptValues<const T>& kept, const double* coefficients, double* total, const Threads& threads) {
     const auto dot = linear_passes_of<T>(threads.level).dot;
-    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(table.columns, 1));
-    parallel_for(
-        ceil_div(table.rows, chunk), threads.count,
-        [&](std::int64_t c) {
-            for (std::int64_t i = c * chunk; i < std::min(table.rows, (c + 1) * chunk); ++i) {
-                total[i] += dot(table.values + i * table.stride, coefficients, table.columns);
-            }
-        },
+    const std::int64_t per_chunk =
+        std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(kept.columns, 1));
+    parallel_for_each(
+        kept.rows, per_chunk, threads.count,
+        [&](std::int64_t i) { total[i] += dot(kept.values + i * kept.stride, coefficients, kept.columns); },
         threads.poll);
 }
 
 template <class T>
-void keep_rows(const KeptValues<T>& table, const std::int64_t* which, std::int64_t count) {
+void keep_rows(const KeptValues<T>& kept, const std::int64_t* which, std::int64_t count) {
     for (std::int64_t r = 0; r < count; ++r) {
         if (which[r] == r) continue;
-        std::memmove(table.values + r * table.stride, table.values + which[r] * table.stride,
-                     static_cast<std::size_t>(table.columns) * sizeof(T));
+        std::memmove(kept.values + r * kept.stride, kept.values + which[r] * kept.stride,
+                     static_cast<std::size_t>(kept.columns) * sizeof(T));
     }
 }
 
 template <class T>
-void copy_entries(const KeptValues<const T>& table, const std::int64_t* rows, std::int64_t row_count,
+void copy_entries(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t row_count,
                   const std::int64_t* sources, const std::int64_t* columns, std::int64_t column_count, T* out,
                   std::int64_t stride, const Threads& threads) {
-    const std::int64_t chunk = std::max<std::int64_t>(1, kElementsPerCopy / std::max<std::int64_t>(column_count, 1));
-    parallel_for(
-        ceil_div(row_count, chunk), threads.count,
-        [&](std::int64_t c) {
-            for (std::int64_t i = c * chunk; i < std::min(row_count, (c + 1) * chunk); ++i) {
-                const T* const from = table.values + rows[i] * table.stride;
-                // The next row lies anywhere, so the processor must be told.
-                const T* const next = table.values + rows[std::min(i + 1, row_count - 1)] * table.stride;
-                T* const to = out + i * stride;
-                for (std::int64_t j = 0; j < column_count; ++j) {
-                    fetch_soon(next + sources[j]);
-                    to[columns[j]] = from[sources[j]];
-                }
+    const std::int64_t per_chunk =
+        std::max<std::int64_t>(1, kElementsPerCopy / std::max<std::int64_t>(column_count, 1));
+    parallel_for_each(
+        row_count, per_chunk, threads.count,
+        [&](std::int64_t i) {
+            const T* const from = kept.values + rows[i] * kept.stride;
+            // The next row may lie anywhere, which no hardware prefetcher can guess.
+            const T* const next = kept.values + rows[std::min(i + 1, row_count - 1)] * kept.stride;
+            T* const to = out + i * stride;
+            for (std::int64_t j = 0; j < column_count; ++j) {
+                prefetch(next + sources[j]);
+                to[columns[j]] = from[sources[j]];
             }
         },
         threads.poll);
@@ -86,19 +80,19 @@ void Combinations::append(std::int64_t first, std::int64_t count, const std::int
 }
 
 template <class T>
-void Combinations::add(const KeptValues<const T>& table, double* total, std::int64_t stride,
+void Combinations::add(const KeptValues<const T>& kept, double* total, std::int64_t stride,
                        const Threads& threads) const {
     const auto combine = combine_passes_of<T>(threads.level).combine;
     parallel_for(
-        ceil_div(table.columns, kColumnsPerChunk), threads.count,
+        ceil_div(kept.columns, kColumnsPerChunk), threads.count,
         [&](std::int64_t c) {
-            const std::int64_t begin = c * kColumnsPerChunk, n = std::min(kColumnsPerChunk, table.columns - begin);
+            const std::int64_t begin = c * kColumnsPerChunk, n = std::min(kColumnsPerChunk, kept.columns - begin);
             double sums[kCombined * kColumnsPerChunk];
             for (const Run& run : runs_) {
                 const auto size = static_cast<std::int64_t>(run.outputs.size());
                 for (std::int64_t g = 0; g * kCombined < size; ++g) {
                     std::fill(sums, sums + kCombined * kColumnsPerChunk, 0.0);
-                    combine(table.values + run.first * table.stride + begin, table.stride, run.count,
+                    combine(kept.values + run.first * kept.stride + begin, kept.stride, run.count,
                             run.packed.data() + g * run.count * kCombined, n, sums, kColumnsPerChunk);
                     for (std::int64_t o = g * kCombined; o < std::min(size, (g + 1) * kCombined); ++o) {
                         double* to = total + begin * stride + run.outputs[static_cast<std::size_t>(o)];

@@ -1,4 +1,4 @@
-// Kernel values that were kept: a matrix with a row per sample and a column per vector whose row of K it holds.
+// Kernel values that are kept: a matrix with a row per sample and a column for each vector whose row of K it holds.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@ struct KeptValues {
     std::int64_t rows, columns, stride;
 };
 
-// total[i] += sum over j of table[i][j] coefficients[j], in float64.
+// total[i] += sum over j of kept[i][j] coefficients[j], in float64.
 template <class T>
-void add_table(const KeptValues<const T>& table, const double* coefficients, double* total, const Threads& threads);
+void add_table(const KeptValues<const T>& kept, const double* coefficients, double* total, const Threads& threads);
 
-// Row r of the table becomes its row `which[r]`; `which` rises.
+// Row which[r] moves to row r; `which` is increasing.
 template <class T>
-void keep_rows(const KeptValues<T>& table, const std::int64_t* which, std::int64_t count);
+void keep_rows(const KeptValues<T>& kept, const std::int64_t* which, std::int64_t count);
 
-// out[i][columns[j]] = table[rows[i]][sources[j]]; rows of `out` are `stride` apart.
+// out[i][columns[j]] = kept[rows[i]][sources[j]]; rows of `out` are `stride` apart.
 template <class T>
-void copy_entries(const KeptValues<const T>& table, const std::int64_t* rows, std::int64_t row_count,
+void copy_entries(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t row_count,
                   const std::int64_t* sources, const std::int64_t* columns, std::int64_t column_count, T* out,
                   std::int64_t stride, const Threads& threads);
 
 // Runs of vectors that serve the same few outputs, with their coefficients laid out for the passes.
 class Combinations {
 public:
-    // Vectors `first` and following, `count` of them, with coefficients[vector][output] for some of the outputs.
+    // `count` vectors from `first` on, with coefficients[vector][output] for these outputs.
     void append(std::int64_t first, std::int64_t count, const std::int64_t* outputs, std::int64_t size,
                 const double* coefficients);
 
-    // total[i][o] += sum over the vectors j of coefficient[j][o] table[j][i], in float64; rows of `total` are `stride` apart.
+    // total[i][o] += sum over the vectors j of coefficient[j][o] kept[j][i], in float64. Here the rows of `kept` are
+    // the vectors'; rows of `total` are `stride` apart.
     template <class T>
-    void add(const KeptValues<const T>& table, double* total, std::int64_t stride, const Threads& threads) const;
+    void add(const KeptValues<const T>& kept, double* total, std::int64_t stride, const Threads& threads) const;
 
     std::int64_t vectors() const { return vectors_; }
     std::int64_t outputs() const { return outputs_; }
@@ -49,7 +50,7 @@ private:
         std::vector<double> packed;  // [group of outputs][vector][output]
     };
     std::vector<Run> runs_;
-    std::int64_t vectors_ = 0, outputs_ = 0;  // at least so many must there be
+    std::int64_t vectors_ = 0, outputs_ = 0;  // one more than the largest index of either
 };
 
 }  // namespace mercer

@@ -1,4 +1,4 @@
-// What merging equal samples needs besides their hashes (row_hash.hpp): an order, and whether neighbours in it are equal.
+// What merging equal samples needs besides their hashes (row_hash.hpp): an order, and a test of equality.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace mercer {
 
-// Copying an element across the diagonal is not free: with a dozen features it costs what computing the element does.
+// Copying an element across the diagonal costs what computing it with a dozen features does.
 inline bool mirror_pays(std::int64_t features) { return features >= 24; }
 
 template <class T>

@@ -17,11 +17,11 @@ template <class T>
 std::uint64_t entry(std::uint64_t column, T value) {
     if (value == T{0}) return 0;
     const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-    // Multiplied first: the low bits of short decimals are zero, and a sum of raw bits and column would collide.
+    // The low bits of short decimals are zero, so a plain sum of bits and column would collide: multiply first.
     return scramble((bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u + (column + 1) * kGolden);
 }
 
-// About a millisecond of work per chunk.
+// 2^18 entries, about a millisecond of work, but at most 4096 rows.
 std::int64_t rows_per_chunk(std::int64_t entries_per_row) {
     return std::clamp<std::int64_t>((1 << 18) / std::max<std::int64_t>(1, entries_per_row), 1, 4096);
 }

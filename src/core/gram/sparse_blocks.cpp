@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -12,11 +11,12 @@
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
+#include "threads/spares.hpp"
 
 namespace mercer {
 namespace {
 
-// One strip of rows laid out [feature][row], of which only the entries in use are not zero.
+// One strip of rows laid out [feature][row]; all zero but for the entries of its rows.
 template <class T>
 class Strip {
 public:
@@ -27,7 +27,7 @@ public:
         write(rows, m, [](T value) { return value; });
         for (std::int64_t r = 0; r < m; ++r) norms_[r] = samples_.norms[rows[r]];
     }
-    // Only what was written is cleared: the strip can be far larger than what it holds.
+    // Clears only what was written: a strip can be far larger than its rows' entries.
     void clear(const std::int64_t* rows, std::int64_t m) {
         write(rows, m, [](T) { return T{0}; });
         std::fill_n(norms_.data(), width_, T{0});
@@ -51,37 +51,12 @@ private:
     Padded<T> data_, norms_;
 };
 
-// Strips that wait for the next chunk of work: they are cleared, and as many are made as threads meet at once.
-template <class T>
-class SpareStrips {
-public:
-    SpareStrips(const SparseSamples<T>& samples, int width) : samples_(samples), width_(width) {}
-
-    std::unique_ptr<Strip<T>> take() {
-        const std::lock_guard lock(mutex_);
-        if (spare_.empty()) return std::make_unique<Strip<T>>(samples_, width_);
-        auto strip = std::move(spare_.back());
-        spare_.pop_back();
-        return strip;
-    }
-    void give_back(std::unique_ptr<Strip<T>> strip) {
-        const std::lock_guard lock(mutex_);
-        spare_.push_back(std::move(strip));
-    }
-
-private:
-    const SparseSamples<T>& samples_;
-    const int width_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Strip<T>>> spare_;
-};
-
-// A strip is filled by every chunk that meets it: chunks of so many columns make that cheap beside the meeting itself.
+// Every chunk of columns fills the strips anew: with this many columns that is cheap beside the products.
 constexpr std::int64_t kColumnsPerChunk = 1024;
 
 // Calls visit(run, i, j) for every strip of rows, which starts at row i, and every chunk of columns, which starts at j.
-// Chunks run in parallel, and so do strips unless `in_order`, when a chunk meets its strips one after another; where only
-// the lower triangle of a square is wanted, columns that lie before the strip are left out.
+// Chunks run in parallel, and so do strips unless `in_order`. Where only the lower triangle of a square is wanted,
+// columns before the strip are left out.
 template <class T, class Visit>
 void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                 std::int64_t m, const double* numbers, const Threads& threads, bool in_order, bool lower_only,
@@ -91,8 +66,8 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
     const bool few = in_order || strips < 4 * threads.count;
     const std::int64_t chunk = few ? kColumnsPerChunk : columns.n;
     const std::int64_t chunks = chunk == 0 ? 0 : ceil_div(columns.n, chunk);
-    SpareStrips<T> spare(samples, width);
-    const auto meet = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
+    Spares<Strip<T>> spares;
+    const auto multiply = [&](std::int64_t s, std::int64_t c, Strip<T>& strip) {
         const std::int64_t i = s * width, count = std::min<std::int64_t>(width, m - i);
         const std::int64_t first = lower_only ? std::max(c * chunk, i) : c * chunk,
                            end = std::min(columns.n, (c + 1) * chunk);
@@ -114,27 +89,22 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
     parallel_for(
         in_order ? chunks : strips * chunks, threads.count,
         [&](std::int64_t task) {
-            auto strip = spare.take();
+            auto strip = spares.take([&] { return std::make_unique<Strip<T>>(samples, width); });
             if (in_order) {
-                for (std::int64_t s = 0; s < strips; ++s) meet(s, task, *strip);
+                for (std::int64_t s = 0; s < strips; ++s) multiply(s, task, *strip);
             } else {
-                meet(task / chunks, task % chunks, *strip);
+                multiply(task / chunks, task % chunks, *strip);
             }
-            spare.give_back(std::move(strip));
+            spares.give_back(std::move(strip));
         },
         threads.poll);
 }
 
-// Calls visit(i) for every sample, a megabyte's worth at a time.
+// Calls visit(i) for every sample of d features, 2^17 elements at a time.
 template <class Visit>
 void for_samples(std::int64_t n, std::int64_t d, const Threads& threads, Visit visit) {
-    const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
-    parallel_for(
-        ceil_div(n, chunk), threads.count,
-        [&](std::int64_t c) {
-            for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) visit(i);
-        },
-        threads.poll);
+    const std::int64_t per_chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 17) / std::max<std::int64_t>(d, 1));
+    parallel_for_each(n, per_chunk, threads.count, visit, threads.poll);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //     maximise  p'b - sum of epsilon_i |b_i| - 1/2 b'(XX' + B^2 11' + diag d)b   subject to  lower <= b <= upper,
 //
-// where B is the value of a feature that every row has (the bias as a regularised weight; 0: none; infinite: a free bias).
+// where B is the value of a feature that every row has: the bias as a regularised weight (0: none; infinite: free).
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct DcdResult {
     const char* reason;   // converged, max_epochs or max_seconds; unsettled: a free bias that cannot be found this way
 };
 
-// With shrinking, and in a new random order from `seed` for every pass. Sparse rows of a classification problem are packed
-// into `packed`, which belongs to these rows and is kept between calls.
+// With shrinking, and in a new random order from `seed` for every pass. Sparse rows of a classification problem are
+// packed into `packed`, which belongs to these rows and is kept between calls.
 template <class Rows>
 DcdResult linear_dcd(const Rows& rows, PackedCsr& packed, const DcdProblem& problem, const DcdStop& stop,
                      std::uint64_t* seed, const Threads& threads);

@@ -54,7 +54,7 @@ private:
         return stop_.gap >= std::numeric_limits<double>::max() || gap <= stop_.gap * std::abs(value);
     }
 
-    // The gap after a pass over the sum of the shares seen during it: 0.35 to 0.9 on text (benchmarks/compare_linear.py).
+    // The gap after a pass over the sum of shares seen during it: 0.35 to 0.9 on text (compare_linear.py).
     static constexpr double kGapAfterPass = 0.6;
     // What counts as a gain: a dual value up by more than its rounding error, or a gap or violation down by 1 %.
     static constexpr double kRounding = 1e-15, kGain = 0.99;

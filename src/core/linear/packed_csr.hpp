@@ -1,7 +1,7 @@
 // Sparse rows laid out for coordinate steps: whole blocks of four entries, values in float64 beside their columns.
 //
-// Rows of text are short, and branches cost a visit more than arithmetic: a loop over whole blocks has one for four entries and
-// no rest to finish.
+// Rows of text are short, and a visit spends more on branches than on arithmetic: a loop over whole blocks has one
+// branch for four entries, and no remainder.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct CsrBlock {
     std::int32_t column[4];
 };
 
-// Sums in named variables: as an array they would live in memory.
+// The sums have names because the compiler keeps an array of them in memory.
 inline double block_dot(const CsrBlock* block, std::int64_t blocks, const double* w) {
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
     for (const CsrBlock* end = block + blocks; block != end; ++block) {
@@ -42,7 +42,7 @@ inline void block_add(const CsrBlock* block, std::int64_t blocks, double factor,
     }
 }
 
-// Made when it is first asked for, then kept: descent is called many times on the same rows.
+// Made at the first call and kept: descent is called many times on the same rows.
 class PackedCsr {
 public:
     // Columns and rows must fit 32 bits.
@@ -66,6 +66,8 @@ public:
     }
 
 private:
+    static constexpr std::int64_t kRowsPerChunk = 2048;
+
     template <class Csr>
     void pack(const Csr& rows, int n_threads, Poll& poll) {
         std::vector<std::int64_t> starts(static_cast<std::size_t>(rows.n) + 1);
@@ -74,32 +76,20 @@ private:
             starts[static_cast<std::size_t>(i) + 1] = starts[static_cast<std::size_t>(i)] + (stored + 3) / 4;
         }
         blocks_.reset(new CsrBlock[static_cast<std::size_t>(starts.back())]);
-        // Padding adds zero to a weight behind the last one, which nobody reads.
+        // Padding adds zero to a weight behind the last one.
         const auto nowhere = static_cast<std::int32_t>(rows.d);
-        constexpr std::int64_t kRows = 2048;
-        parallel_for(
-            ceil_div(rows.n, kRows), n_threads,
-            [&](std::int64_t c) {
-                for (std::int64_t i = c * kRows; i < rows.n && i < (c + 1) * kRows; ++i) {
-                    const auto begin = static_cast<std::int64_t>(rows.starts[i]),
-                               end = static_cast<std::int64_t>(rows.ends[i]);
-                    CsrBlock* to = blocks_.get() + starts[static_cast<std::size_t>(i)];
-                    std::int64_t k = begin;
-                    for (; k + 4 <= end; k += 4, ++to) {
-                        for (int l = 0; l < 4; ++l) {
-                            to->value[l] = static_cast<double>(rows.data[k + l]);
-                            to->column[l] = static_cast<std::int32_t>(rows.indices[k + l]);
-                        }
-                    }
-                    if (k == end) continue;
-                    *to = CsrBlock{{}, {nowhere, nowhere, nowhere, nowhere}};
-                    for (int l = 0; k < end; ++k, ++l) {
-                        to->value[l] = static_cast<double>(rows.data[k]);
-                        to->column[l] = static_cast<std::int32_t>(rows.indices[k]);
-                    }
+        const auto pack_row = [&](std::int64_t i) {
+            CsrBlock* to = blocks_.get() + starts[static_cast<std::size_t>(i)];
+            const auto end = static_cast<std::int64_t>(rows.ends[i]);
+            for (auto k = static_cast<std::int64_t>(rows.starts[i]); k < end; k += 4, ++to) {
+                for (int l = 0; l < 4; ++l) {
+                    const bool inside = k + l < end;
+                    to->value[l] = inside ? static_cast<double>(rows.data[k + l]) : 0.0;
+                    to->column[l] = inside ? static_cast<std::int32_t>(rows.indices[k + l]) : nowhere;
                 }
-            },
-            poll);
+            }
+        };
+        parallel_for_each(rows.n, kRowsPerChunk, n_threads, pack_row, poll);
         starts_ = std::move(starts);
     }
 

@@ -19,26 +19,28 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Constants are chosen by the number of passes on the sparse sets of benchmarks/compare_linear.py, those of the bias also
-// on 236 random sparse problems, of which 21 instead of 31 stay open after 2000 passes since b may become a weight again.
+// To re-tune any of these, count passes to gaps of 1e-2 and 1e-4 on the sparse sets of benchmarks/compare_linear.py
+// (a9a, w8a, reuters, rtpolarity), and problems that stay open: of 236 random sparse ones 21 after 2000 passes, and 31
+// before b could become a weight again.
 
-// Shrink a bounded row once its gradient points outward by this fraction of the largest gradient that points inward. Full
-// checks bring mistakes back, so it may be below 1.
+// Shrink a bounded row once its gradient points outward by this fraction of the largest gradient that points inward.
+// Full checks bring mistakes back, so it may be below 1.
 constexpr double kShrinkMargin = 0.3;
 
 // The fraction of sum 1/q over the free variables by which sum(beta) responds to a move of b: the first guess, and the
 // least that is believed.
 constexpr double kFirstResponse = 0.3, kLeastResponse = 0.03;
 
-// The longest first step of b, and how long a later step may be whatever the one before it; targets are 1 and -1.
+// The longest first step of b, and a length that later steps may always have unless they turn back, on the scale of the
+// targets 1 and -1.
 constexpr double kFirstReach = 1.0, kLeastReach = 0.05;
 
-// Visits per row within which the gap must halve for b to stay held: the first where b causes most of the gap, the second
-// where the rows do.
+// Visits per row within which the gap must halve for b to stay held: the first where b causes most of the gap, the
+// second where the rows do.
 constexpr std::int64_t kPatience = 3, kPatienceWithRows = 12;
 
-// While b is held it keeps a small coupling in place of B^2, the inverse of this fraction of sum 1/q over all rows: rows
-// that all push b the same way then slow each other down. phi'' is taken to be at least kLeastCurvature over it.
+// While b is held it still follows the steps a little, by a coupling in place of B^2 that is the inverse of this
+// fraction of sum 1/q over all rows. phi'' is taken to be at least kLeastCurvature over that coupling.
 constexpr double kHeldCoupling = 0.1, kLeastCurvature = 0.2;
 
 // Hold b only where that coupling is below this fraction of B^2: otherwise B^2 is no trouble.
@@ -46,7 +48,7 @@ constexpr double kWorthHolding = 0.1;
 
 // Places ahead of the descent at which a row is drawn and its Sample prefetched, and at which its entries are.
 constexpr std::size_t kDrawAhead = 8, kFetchAhead = 3;
-// Entries of a row that are prefetched, in blocks. Hardware prefetchers take over where a row is longer.
+// Blocks of a row that are prefetched at most.
 constexpr std::int32_t kPrefetchedBlocks = 16;
 
 // Rows per chunk of a full check.
@@ -171,8 +173,8 @@ private:
         curvature_of_b_ = own + std::max(response_ * free_inverses_, kLeastCurvature / held_coupling_);
         const std::int64_t patience = of_bias > 0.5 * gap ? kPatience : kPatienceWithRows;
         if (visits_ - halved_at_ > patience * n_ || !std::isfinite(gap)) return false;
-        // Where all free variables have gone to bounds phi'' is far too small. So a step is at most twice as long as the
-        // last one, or half as long where it turns back.
+        // Where all free variables have gone to bounds phi'' is far too small. So a step is at most twice as long as
+        // the last one, or half as long where it turns back.
         const double step = -slope / curvature_of_b_, last = std::abs(last_step_);
         const bool turns = step * last_step_ < 0.0;
         const double reach = last == 0.0 ? kFirstReach : turns ? 0.5 * last : std::max(2.0 * last, kLeastReach);
@@ -182,8 +184,8 @@ private:
         return true;
     }
 
-    // A row that was shrunk when b was at `shrunk_at_` had an outward gradient of at least `margin_`, and b moves a gradient
-    // by as much as it moves itself: once it has moved by more, every row is active again.
+    // A row that was shrunk when b was at `shrunk_at_` had an outward gradient of at least `margin_`, and b moves a
+    // gradient by as much as it moves itself: once it has moved by more, every row is active again.
     void reactivate_if_moved() {
         const double margin = std::min(shrink_at_zero_, shrink_at_upper_);
         if (active_ == order_.size()) shrunk_at_ = b_, margin_ = margin;

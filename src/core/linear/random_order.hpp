@@ -8,7 +8,7 @@
 
 namespace mercer {
 
-// A number in [0, end). Below 2^32 by the high half of a product, whose bias of 2^-32 is too small to matter for an order.
+// A number in [0, end). Below 2^32 by the high half of a product, whose bias of 2^-32 does not matter for an order.
 inline std::int64_t random_below(std::uint64_t* state, std::int64_t end) {
     const std::uint64_t r = scramble(*state += kGolden);
     if (end <= std::numeric_limits<std::uint32_t>::max()) {

@@ -12,7 +12,7 @@
 namespace mercer {
 namespace {
 
-// Samples per chunk of work, some 20 microseconds, and independent sums within one, which hide the latency of additions.
+// Samples per chunk of work, and independent sums within one, which hide the latency of additions.
 constexpr std::int64_t kSamplesPerChunk = 1 << 13;
 constexpr std::int64_t kLanes = 8;
 

@@ -1,4 +1,4 @@
-// What Newton's method for linear machines asks of the samples at given outputs: their smoothed losses' derivatives and sums.
+// What Newton's method for linear machines asks of the samples: sums over their smoothed losses at given outputs.
 #pragma once
 
 #include <cstdint>

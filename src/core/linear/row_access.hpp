@@ -1,10 +1,11 @@
-// What a loop does with one row of a linear machine's data, dense or sparse: the inner product with w, adding it to w, and
-// relatives. Only the dense ones profit from wide registers (simd/linear_passes.hpp).
+// What a loop does with one row of a linear machine's data, dense or sparse: the inner product with w, adding it to w,
+// and relatives. Only the dense ones profit from wide registers (simd/linear_passes.hpp).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "algebra/prefetch.hpp"
 #include "linear/rows.hpp"
 #include "simd/level_entries.hpp"
 
@@ -13,14 +14,8 @@ namespace mercer {
 // Elements of rows that a sequential loop touches between two polls: a few tenths of a millisecond.
 inline constexpr std::int64_t kElementsPerPoll = 1 << 18;
 
-// How much of a row is prefetched. Hardware prefetchers take over where a row is longer.
+// How much of a row is prefetched at most: bytes of a dense one, entries of a sparse one.
 inline constexpr std::int64_t kPrefetchedBytes = 512, kPrefetchedEntries = 64;
-
-inline void prefetch([[maybe_unused]] const void* at, [[maybe_unused]] std::int64_t bytes) {
-#if defined(__GNUC__)
-    for (std::int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(static_cast<const char*>(at) + b);
-#endif
-}
 
 template <class Rows>
 class RowAccess;

@@ -37,8 +37,8 @@ void for_rows(const Rows& rows, std::int64_t stored, const Threads& threads, Eac
         threads.poll);
 }
 
-// out = what add(k, to) adds to `to` for all k below `count`. Each part has sums of its own, which are added up in order.
-// `add` returns how many elements it touched.
+// out = what add(k, to) adds to `to` for all k below `count`. Each part has sums of its own, which are added up in
+// order. `add` returns how many elements it touched.
 template <class Add>
 void sum_in_parts(std::int64_t count, std::int64_t parts, double* out, std::int64_t size, const Threads& threads,
                   Add add) {

@@ -1,5 +1,5 @@
-// The rows of a linear machine's data, dense or CSR, and what is computed of all of them at once: products with a weight
-// vector, the transpose's, weighted sums of outer products, squared lengths.
+// The rows of a linear machine's data, dense or CSR, and what is computed of all of them at once: products with a
+// weight vector, the transpose's, weighted sums of outer products, squared lengths.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct LinearDense {
     std::int64_t n, d;
 };
 
-// Any rows of CSR arrays: row i is at [starts[i], ends[i]). The bindings check that rows are inside the data and columns
-// inside [0, d).
+// Any rows of CSR arrays: row i is at [starts[i], ends[i]). The bindings check that rows are inside the data and
+// columns inside [0, d).
 template <class T, class Index>
 struct LinearCsr {
     const T* data;

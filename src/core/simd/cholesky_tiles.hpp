@@ -1,8 +1,8 @@
 // The loops of a Cholesky factorisation and of the solves with it, a register tile at a time. For level.cpp only.
 //
-// A tile is kTileRows x kTileColumns. A *group* holds kTileRows rows of a factor as [k][row], a *panel* holds kTileColumns
-// rows (or right-hand sides) as [k][column]; the triangle of a group is its last kTileRows steps k, with reciprocals on the
-// diagonal.
+// A tile is kTileRows x kTileColumns. A *group* holds kTileRows rows of a factor as [k][row]; a *panel* holds
+// kTileColumns rows, or right-hand sides, as [k][column]. The *triangle* of a group is its last kTileRows steps k, with
+// reciprocals on the diagonal.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Tile {
     Vec<T> left[kTileRows], right[kTileRows];
 };
 
-// Sums over k of a[r, k] b[k], where a's rows and steps and b's steps are so many elements apart.
+// Sums over k of a[r, k] b[k]: a's rows are `row` elements apart and its steps `step`, b's steps `b_step`.
 template <class T>
 MERCER_INLINE void products(const T* a, std::int64_t row, std::int64_t step, const T* b, std::int64_t b_step,
                             std::int64_t depth, Tile<T>& sum) {
@@ -162,7 +162,7 @@ std::int64_t factor_block(T* lt, std::int64_t stride, std::int64_t n, T* groups)
             for (int r = 0; r < kTileRows; ++r) group[s * kTileRows + r] = lt[s * stride + k + r];
         }
         T* rows = lt + k * stride;
-        // The triangle first, in as many tiles as it spans: everything else waits for it.
+        // The tiles that the triangle spans come first: everything else needs it.
         std::int64_t i = k;
         for (; i < k + kTileRows; i += W) {
             Tile<T> tile;
@@ -201,7 +201,7 @@ std::int64_t factor_block(T* lt, std::int64_t stride, std::int64_t n, T* groups)
 template <class T>
 void regroup(const T* panels, std::int64_t depth, T* groups) {
     constexpr int W = kTileColumns<T>;
-    // Groups straddle panels, but runs of this many rows never do.
+    // A group may straddle panels, but a run of this many rows never does.
     constexpr int unit = kTileRows % 4 == 0 && W % 4 == 0 ? 4 : 2;
     static_assert(kTileRows % unit == 0 && W % unit == 0);
     constexpr int units = kTileRows / unit;
@@ -293,7 +293,7 @@ void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::
 template <class T>
 void subtract_products(const T* a, std::int64_t row, std::int64_t step, const T* panel, std::int64_t depth, T* to) {
     Tile<T> tile;
-    // Rows that are steps apart are streams that no hardware prefetcher follows.
+    // No hardware prefetcher follows reads that are `step` elements apart.
     if (row == 1) {
         for (std::int64_t k = 0; k < depth; ++k) prefetch(a + k * step);
         products<T>(a, 1, step, panel, kTileColumns<T>, depth, tile);

@@ -9,7 +9,7 @@
 namespace mercer {
 namespace {
 
-// kCombined outputs times two vectors of columns fit the registers of every level.
+// The sums are kCombined outputs times two vectors of columns: 12 registers.
 template <class T>
 void combine_rows(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
                   double* out, std::int64_t out_stride) {

@@ -1,8 +1,8 @@
-// From inner products or distances in registers to kernel values: the closed list of endings.
+// From inner products or distances in registers to kernel values: the closed list of endings. For level.cpp only.
 //
-// Data are prepared so that each ending is cheap. For the Gaussian they are centred and scaled by sqrt(2 gamma log2 e), and a
-// sample's norm is half its squared length, so that k = 2^(x.z - norm x - norm z). For the Laplacian they are scaled by
-// gamma log2 e, so that k = 2^-|x - z|_1. For level.cpp only.
+// Data are prepared so that each ending is cheap. For the Gaussian they are centred and scaled by sqrt(2 gamma log2 e),
+// and a sample's norm is half its squared length, so that k = 2^(x.z - norm x - norm z). For the Laplacian they are
+// scaled by gamma log2 e, so that k = 2^-|x - z|_1.
 #pragma once
 
 #include "simd/level.hpp"
@@ -11,7 +11,7 @@
 namespace mercer {
 namespace {
 
-// 2^f on [-1/2, 1/2] as a Chebyshev fit: errors 2e-9 and 3e-18, below half a unit in the last place.
+// Chebyshev fits of 2^f on [-1/2, 1/2]. Their errors, 2e-9 and 3e-18, are below half a unit in the last place.
 template <class T>
 struct Exp2;
 

@@ -1,5 +1,4 @@
-// The two passes over a joint machine's working set. Values lie class by class: `stride` apart, a sample per column.
-// For level.cpp only.
+// The two passes over a joint machine's working set, a row per class and a column per sample. For level.cpp only.
 #pragma once
 
 #include "simd/level.hpp"

@@ -1,5 +1,5 @@
-// Every loop that profits from wide registers, compiled once per instruction set; MERCER_LEVEL is its name.
-// No standard-library templates in here, and nothing but the table has external linkage.
+// Every loop that profits from wide registers, compiled once per instruction set, whose name is MERCER_LEVEL. No
+// standard-library templates in here, and nothing but the table has external linkage.
 #include "simd/level.hpp"
 #include "simd/cholesky_tiles.hpp"
 #include "simd/combine_passes.hpp"
@@ -17,7 +17,7 @@
 
 namespace mercer {
 
-// constinit: code that ran at load time would already be too much for an older processor.
+// constinit: an initialiser that runs when the module is loaded would crash an older processor.
 extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
 constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(),     smo_passes<double>(),    tiles<float>(),

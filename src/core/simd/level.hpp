@@ -32,7 +32,8 @@ struct SmoPasses {
     void (*subtract)(double* acc, const T* row, double factor, std::int64_t n);
 };
 
-// Of a joint multi-class machine's working set: values lie class by class, `stride` elements apart, a sample per column.
+// For the working set of a joint multi-class machine: a row of values per class, `stride` elements apart, and a column
+// per sample.
 template <class T>
 struct JointPasses {
     // to[c] += factors[c] (row + shift) for m classes c; only `row` is the user's, of exactly n elements.
@@ -42,7 +43,7 @@ struct JointPasses {
                  T* top, T* bottom);
 };
 
-// How inner values become kernel values; the order of the tables below.
+// How inner products or distances become kernel values; the order of the tables below.
 enum Ending { kIdentity, kGaussian, kPolynomial, kSigmoid, kLaplacian, kEndings };
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
 inline constexpr int kMaxPanel = 32;  // widest panel of any level
@@ -67,9 +68,9 @@ struct Tiles {
     void (*store_row[kEndings])(const TileRun<T>& run, T* out);
 };
 
-// One panel's share of K W K' c for the rows of `run`: with u = w K'c for the panel's columns, total[row][lane] += K u, lanes
-// of columns apart. `kept` holds the panel's kernel values meanwhile, rows x columns; coefficients of padding rows and weights of
-// padding columns are zero.
+// Adds one panel's share of K W K'c: with u = w K'c for the panel's columns, total[row][lane] += K u, where columns are
+// dealt to lanes. `kept` is room for the panel's kernel values, rows x columns. Coefficients of padding rows and
+// weights of padding columns are zero.
 struct NormalTiles {
     int lanes;
     void (*add[kEndings])(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
@@ -97,16 +98,17 @@ struct Strips {
     void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
 };
 
-// Rows of a factor that are packed together: a multiple of every level's tile, both ways.
+// Rows of a factor that are packed together: a multiple of the rows and the columns of every level's tile.
 inline constexpr int kRowChunk = 96;
-inline constexpr int kMaxTileRows = 12;  // highest tile of any level
+inline constexpr int kMaxTileRows = 12;  // most rows of a tile of any level
 
 // Groups hold `rows` rows as [k][row], panels `columns` rows or right-hand sides as [k][column] (cholesky_tiles.hpp).
 template <class T>
 struct CholeskyTiles {
     int rows, columns;
-    // lt[k][i], i >= k, becomes the factor of the symmetric block it holds (n a multiple of `rows`, stride >= n + columns), and
-    // groups its rows, n steps apart, with reciprocals on the diagonal. The first pivot that is not positive, or -1.
+    // Factors the symmetric block in lt[k][i], i >= k, in place; n is a multiple of `rows`, stride >= n + columns.
+    // `groups` becomes the factor's rows, n steps apart, with reciprocals on the diagonal. Returns the first pivot that
+    // is not positive, or -1.
     std::int64_t (*factor_block)(T* lt, std::int64_t stride, std::int64_t n, T* groups);
     // panel = L^-1 panel for the `depth` rows of groups.
     void (*solve_panel)(const T* groups, std::int64_t depth, T* panel);
@@ -132,11 +134,11 @@ struct LinearPasses {
     void (*add)(double* w, const T* x, double factor, std::int64_t n);  // w += factor x
 };
 
-// Rows of kernel values combined into several outputs at a time.
+// Rows of kernel values combined into kCombined outputs at a time, whose sums fit the registers of every level.
 inline constexpr int kCombined = 6;
 template <class T>
 struct CombinePasses {
-    // out[o][i] += sum over the rows j of coefficients[j][o] values[j][i], for kCombined outputs o and n columns i, in float64.
+    // out[o][i] += sum over rows j of coefficients[j][o] values[j][i], in float64, for kCombined outputs o, n columns i.
     void (*combine)(const T* values, std::int64_t stride, std::int64_t rows, const double* coefficients, std::int64_t n,
                     double* out, std::int64_t out_stride);
 };

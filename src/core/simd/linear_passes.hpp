@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDoubles = lanes<double>;
 
-// Four accumulators hide the latency of a multiply-add; their order of summation is fixed, so results repeat.
+// Four accumulators hide the latency of a multiply-add. The order of summation is fixed, so results are reproducible.
 template <class T>
 double linear_dot(const T* x, const double* w, std::int64_t n) {
     Vec<double> sum[4] = {};

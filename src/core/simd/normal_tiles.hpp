@@ -1,5 +1,4 @@
-// K W K' c a panel of columns at a time: kernel values are computed once and used twice, on the way to the columns and back.
-// For level.cpp only.
+// K W K'c, a panel of columns at a time: each kernel value is computed once for both products. For level.cpp only.
 #pragma once
 
 #include "simd/tiles.hpp"

@@ -1,4 +1,4 @@
-// An array that the loops of level.cpp may read by whole vectors.
+// An array that the loops of level.cpp may read by whole vectors: aligned, and padded to a multiple of kPad.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 
 namespace mercer {
 
-// Arrays that the allocator would take from the system afresh each time lie on huge pages where there are any: writing to
-// them first is then six times as fast.
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20, kHuge = std::size_t{32} << 20;
+// From kHugeBytes on malloc asks the system for fresh memory each time; on huge pages the first write to it is six
+// times as fast.
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20, kHugeBytes = std::size_t{32} << 20;
 
 template <class T>
 class Padded {
@@ -26,10 +26,10 @@ public:
     Padded() = default;
     explicit Padded(std::int64_t n) : size_(round_up(n, kPad)) {
         const auto bytes = static_cast<std::size_t>(size_) * sizeof(T);
-        const std::size_t align = bytes >= kHuge ? kHugePage : std::size_t{kAlign};
+        const std::size_t align = bytes >= kHugeBytes ? kHugePage : std::size_t{kAlign};
         data_ = {static_cast<T*>(::operator new(bytes, std::align_val_t{align})), Free{align}};
 #if defined(__linux__)
-        if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a wish: refusal costs speed alone
+        if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);  // refusal only costs speed
 #endif
     }
     Padded(std::int64_t n, T fill) : Padded(n) { std::fill_n(data_.get(), size_, fill); }

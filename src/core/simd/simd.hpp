@@ -1,7 +1,7 @@
 // The widest vectors this translation unit was compiled for, behind one spelling: a Vec<T> of lanes<T> elements.
 // Comparisons yield masks and `mask ? a : b` selects, for vectors as for scalars, so a compiler without vector
-// extensions gets the same loops on single elements. Everything here has internal linkage: objects compiled for AVX must
-// define no symbol that the linker could choose for code that runs on older processors.
+// extensions gets the same loops on single elements. Everything here has internal linkage: the linker must not choose a
+// function compiled for AVX for code that runs on older processors.
 #pragma once
 
 #include <cstdint>
@@ -80,13 +80,13 @@ inline T fold(V v, Op op) {
 }
 
 // Rows of K come from the second or third cache, and hardware prefetchers stop at page ends. Half a kilobyte ahead made
-// a step 10 % faster at q = 2048; beyond the end of the array it does nothing.
+// an SMO step 10 % faster at q = 2048. Beyond the end of the array it does nothing.
 template <class T>
 inline void prefetch(const T* row) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + 512));
 }
 
-// Enough precision to choose with, not to compute with.
+// With 14 correct bits on AVX-512: enough to choose a variable, not to compute a step.
 template <class T>
 inline Vec<T> roughly_divided(Vec<T> a, Vec<T> b) {
 #if defined(__AVX512F__)
@@ -184,7 +184,7 @@ inline Vec<T> bits_as(Vec<IndexOf<T>> v) {
     return __builtin_bit_cast(Vec<T>, v);
 }
 
-// The first n < lanes elements, zeros behind: for the ends of rows that nobody padded.
+// The first n < lanes elements and zeros: for the ends of rows that are not padded.
 template <class T>
 inline Vec<T> load_first(const T* from, int n) {
     T padded[lanes<T>] = {};
@@ -213,7 +213,7 @@ struct Largest {
         block = better ? splat<Index>(static_cast<Index>(offset)) : block;
     }
 
-    // `later` saw only other vectors than this one. In one lane the lower block is the lower index.
+    // `later` was offered other vectors. In one lane the lower block is the lower index.
     void merge(const Largest& later) {
         const auto equal = (Mask)(later.value == value) & (Mask)(later.block < block);
         const auto better = (Mask)(later.value > value) | equal;
@@ -221,8 +221,7 @@ struct Largest {
         block = better ? later.block : block;
     }
 
-    // Of two candidates with equal values the lower index wins, whichever lane they are in; -1 where nothing was better
-    // than the start.
+    // Of equal values the lowest index wins, whatever its lane; -1 where nothing was larger than the start.
     void best(T* top, std::int64_t* where) const {
         *top = fold<T, lanes<T>>(value, [](auto a, auto b) { return a > b ? a : b; });
         constexpr auto none = static_cast<Index>(sizeof(Index) == 4 ? INT32_MAX : INT64_MAX);

@@ -115,7 +115,7 @@ std::int64_t coordinate(const T* h, const T* up, const T* low, const T* diag, co
 
 template <class T>
 void subtract(double* acc, const T* row, double factor, std::int64_t n) {
-    // Left to the compiler's vectoriser: it widens float32 itself, and this loop runs once in 10 q steps.
+    // The compiler vectorises this well enough: it runs once in 10 q steps.
     for (std::int64_t k = 0; k < n; ++k) acc[k] -= factor * static_cast<double>(row[k]);
 }
 

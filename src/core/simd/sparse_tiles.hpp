@@ -1,5 +1,5 @@
-// Kernel values between a strip of samples laid out dense, feature by feature, and samples kept sparse: every stored entry of a
-// sparse sample costs one broadcast and a few vector products, whatever the number of features. For level.cpp only.
+// Kernel values between a strip of samples laid out dense, feature by feature, and sparse samples: each stored entry of
+// a sparse sample costs one broadcast and a few vector products, whatever the number of features. For level.cpp only.
 #pragma once
 
 #include "simd/endings.hpp"
@@ -9,7 +9,7 @@
 namespace mercer {
 namespace {
 
-// Four vectors of samples per strip: enough independent sums to hide the latency of multiply-and-add.
+// Four vectors of samples per strip: enough independent sums to hide the latency of a multiply-add.
 constexpr int kStripVectors = 4;
 template <class T>
 constexpr int kStrip = kStripVectors * lanes<T>;

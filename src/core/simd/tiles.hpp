@@ -1,6 +1,5 @@
-// Kernel values between packed rows and packed columns, a register tile at a time: inner values by a loop over the
-// features, the ending in registers, and then either stored or summed against coefficients, so that K is never kept.
-// For level.cpp only.
+// Kernel values between packed rows and packed columns, a register tile at a time: a loop over the features for the
+// inner values, the ending in registers, and then stored, or summed against coefficients at once. For level.cpp only.
 #pragma once
 
 #include "simd/endings.hpp"
@@ -67,7 +66,7 @@ void store_tiles(const TileRun<T>& run, T* out, std::int64_t stride) {
     }
 }
 
-// Twelve products are summed in the tile's own precision, everything beyond in float64.
+// A tile's rows (6 or 12) are summed in its own precision, tiles in float64.
 template <class T, class Inner, class Ending>
 void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
     const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
@@ -87,7 +86,7 @@ void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
     }
 }
 
-// Four panels at a time: enough independent sums to hide the latency of multiply-and-add. The last four may overlap.
+// Four panels at a time: enough independent sums to hide the latency of a multiply-add. The last four may overlap.
 template <class T, class Inner, class Ending>
 void store_row(const TileRun<T>& run, T* out) {
     constexpr int kPanels = 4, kSums = 2 * kPanels;

@@ -1,5 +1,4 @@
-// What a certificate consists of, variable by variable, for problems that are too many or too large for NumPy. No solver
-// uses it.
+// What a certificate consists of, for problems that are too many or too large for NumPy. No solver uses it.
 #pragma once
 
 #include <cstdint>

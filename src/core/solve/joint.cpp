@@ -1,4 +1,4 @@
-// Samples are visited in rounds, those that violate most; each visit is exact, and all gradients follow it.
+// Rounds over the samples that violate most. Each visit solves its sample's part exactly and updates all gradients.
 #include "solve/joint.hpp"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr const char* kNonfinite = "nonfinite";
 
-// A diagonal element below this fraction of the largest is rounding: the sample does not bend the dual.
+// A diagonal element below this fraction of the largest is rounding error: the dual is linear in that sample.
 constexpr double kSingular = 1e-12;
 
-// A round visits at most this many samples before violations are looked at again, the worst first.
+// Samples per round, the worst first; then all violations are computed again.
 constexpr std::int64_t kRound = 32;
 
 // Elements touched between two polls: a few tenths of a millisecond.
@@ -37,7 +37,7 @@ public:
           poll_(poll),
           q_(problem.q),
           m_(problem.classes),
-          stride_(round_up(q_, kPad) + kPad),  // not a power of two: rows would share cache sets
+          stride_(round_up(q_, kPad) + kPad),  // with a power of two, rows would share cache sets
           beta_(problem.beta, problem.beta + q_ * m_),
           h_(stride_ * m_, T{0}),
           up_(stride_ * m_, -std::numeric_limits<T>::infinity()),
@@ -58,7 +58,7 @@ public:
         }
         for (std::int64_t i = 0; i < q_; ++i) {
             double& eta = curvature_[at(i)];
-            // Steep enough that a gradient of 1e-6 still reaches the bound in one step.
+            // Small enough that a gradient of 1e-6 reaches the bound in one step.
             if (!(eta > kSingular * largest)) eta = std::max(kSingular * largest, 1e-6 / in_.bound[i]);
         }
         for (std::int64_t i = 0; i < q_; ++i) {
@@ -69,7 +69,7 @@ public:
 
     JointResult run() {
         const char* reason = finite_start() ? loop() : kNonfinite;
-        // A NaN is never the largest of anything, so a poisoned gradient can look converged.
+        // No NaN is ever the largest, so a gradient full of them would look converged.
         if (reason == kNonfinite || !finite_gradient()) return {steps_, std::nan(""), kNonfinite};
         std::copy(beta_.begin(), beta_.end(), in_.beta);
         return {steps_, worst_, reason};
@@ -96,8 +96,8 @@ private:
     const T* row(std::int64_t i) const { return in_.kernel + i * in_.stride; }
     double* beta(std::int64_t i) { return beta_.data() + i * m_; }
 
-    // Only differences within a sample count. Those that decide are small at the end, and float32 resolves them best
-    // when what they are near to is taken off: the largest excess, or with separate bounds that of the label.
+    // Only differences within a sample matter, and at the end the small ones. float32 resolves these best if the
+    // sample's largest excess is subtracted first, or with separate bounds the label's.
     void load(std::int64_t i) {
         const double* excess = in_.excess + i * m_;
         const double shift = in_.shared ? *std::max_element(excess, excess + m_) : excess[in_.label[i]];
@@ -134,7 +134,7 @@ private:
     }
 
     // Every sample's violation; false where a number is not finite.
-    bool look() {
+    bool find_violations() {
         pass_.ends(h_.data(), up_.data(), low_.data(), stride_, m_, q_, top_.data(), bottom_.data());
         worst_ = 0.0;
         for (std::int64_t i = 0; i < q_; ++i) {
@@ -154,7 +154,7 @@ private:
     const char* loop() {
         std::int64_t until_poll = 0;
         for (;;) {
-            if (!look()) return kNonfinite;
+            if (!find_violations()) return kNonfinite;
             if (!(worst_ > stop_.tol)) return "converged";
             order_.clear();
             const double floor = std::max(stop_.tol, 0.1 * worst_);
@@ -182,7 +182,7 @@ private:
                 until_poll = kElementsPerPoll;
                 poll_.check();
                 if (watch_.seconds() > stop_.max_seconds) {
-                    if (!look()) return kNonfinite;
+                    if (!find_violations()) return kNonfinite;
                     return "max_seconds";
                 }
             }
@@ -268,8 +268,8 @@ double best_shared(const double* v, std::int64_t n, double bound, double* a) {
 }
 
 // a_k = clip(v_k - t, 0, bound) with t the root of sum_k clip(v_k - t, 0, bound) - t, which falls and is piecewise
-// linear: a piece's own root is tried next where it lies strictly between what was found too low and too high, and the
-// middle otherwise, and every third time.
+// linear. Next comes the root of the piece at t if it lies strictly within the bracket, and the bracket's middle
+// otherwise and every third time.
 double best_separate(const double* v, std::int64_t n, double bound, double guess, double* a) {
     const double most = static_cast<double>(n) * bound;
     double low = -bound, high = most + bound, t = std::clamp(guess, 0.0, most);

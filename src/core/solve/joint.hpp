@@ -1,7 +1,8 @@
 // Ascent on the dual of a joint multi-class machine, on a working set of samples whose kernel matrix is stored:
 //
-//     maximise  sum_i b_i,y(i) - 1/2 sum_k b_k' (K + shift) b_k   subject to  sum_k b_ik = 0  and, with a_ik = -b_ik >= 0
-//     for k != y(i),  shared (Crammer-Singer): sum_k a_ik <= bound_i,   separate (Weston-Watkins): a_ik <= bound_i,
+//     maximise    sum_i b_i,y(i) - 1/2 sum_k b_k' (K + shift) b_k
+//     subject to  sum_k b_ik = 0  and, with a_ik = -b_ik >= 0 for k != y(i),
+//                 shared (Crammer-Singer): sum_k a_ik <= bound_i,   separate (Weston-Watkins): a_ik <= bound_i,
 //
 // given excess_ik = f_k(x_i) + 1 - [k = y(i)] at the start. A step solves one sample's part exactly.
 #pragma once

@@ -1,16 +1,16 @@
-// Pairs are claimed by threads one at a time; what a thread needs for a pair it takes over from the last one.
+// Threads take pairs one at a time and reuse their memory from pair to pair.
 #include "solve/pairs.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "threads/pool.hpp"
+#include "threads/spares.hpp"
 
 namespace mercer {
 namespace {
@@ -70,7 +70,7 @@ struct Shared {
     std::vector<OwnValues<T>> own;
 };
 
-// The rows of one pair, in memory that the thread's next pair takes over.
+// The rows of one pair, computed when they are asked for, in memory that is reused for the next pair.
 template <class T>
 class PairRows final : public RowSource<T> {
 public:
@@ -89,7 +89,7 @@ public:
     }
     std::int64_t computed() const { return computed_; }
 
-    // A row ends where the tiles of its second part do, and the second part follows the first at once.
+    // The second part of a row follows the first without a gap, and its last tile needs room.
     static std::int64_t row_length(std::int64_t first, std::int64_t second, std::int64_t width) {
         return round_up(std::max(first + round_up(second, width), round_up(first, width)), kPad) + kPad;
     }
@@ -137,32 +137,6 @@ private:
     std::vector<T*> at_;
     T* next_ = nullptr;
     std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
-};
-
-// As many as threads meet at once are made.
-template <class Thing>
-class Spares {
-public:
-    template <class Make>
-    std::unique_ptr<Thing> take(Make make) {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!spare_.empty()) {
-                auto thing = std::move(spare_.back());
-                spare_.pop_back();
-                return thing;
-            }
-        }
-        return make();
-    }
-    void give_back(std::unique_ptr<Thing> thing) {
-        const std::lock_guard lock(mutex_);
-        spare_.push_back(std::move(thing));
-    }
-
-private:
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Thing>> spare_;
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Many small problems on pairs of blocks of samples, such as the pairs of classes of a one-against-one machine, solved side by
-// side: a problem's variables are the samples of its first block and then those of its second,
+// Many small problems on pairs of blocks of samples, such as the pairs of classes of a one-against-one machine, solved
+// side by side. A problem's variables are the samples of its first block and then those of its second:
 //
 //     maximise  p'b - 1/2 b'(K + diag d)b   subject to  lower <= b <= upper,  and sum of b constant where `paired`.
 //
-// No pair's matrix is stored. What a block's samples have to do with each other is computed once for all of its pairs; values
-// across the pair are computed a row at a time, when a step first needs the row: most rows never are.
+// No pair's matrix is stored. Values within a block are computed once for all of its pairs; values across a pair are
+// computed a row at a time, when a step first needs the row. Most rows are never needed.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct PairKernel {
     const double* numbers;
 };
 
-// Returns how many kernel values that took.
+// Returns how many kernel values it computed.
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);

@@ -1,6 +1,6 @@
-// theta is kept as scale * v, so that shrinking it costs nothing, and the sum of theta / t as mass * v - late, with
-// mass = sum of scale / t: a term that joins v at step t is counted by mass from the start, and `late` takes the share
-// before t away again. So a step costs what its row has entries, however many features there are.
+// A step costs as much as its row has entries, however many features there are. For that, theta is kept as scale * v,
+// so that shrinking it costs nothing, and the sum of theta / t as mass * v - late, with mass = sum of scale / t: mass
+// counts a term that joins v at step t from the start, and `late` takes the share before t away.
 #include "solve/pegasos.hpp"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace mercer {
 namespace {
 
-// mass * v - late cancels about as many digits as v outgrows theta: three, at most.
+// mass * v - late cancels as many digits as v is larger than theta: three at most.
 constexpr double kSmallestScale = 0x1p-10;
-// Entries to touch between two polls: about a millisecond.
+// Entries touched between two polls: about a millisecond.
 constexpr std::int64_t kWork = 1 << 19;
 
 struct Lazy {
@@ -47,7 +47,7 @@ public:
 
     double inner(std::int64_t i) const {
         const T* x = x_.data + i * x_.d;
-        // Eight sums at a time: one alone would wait for every addition.
+        // Eight independent sums hide the latency of additions.
         double sums[8] = {};
         std::int64_t j = 0;
         for (; j + 8 <= x_.d; j += 8) {
@@ -137,10 +137,10 @@ private:
     bool bias_;
 };
 
-// Here v are the coefficients of the rows, so line 6 changes one of them, and u = K v is what a step costs.
+// Here v are the rows' coefficients: line 6 changes one of them, and updating u = K v is what a step costs.
 class KernelSpace {
 public:
-    static constexpr bool kKnowsSquares = true;  // so |theta|^2 is kept up to date whether it is asked for or not
+    static constexpr bool kKnowsSquares = true;  // |theta|^2 is cheap here, so it is always kept up to date
     KernelSpace(const PegasosKernel& x, const PegasosState& state) : x_(x), lazy_(state) {}
 
     std::int64_t cost(std::int64_t) const { return x_.n / 8; }

@@ -33,8 +33,8 @@ struct PegasosSteps {
     std::int64_t* counts;  // violations per row are added here; may be null
 };
 
-// theta was scaled by `scale` over the run beside what was added to it, and an old part of theta that no step changed
-// otherwise has sum over the run's t of theta / t = mass * (that part at the start).
+// Over the run theta was multiplied by `scale`, besides what was added to it. A part of theta that no step added to has
+// sum over the run's t of theta / t = mass * (that part at the start).
 struct PegasosResult {
     std::int64_t done = 0;
     double scale = 1.0;
@@ -42,9 +42,8 @@ struct PegasosResult {
     double norm2 = 0.0;
 };
 
-// theta and total, both of m = d elements or d + 1 where every x is followed by a constant 1. total is the running sum
-// of theta / t, so that the mean of line 7 over any stretch of steps is a difference of two totals over lam times its
-// length.
+// theta and total have m = d elements, or d + 1 where every x is followed by a constant 1. total is the running sum of
+// theta / t: the mean of line 7 over any stretch of steps is a difference of two totals, over lam times its length.
 struct PegasosState {
     double* theta;
     double* total;
@@ -65,7 +64,7 @@ struct PegasosSparse {
     std::int64_t d;
 };
 
-// Whether all columns of the rows drawn are in [0, d). A run of fewer draws than the n rows looks at the rows drawn only.
+// Whether all columns of the rows drawn are in [0, d), or those of all n rows where there are as many draws.
 template <class T, class Index, class Pointer>
 bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
                  std::int64_t count);

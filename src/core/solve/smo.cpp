@@ -17,14 +17,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr const char* kNonfinite = "nonfinite";
 constexpr double kTiny = std::numeric_limits<double>::min();
 
-// Curvature below this fraction of the diagonal is rounding: for the step, where products are exact in float64, and for
-// the choice of a partner, which sees float32 kernel values.
+// Curvature below this fraction of the diagonal is rounding error: for the step, which is computed in float64, and for
+// the choice of a partner, which is made in the kernel's own type.
 constexpr double kSingular = 1e-12;
 template <class T>
 constexpr double kSingularChoice = sizeof(T) == sizeof(float) ? 1e-7 : 1e-12;
 
-// Windows of 10 q steps that may gain less than the dual's own rounding error. The gain of a window is far more precise
-// than the dual, so a positive one is still progress: some problems need it for their last digits.
+// The gain of the dual is looked at once in this many steps per variable.
+constexpr std::int64_t kWindow = 10;
+
+// Windows in a row that may gain less than the dual's rounding error. The gain is known far more precisely than the
+// dual, so a positive one is still progress: some problems need it for their last digits.
 constexpr int kPatience = 20;
 
 // Elements touched between two polls: a few tenths of a millisecond.
@@ -36,7 +39,7 @@ struct Group {
     bool paired;
     std::int64_t begin = 0;  // a multiple of kPad
     std::int64_t count = 0;  // elements of the range, not beyond q
-    T shift = 0;             // taken off h, so that float32 resolves the differences that matter
+    T shift = 0;             // subtracted from h, so that float32 resolves small differences
     Padded<T> up, low;
     Extremes<T> seen{};
 
@@ -69,7 +72,7 @@ public:
             const double k = in_.source == nullptr ? static_cast<double>(row(i)[i]) : in_.source->diagonal(i);
             kernel_diag_[static_cast<std::size_t>(i)] = k;
             diag_[i] = static_cast<T>(k + in_.d[i]);
-            // Never below d: K is positive semi-definite, or a step is cut as if it were; never zero.
+            // At least d, for K counts as positive semi-definite, and never zero.
             floor_[i] = static_cast<T>(std::max({in_.d[i], kSingularChoice<T> * std::abs(k + in_.d[i]), 1e-30}));
         }
         reload();
@@ -77,7 +80,7 @@ public:
 
     SmoResult run() {
         const char* reason = finite_start() ? loop() : kNonfinite;
-        // A NaN is never the largest of anything, so a poisoned gradient can look converged.
+        // No NaN is ever the largest, so a gradient full of them would look converged.
         if (reason == kNonfinite || !finite_gradient()) return {steps_, std::nan(""), kNonfinite};
         std::copy(beta_.begin(), beta_.end(), in_.beta);
         return {steps_, std::max(0.0, worst().violation()), reason};
@@ -93,7 +96,7 @@ private:
     std::vector<double> beta_exact_;  // where h_exact_ was computed
     std::vector<double> h_exact_;
     std::vector<std::size_t> group_of_;
-    std::vector<double> kernel_diag_;  // together: in K every one would be a cache miss
+    std::vector<double> kernel_diag_;  // a copy: in K every element would be a cache miss
     std::vector<Group<T>> groups_;
     Padded<T> h_, diag_, floor_;
     std::int64_t steps_ = 0;
@@ -136,7 +139,9 @@ private:
         g.low[i - g.begin] = beta(i) > in_.lower[i] ? T{0} : std::numeric_limits<T>::infinity();
     }
 
-    void look(Group<T>& g) { pass_.extremes(h_.data() + g.begin, g.up.data(), g.low.data(), g.count, &g.seen); }
+    void find_extremes(Group<T>& g) {
+        pass_.extremes(h_.data() + g.begin, g.up.data(), g.low.data(), g.count, &g.seen);
+    }
 
     // h from h_exact, each paired group shifted by the middle of its extremes.
     void reload() {
@@ -155,7 +160,7 @@ private:
         for (std::int64_t i = 0; i < q_; ++i) {
             h_[i] = static_cast<T>(h_exact_[static_cast<std::size_t>(i)] - static_cast<double>(group(i).shift));
         }
-        for (Group<T>& g : groups_) look(g);
+        for (Group<T>& g : groups_) find_extremes(g);
     }
 
     bool finite_start() const {
@@ -179,7 +184,7 @@ private:
 
     const char* loop() {
         const std::int64_t between_polls = 1 + kElementsPerPoll / q_;
-        const std::int64_t window = 10 * q_;
+        const std::int64_t window = kWindow * q_;
         std::int64_t next_poll = 0;
         std::int64_t next_refresh = window;
         double gained = 0.0;
@@ -197,8 +202,8 @@ private:
             }
             if (steps_ >= next_refresh) {
                 next_refresh = steps_ + window;
-                // The gain is measured on the exact gradient: that of the passes can go round in circles of rounding
-                // errors, every step of which looks like an increase.
+                // The gain is measured with the exact gradient. With that of the passes, steps can go round in circles
+                // of rounding errors, each of which looks like an increase.
                 const double gain = refresh();
                 gained += gain;
                 const double violation = worst().violation();
@@ -228,7 +233,7 @@ private:
                 untouched = kElementsPerPoll;
             }
         }
-        // D(b) - D(b0) = 1/2 (b - b0)'(h + h0); any constant may be taken off h within an equality.
+        // D(b) - D(b0) = 1/2 (b - b0)'(h + h0); within a group with an equality any constant may be subtracted from h.
         double gain = 0.0;
         for (std::int64_t i = 0; i < q_; ++i) {
             const auto k = static_cast<std::size_t>(i);
@@ -240,7 +245,7 @@ private:
         return gain;
     }
 
-    // The curvature to divide by: that of K cut at zero, plus d; `singular` where nothing bounds the step but the box.
+    // The curvature to divide by: K's, at least zero, plus d. `singular`: only the box bounds the step.
     static double curvature(double of_kernel, double d, double scale, bool* singular) {
         const double floor = d > 0.0 ? d : std::max(kSingular * scale, kTiny);
         const double eta = of_kernel + d;
@@ -253,7 +258,7 @@ private:
         const std::int64_t found =
             pass_.partner(h_.data() + g.begin, row(i) + g.begin, g.low.data(), diag_.data() + g.begin,
                           floor_.data() + g.begin, h_[i], diag_[i], floor_[i], g.count);
-        if (found < 0) return "stalled";  // the gap is so small that its square is zero
+        if (found < 0) return "stalled";  // the square of the gap underflows
         const std::int64_t j = g.begin + found;
 
         const double gap = static_cast<double>(h_[i]) - static_cast<double>(h_[j]);
@@ -311,7 +316,7 @@ private:
     void apply(const T* ki, const T* kj, double step) {
         Group<T>& fused = groups_.front();
         pass_.update(h_.data(), ki, kj, static_cast<T>(step), fused.up.data(), fused.low.data(), q_, &fused.seen);
-        for (std::size_t g = 1; g < groups_.size(); ++g) look(groups_[g]);
+        for (std::size_t g = 1; g < groups_.size(); ++g) find_extremes(groups_[g]);
     }
 };
 

@@ -13,7 +13,7 @@
 
 namespace mercer {
 
-// Rows of a kernel matrix that nobody has stored: each is computed when a step first needs it, and stays where it is.
+// Rows of a kernel matrix that is not stored: each is computed when a step first needs it, and stays where it is.
 template <class T>
 class RowSource {
 public:

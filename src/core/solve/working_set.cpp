@@ -1,4 +1,4 @@
-// Two passes over the active variables and a partial sort; nothing here is worth a second thread.
+// Two passes over the active variables and a partial sort: too short for a second thread.
 #include "solve/working_set.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Candidate {
     }
 };
 
-// The best `size` candidates, of which the first `sorted` are in order, and the others once they are asked for.
+// The best candidates of one side: the first few in order, the others sorted once they are asked for.
 class Side {
 public:
     std::vector<Candidate> list;
@@ -94,10 +94,10 @@ std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, 
             if (low && h < ends.top[g]) sides[2 * g + 1].list.push_back({-h, i});
         }
     }
-    // Few lists are needed beyond their share.
+    // A list is rarely used beyond its share, so only that much is sorted, and 16 more.
     const auto whole = static_cast<std::size_t>(size);
     for (Side& side : sides) side.settle(whole, whole / sides.size() + 16);
-    // A free variable can stand on both sides of its group: it is dealt once, at its first turn.
+    // A free variable is on both sides of its group: it is dealt once, at its first turn.
     std::vector<std::int64_t> out;
     out.reserve(whole);
     bool more = true;

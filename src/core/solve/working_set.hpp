@@ -1,4 +1,5 @@
-// Who violates optimality and which variables a block step should take: src/mercer/gram/working_set.py, for large problems.
+// The violation of optimality, and the variables that a block step should take: src/mercer/problems/working_set.py for
+// large problems.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,8 @@ Ends ends_of(const ActiveView& view);
 // n flags, of which those at `which` are set.
 std::vector<std::uint8_t> marked(const std::int64_t* which, std::size_t count, std::size_t n);
 
-// At most `size` variables that could take part in an improving step and are not `taken`, worst first, dealt in turn from
-// each group's two sides; they are taken from then on.
+// At most `size` variables that could take part in an improving step and are not `taken`, worst first, in turn from
+// each group's two sides. Marks them as taken.
 std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size);
 
 // The active variables that are free or could still be chosen.

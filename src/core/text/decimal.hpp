@@ -17,8 +17,7 @@ namespace detail {
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Whether |x| < 1, where x was out of range: its first digit that is not 0 stands `exponent` and the digits after
-// it away from the point.
+// Whether |x| < 1, for an x that is out of range; its significant digits are to be multiplied by 10^exponent.
 inline bool below_one(const char* p, std::int64_t exponent) {
     std::int64_t significant = 0;
     for (; is_digit(*p) || *p == '.' || *p == '-'; ++p) {

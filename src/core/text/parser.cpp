@@ -1,4 +1,4 @@
-// A block is parsed without a bounds check per byte: its last byte is a newline, which no loop runs over.
+// A block is parsed without a bounds check per byte: it ends in a newline, and no loop runs past one.
 #include "text/parser.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Fault {
     std::string what;
 };
 
-// What one block's parse leaves behind; line and entry numbers are the block's own.
+// The result of one block; lines are counted from the block's first.
 struct Parsed {
     std::int64_t rows = 0, entries = 0, with_query = 0;
     std::int32_t least = std::numeric_limits<std::int32_t>::max(), largest = -1;
@@ -28,7 +28,7 @@ struct Parsed {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool ends_token(char c) { return is_blank(c) || c == '\n' || c == '#'; }
 
-// A piece of the text for a message, harmless on a terminal.
+// A token for a message, with control characters escaped.
 std::string quoted(const char* at) {
     std::string token = "'";
     for (const char* p = at; !is_blank(*p) && *p != '\n'; ++p) {
@@ -114,7 +114,7 @@ private:
             if (column <= last) {
                 fail(token, "indices must ascend, but " + std::to_string(column) + " follows " + std::to_string(last));
             }
-            // "1:1 " is most of what one-hot data consist of.
+            // A fast path for "1:1 ", which one-hot data mostly consist of.
             if (detail::is_digit(*p) && is_blank(p[1])) {
                 values[entry] = *p - '0';
                 p += 2;
@@ -164,7 +164,7 @@ private:
     }
 };
 
-// Blocks whose upper bound was not used up leave holes: comments, mostly. Moves what follows to the left.
+// Closes the gaps that comments leave, for which room was counted: moves what follows to the left.
 void close_holes(const TextLayout& layout, const std::vector<Parsed>& parsed, const TextArrays& out) {
     std::int64_t row = 0, entry = 0;
     for (std::size_t b = 0; b < parsed.size(); ++b) {
@@ -184,7 +184,7 @@ void close_holes(const TextLayout& layout, const std::vector<Parsed>& parsed, co
     }
 }
 
-// A simple loop over bytes with narrow counters, which compilers turn into wide instructions.
+// With 32-bit counters for 4096 bytes at a time, so that the compiler vectorises the loop.
 void count(const char* p, const char* end, std::int64_t& newlines, std::int64_t& colons) {
     while (p != end) {
         const char* const stop = p + std::min<std::ptrdiff_t>(end - p, 4096);

@@ -13,7 +13,8 @@
 
 namespace mercer {
 
-// Lines and colons before a block, so that they say where it writes: there is no entry without a colon.
+// Where a block of lines is in the text, and where its rows and entries go. There is no entry without a colon, so lines
+// and colons are counted.
 struct TextBlock {
     std::int64_t begin, end;  // bytes, whole lines
     std::int64_t row, entry;  // at most this many come before it

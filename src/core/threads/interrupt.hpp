@@ -7,7 +7,7 @@
 
 namespace mercer {
 
-// Thrown by check() where another thread's failure has stopped the call; that failure is what the caller sees.
+// Thrown by check() after another thread of the call has failed; the caller sees that thread's exception.
 struct Abandoned {};
 
 // One Poll belongs to one call. Only the thread that made it runs `callback` (which may throw, and then the call
@@ -37,7 +37,7 @@ public:
     void stop() { stop_.store(true, std::memory_order_relaxed); }
     bool stopped() const { return stop_.load(std::memory_order_relaxed); }
 
-    // Long enough that taking Python's lock costs nothing, short enough that Ctrl-C feels immediate.
+    // Rarely enough that taking Python's lock costs nothing, often enough that Ctrl-C feels immediate.
     static constexpr std::chrono::milliseconds kInterval{30};
 
 private:

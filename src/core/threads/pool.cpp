@@ -1,4 +1,4 @@
-// The pool: jobs are chunk counters, helpers are detached threads that sleep when no job is open.
+// A job is a counter of chunks; helpers are detached threads that sleep while no job is open.
 #include "threads/pool.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace mercer {
 namespace {
 
-// Shared by the caller and its helpers. A helper that wakes late still owns the counters, finds nothing left to claim
-// and never touches run, context or poll, which live on the caller's stack.
+// Shared by the caller and its helpers. run, context and poll live on the caller's stack; a helper that wakes too late
+// finds no chunk to claim and never touches them.
 struct Job {
     Job(std::int64_t chunks, int helpers, void (*run)(void*, std::int64_t), void* context, Poll& poll)
         : total(chunks), free_seats(helpers), run(run), context(context), poll(poll) {}
@@ -42,7 +42,7 @@ struct Job {
         poll.stop();
     }
 
-    // Every chunk is claimed and counted exactly once, run or skipped, so `done == total` is all there is to wait for.
+    // Every chunk is claimed and counted exactly once, whether it is run or skipped: the job ends when done == total.
     template <class Between>
     void work(Between between) {
         for (;;) {
@@ -131,7 +131,7 @@ private:
 
 std::atomic<Pool*> the_pool{nullptr};
 
-// A forked child has none of its parent's helpers, and may have inherited a locked mutex: it forgets the pool as it is.
+// A forked child has none of its parent's helpers and may have inherited a locked mutex, so it leaks the pool.
 void forget_pool() { the_pool.store(nullptr, std::memory_order_relaxed); }
 
 void forget_pool_after_fork() {
@@ -153,7 +153,7 @@ Pool& pool() {
 }
 
 void wait_for_helpers(Job& job) {
-    // Helpers are usually in their last chunk: a short spin avoids a sleep and a wake-up.
+    // Helpers are usually in their last chunk: yielding a few times avoids a sleep and a wake-up.
     for (int spin = 0; spin < 64; ++spin) {
         if (job.complete()) return;
         std::this_thread::yield();

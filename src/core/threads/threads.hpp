@@ -1,4 +1,4 @@
-// What a parallel call is given: how many threads it may use, the loops of this processor, and a poll to be abandoned by.
+// What a parallel call is given: a number of threads, the loops for this processor, and a poll that may end it.
 #pragma once
 
 #include "threads/interrupt.hpp"

@@ -11,6 +11,11 @@ Proves = Literal["optimality", "optimality if K is positive semi-definite", "sta
 _STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
 
 
+def _is_plain_float64(precision: str) -> bool:
+    """What sorts last, so that the least precision is the first that says something else."""
+    return precision == "float64"
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What a fit has reached, in numbers that anyone can recompute.
@@ -75,7 +80,7 @@ class Certificate:
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
             proves=min((part.proves for part in parts), key=_STRENGTH.index),
-            precision=parts[0].precision,
+            precision=min((part.precision for part in parts), key=_is_plain_float64),
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),

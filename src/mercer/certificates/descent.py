@@ -1,70 +1,75 @@
-"""A duality gap for stochastic subgradient descent: the dual point that its visits make, and the proof.
+"""A duality gap for stochastic subgradient descent: the mean w of its iterates against a dual point of its steps.
 
-The dual of ½‖w‖² + Σ C_iξ_i without bias, C_i = p_i/λ, is: maximise Σα − ½‖Σ α_iy_iφ(x_i)‖² over 0 ≤ α_i ≤ C_i.
+With C_i = p_i/λ, f_i = ⟨w, φ(x_i)⟩ and v = Σ β_iφ(x_i) for any β_i = y_iα_i, 0 ≤ α_i ≤ C_i,
+
+    primal = ½‖w‖² + Σ C_i max(0, 1 − y_if_i)
+    dual   = Σα − ½‖v‖²
+    gap    = ½‖w − v‖² + Σ [C_i max(0, 1 − y_if_i) − α_i(1 − y_if_i)],   every term ≥ 0
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner
+from mercer import _core
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import PROOF, certify_pair
-from mercer.problems.classification import soft_margin
-from mercer.solvers.pegasos import Space
+from mercer.certificates.dual import PROOF
+from mercer.problems.pegasos import PegasosProblem
 
 
-class Trail:
-    """How often each row was visited and how often it violated its margin, in the later part of the steps."""
+class FeatureSpace(Protocol):
+    """Samples φ(x_i), and vectors w in coordinates of some kind."""
 
-    def __init__(self, n: int, machines: int) -> None:
-        self.counts = np.zeros((machines, n), dtype=np.int64)
-        self._visits = np.zeros(n, dtype=np.int64)
-        self._marks: list[tuple[int, Any, Any]] = [(0, self.counts.copy(), self._visits.copy())]
+    positive_definite: str  # what is known of the kernel
 
-    def visit(self, draws: Indices, t: int) -> None:
-        """Some epochs are over, after step t; the first end of one past a power of two is kept as a mark."""
-        self._visits += np.bincount(draws, minlength=len(self._visits))
-        if t.bit_length() > self._marks[-1][0].bit_length():
-            self._marks.append((t, self.counts.copy(), self._visits.copy()))
-        while len(self._marks) > 1 and 2 * self._marks[1][0] <= t:
-            self._marks.pop(0)
+    def outputs(self, w: Floats) -> Floats:
+        """⟨w, φ(x_i)⟩ for every row."""
 
-    def share(self, machine: int, otherwise: Floats) -> Floats:
-        """Of its visits, the share at which a row violated; `otherwise` for rows without a visit."""
-        _, counts, visits = self._marks[0]
-        visited = self._visits - visits
-        share = (self.counts[machine] - counts[machine]) / np.maximum(visited, 1)
-        return np.where(visited > 0, share, otherwise)
+    def square(self, w: Floats, outputs: Floats) -> float:
+        """‖w‖², given the outputs of w."""
+
+    def combine(self, beta: Floats) -> Floats:
+        """Σ β_iφ(x_i) in coordinates."""
 
 
-def certify_descent(
-    space: Space, signs: Floats, probability: Floats, w: Floats, trail: Trail, lam: float, positive_definite: str
-) -> Certificate:
-    """The gap between w and a dual point made of the visits, for every machine.
+def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, f: Floats, share: Floats) -> Certificate:
+    """The gap between w, whose outputs are f, and a dual point; all three have one row per machine.
 
-    In the mean of many steps row i pulls with y_i times the share of its visits at which it violated: α_i = C_i · share
-    lies in the box [0, C_i] by its nature, and near the optimum where the steps have settled. Its best multiple in the
-    box is taken.
+    The dual point is α_i = C_i · share_i, 0 ≤ share_i ≤ 1, or the multiple of it that is best in the box. One that is
+    always at hand is share_i = 1 where y_if_i < 1, else 0: then −v is a subgradient of the losses at w, only ½‖w − v‖²
+    is left of the gap, and it vanishes where w is optimal and no sample lies on the margin.
     """
+    C, zeros = problem.probability / problem.lam, np.zeros(len(problem.weight))
     parts = []
-    for k, y in enumerate(signs):
-        problem = soft_margin(y, probability / lam)
-        n = problem.n_variables
-        problem = replace(problem, group=np.full(n, -1, dtype=np.int32), totals=np.zeros(0))
-        f = space.outputs(w[k])
-        share = trail.share(k, (y * f < 1.0).astype(np.float64))
-        beta = y * share * (probability / lam)
-        v = space.combine(beta)
+    for k, y in enumerate(problem.signs):
+        alpha = share[k] * C
+        v = space.combine(y * alpha)
         u = space.outputs(v)
-        energy = inner(beta, u)
+        energy = space.square(v, u)
         if energy > 0:
-            best = min(inner(y, beta) / energy, 1.0 / share.max())
-            beta, v, u = np.clip(best * beta, problem.lower, problem.upper), best * v, best * u
-        between = space.square(w[k] - v, f - u)
-        square = space.square(w[k], f)
-        parts.append(certify_pair(problem, beta, u, f, square, between, PROOF[positive_definite]))
+            multiple = min(float(alpha.sum()) / energy, 1.0 / float(share[k].max()))
+            alpha, v, u, energy = np.minimum(multiple * alpha, C), multiple * v, multiple * u, multiple**2 * energy
+        bound = y * C
+        losses, terms, _, worst, box, outward, inward, _, _ = _core.linear_findings(
+            y, np.minimum(bound, 0.0), np.maximum(bound, 0.0), zeros, zeros, f[k], y * alpha
+        )
+        slope = 1.0 - y * u  # of the dual in α
+        certificate = Certificate(
+            primal=0.5 * space.square(w[k], f[k]) + losses,
+            dual=float(alpha.sum()) - 0.5 * energy,
+            gap=0.5 * max(space.square(w[k] - v, f[k] - u), 0.0) + terms,
+            violation=max(float(slope[alpha < C].max(initial=0.0)), -float(slope[alpha > 0].min(initial=0.0))),
+            kkt={
+                "dual feasibility: box": box,
+                "dual feasibility: equality": 0.0,
+                "primal feasibility": outward,
+                "complementary slackness": inward,
+            },
+            proves=PROOF[space.positive_definite],
+            worst=worst,
+        )
+        parts.append(certificate)
     return Certificate.total(parts)

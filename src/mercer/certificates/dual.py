@@ -76,26 +76,6 @@ def certificate_of(problem: DualProblem, beta: Floats, u: Floats, proves: Proves
     )
 
 
-def certify_pair(
-    problem: DualProblem, beta: Floats, u: Floats, f: Floats, square: float, distance2: float, proves: Proves
-) -> Certificate:
-    """The certificate of a primal point w and a dual point β that were found separately, without bias.
-
-    `f` and `square` are w's outputs and ‖w‖², `u` = Kβ, `distance2` = ‖w − Σβ_jφ(x_j)‖². The gap is
-    ½·distance2 + Σ [loss_i(f) − β_i(p_i − f_i)], again with every term ≥ 0.
-    """
-    losses, terms = gap_terms(problem, beta, problem.p - f)
-    return Certificate(
-        primal=0.5 * square + float(losses.sum()),
-        dual=inner(problem.p, beta) - 0.5 * inner(beta, u),
-        gap=0.5 * max(distance2, 0.0) + float(terms.sum()),
-        violation=problem.violation(beta, problem.gradient(beta, u)),
-        kkt=kkt_residuals(problem, beta, problem.p - f),
-        proves=proves,
-        worst=int(np.argmax(terms)),
-    )
-
-
 def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Floats, Floats]:
     """Each variable's loss and its share of the gap, from residual = h − b (so r = residual + dβ)."""
     d, r = problem.d, residual + problem.d * beta

@@ -15,7 +15,7 @@ from typing import Any
 import mercer
 from mercer.cli import convert, inspect, plot, predict, scale, train
 from mercer.cli.libsvm_flags import translate
-from mercer.cli.terminal import EXIT_CODES, WithExamples, examples
+from mercer.cli.terminal import EXIT_CODES, WithExamples, examples, show_warning
 
 _COMMANDS = (train, predict, scale, inspect, convert, plot)
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", UserWarning)  # meant for whoever runs the command, whatever -W says
             args.run(args)
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -94,4 +95,4 @@ def _one_line(error: BaseException) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    print(f"mercer: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    show_warning(str(message))

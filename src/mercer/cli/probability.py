@@ -9,11 +9,10 @@ density marks           ten decision values that split normal and abnormal train
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from mercer.arrays import Flags, Floats
+from mercer.cli.terminal import show_warning
 
 _SMALLEST = 1e-7
 N_MARKS = 10
@@ -109,10 +108,9 @@ def density_marks(decisions: Floats) -> Floats | None:
     positive = len(ordered) - negative
     half = N_MARKS // 2
     if negative < half or positive < half:
-        warnings.warn(
+        show_warning(
             f"{negative} negative and {positive} positive decision values are too few for probabilities of a "
-            f"one-class machine, which need {half} of each",
-            stacklevel=2,
+            f"one-class machine, which need {half} of each"
         )
         return None
     below = [ordered[i * negative // half] for i in range(half)]

@@ -60,6 +60,11 @@ def printable(text: str) -> str:
     return text
 
 
+def show_warning(text: str) -> None:
+    """One line on standard error."""
+    print(f"mercer: warning: {' '.join(text.split())}", file=sys.stderr)
+
+
 @contextmanager
 def waiting(text: str, quiet: bool = False, steps: int | None = None) -> Iterator[Counted]:
     """Show ``text`` with a running clock on standard error while the block runs; nothing in a pipe, or without rich.

@@ -40,6 +40,15 @@ def is_stream(X: Any) -> bool:
     return not hasattr(X, "shape") and (callable(X) or hasattr(X, "__next__"))
 
 
+def unpack(item: Any, number: int) -> tuple[Any, Any, Any]:
+    """X, y and the weights, or None, of a stream's item."""
+    if not isinstance(item, tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            f"chunk {number} of the stream is {type(item).__name__}; give tuples (X, y) or (X, y, sample_weight)"
+        )
+    return item[0], item[1], item[2] if len(item) == 3 else None
+
+
 class Stream:
     """The checked chunks of a stream; `target` turns labels into numbers, one column per output."""
 
@@ -47,7 +56,7 @@ class Stream:
         self._estimator, self._source, self._target = estimator, source, target
         self.once = not callable(source)
         self._first = True
-        self._seen: tuple[int, float] | None = None
+        self.seen = (0, 0.0)  # samples, and their weight, of the last whole pass
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, from the beginning where that can be had."""
@@ -64,26 +73,22 @@ class Stream:
             yield chunk
         if n == 0 or not weight > 0:
             raise ValueError("the stream holds no sample of positive weight; give at least one chunk with samples")
-        if not self.once and self._seen not in (None, (n, weight)):
+        if not self.once and self.seen not in ((0, 0.0), (n, weight)):
             raise ValueError(
-                f"X() handed out {n} samples this time and {self._seen[0] if self._seen else 0} before: it must open "
+                f"X() handed out {n} samples this time and {self.seen[0]} before: it must open "
                 "the same samples for every pass. For an iterator that can be read once, give the iterator itself"
             )
-        self._seen = (n, weight)
+        self.seen = (n, weight)
 
     def _checked(self, item: Any, number: int) -> Chunk:
-        if not isinstance(item, tuple) or len(item) not in (2, 3):
-            raise ValueError(
-                f"chunk {number} of the stream is {type(item).__name__}, but must be a tuple (X, y) or "
-                "(X, y, sample_weight)"
-            )
+        X, y, weight = unpack(item, number)
         try:
-            X = samples.vectors(self._estimator, item[0], reset=self._first)
+            X = samples.vectors(self._estimator, X, reset=self._first)
             self._first = False
-            Y = self._target(item[1])
+            Y = self._target(y)
             if len(Y) != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} samples, but y has {len(Y)}")
-            weight = samples.weights(item[2] if len(item) == 3 else None, len(Y))
+            weight = samples.weights(weight, len(Y))
         except ValueError as error:
             raise ValueError(f"chunk {number} of the stream: {error}") from error
         return Chunk(X, Y, weight)

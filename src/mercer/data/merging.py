@@ -52,6 +52,12 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, weight[rows], first)
 
 
+def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
+    """Every row by itself, those of weight zero too: nothing is copied."""
+    rows = np.arange(len(weight))
+    return Merged(X, y, weight, rows, rows, weight, rows)
+
+
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
     """Groups of rows that hold the same sample with different codes."""
     order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)

@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-import math
-import time
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, freeze, take
-from mercer.certificates.certificate import Certificate
-from mercer.data import samples
-from mercer.data.labels import class_weights, read_labels
-from mercer.data.merging import Merged, merge
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import class_weights, read_labels, signs
 from mercer.data.targets import numbers
-from mercer.errors import INDEFINITE, NonPSDKernelWarning
-from mercer.expansion import Expansion
-from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, fitted
-from mercer.fitting.limits import physical_memory
-from mercer.fitting.machine import Machine, Training
-from mercer.fitting.overflow import proven
-from mercer.fitting.telling import Progress
-from mercer.gram import gram_for
+from mercer.fitting.coefficients import expansion_of
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
+from mercer.fitting.machine import Machine
+from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.tasks import Solved, Task
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
-from mercer.parameters import iterations, positive
+from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
-from mercer.solution import Stop
 from mercer.solvers.hinge import solve_hinge
 from mercer.solvers.representer import solve_representer
-from mercer.threads import effective_n_threads
 
-_LOSSES: dict[Kind, tuple[str, ...]] = {
-    "classification": ("logistic", "squared_hinge", "hinge", "squared"),
-    "regression": ("squared", "huber"),
-}
+# What max_iter=-1 stands for, in Newton steps.
+_MAX_STEPS = 200
 
-
-_NAMED: dict[str, Loss] = {
-    "logistic": Logistic(),
-    "squared_hinge": SquaredHinge(),
-    "hinge": Hinge(),
-    "squared": Squared(),
+_LOSSES: dict[Kind, dict[str, type[Loss]]] = {
+    "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
+    "regression": {"squared": Squared, "huber": Huber},
 }
 
 
@@ -60,96 +44,28 @@ class _KernelMachine(Machine):
 
     _kind: Kind
 
-    def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        """One code per sample, equal where two may be merged, and the targets, one column per problem."""
+    def _targets(self, fit: Fit) -> Floats:
+        """The targets of the merged samples, one column per problem."""
         raise NotImplementedError
 
-    # --- training --------------------------------------------------------------------------------------------------
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam, "without a price on ‖f‖² there is no unique minimiser")
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias={self.bias!r} must be True or False")
+        self._read_loss()
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        kernel = self._kernel()
-        lam = positive("lam", self.lam, "without a price on ‖f‖² there is no unique minimiser")
-        loss = self._loss()
-        X = self._samples(X, kernel, reset=True)
-        stop, budget, n_threads = self._limits(0)
-        check_consistent_length(X, y)
-        codes, Y = self._learn(y)
-        weight = samples.weights(sample_weight, len(codes))
-        if not weight.any():
-            raise ValueError("all sample weights are zero; at least one sample must count")
-        self._weigh_classes(codes, weight)
-        merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=n_threads)
-        first = np.empty(len(merged.weight), dtype=np.intp)
-        first[merged.member[::-1]] = merged.rows[::-1]
-        Y = Y[first]
-        given = kernel.accepts == "gram"
-        if given:
-            gram = gram_for(
-                kernel, merged.X if len(merged.rows) == len(X) else merged.X[:, merged.rows], budget, n_threads
-            )
-        else:
-            kernel = kernel.bind(merged.X, merged.weight)
-            gram = gram_for(kernel, merged.X, budget, n_threads)
-        if not gram.looks_positive_definite():
-            warnings.warn(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning, stacklevel=4)
-        if not _is_own(loss):
-            check_derivatives(loss, Y.ravel())
-        progress = Progress(training.watched_by, bool(self.verbose), Y.shape[1], X, y)
-        solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
-        solutions, certificates = [], []
-        for k in range(Y.shape[1]):
-            problem = RepresenterProblem(np.ascontiguousarray(Y[:, k]), merged.weight, loss, lam, bool(self.bias))
-            report = progress.begin(f"output {k}" if Y.shape[1] > 1 else "")
-            solution, certificate = solve(problem, gram, stop, None, report)
-            solutions.append(solution)
-            certificates.append(certificate)
-            progress.end()
-
-        self.kernel_ = kernel
-        self.certificate_ = Certificate.total(certificates)
-        reasons = [s.stop_reason for s in solutions]
-        reason = next((reason for reason in reasons if reason != "converged"), "converged")
-        self.stop_reason_ = proven(reason, self.certificate_)
-        self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_ = freeze(np.array([max(1, s.steps) for s in solutions], dtype=np.int64))
-        C = np.column_stack([s.c for s in solutions])
-        self.intercept_ = freeze(np.array([s.b for s in solutions]))
-        self.dual_coef_ = freeze(np.ascontiguousarray(self._in_rows(C, merged, len(codes)).T))
-        used = np.flatnonzero((C != 0).any(axis=1))
-        self._expansion_ = Expansion(
-            kernel=kernel,
-            vectors=None if given else take(merged.X, used),
-            coefficients=np.ascontiguousarray(C[used]),
-            b=self.intercept_,
-            columns=first[used] if given else None,
-            n_columns=len(codes) if given else 0,
-        )
-        if not self.converged_:
-            warnings.warn(self._unfinished(X), ConvergenceWarning, stacklevel=4)
-        progress.close(X, y)
-
-    def _in_rows(self, C: Floats, merged: Merged, n: int) -> Floats:
-        """Coefficients of the caller's rows: copies share theirs in proportion to weight."""
-        out = np.zeros((n, C.shape[1]))
-        out[merged.rows] = merged.share[:, None] * C[merged.member]
-        return out
-
-    def _weigh_classes(self, codes: Indices, weight: Floats) -> None:
-        """Refuse weights that leave a class empty."""
-
-    def _loss(self) -> Loss:
+    def _read_loss(self) -> Loss:
         """The loss as an object."""
-        loss = self.loss
+        loss, known = self.loss, _LOSSES[self._kind]
         if isinstance(loss, str):
-            if loss not in _LOSSES[self._kind]:
-                names = ", ".join(map(repr, _LOSSES[self._kind]))
+            if loss not in known:
                 raise ValueError(
-                    f"loss={loss!r} is none of {names}; a loss of your own is an object with value(y, f), "
-                    f"gradient(y, f) and curvature(y, f)"
+                    f"loss={loss!r} is none of {', '.join(map(repr, known))}; a loss of your own is an object with "
+                    f"value(y, f), gradient(y, f) and curvature(y, f)"
                 )
             if loss == "huber":
                 return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
-            return _NAMED[loss]
+            return known[loss]()
         missing = [name for name in ("value", "gradient", "curvature") if not callable(getattr(loss, name, None))]
         if missing:
             raise TypeError(
@@ -158,82 +74,57 @@ class _KernelMachine(Machine):
             )
         return loss  # type: ignore[no-any-return]  # the user's object
 
-    def _limits(self, n: int) -> tuple[Stop, int, int]:
-        seconds = math.inf if self.max_time is None else positive("max_time", self.max_time, "None means no limit")
-        stop = Stop(
-            tol=positive("tol", self.tol),
-            max_iter=iterations("max_iter", self.max_iter, 200),
-            deadline=time.monotonic() + seconds,
-        )
-        megabytes = positive("cache_size", self.cache_size, "it is the memory for a fit in MB")
-        return stop, int(min(megabytes * 1e6, physical_memory() / 2)), effective_n_threads(self.n_jobs)
+    def _max_steps(self, n: int) -> int:
+        return _MAX_STEPS
 
-    def _unfinished(self, X: Any) -> str:
-        certificate = self.certificate_
-        text = (
-            f"{type(self).__name__} stopped before tol={self.tol:g} ({self.stop_reason_}): gap {certificate.gap:.3g}, "
-            f"{certificate.relative_gap:.1e} of the dual value. "
-        )
-        if self.stop_reason_ == "rounding floor":
-            return text + "float64 cannot resolve less here; raise tol or lam"
-        return text + f"Raise {self.stop_reason_}, or help convergence: raise lam or tol, or scale the features"
+    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+        return 1  # each of them takes the whole budget for its Newton matrix
 
+    def _tasks(self, fit: Fit) -> list[Task]:
+        loss, Y = self._read_loss(), self._targets(fit)
+        if not any(type(loss) in named.values() for named in _LOSSES.values()):
+            check_derivatives(loss, Y.ravel())
+        solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
+        lam, bias, weight = float(self.lam), bool(self.bias), fit.merged.weight
+        problems = [RepresenterProblem(np.ascontiguousarray(y), weight, loss, lam, bias) for y in Y.T]
+        names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
+        return [Task(name, problem, solve) for name, problem in zip(names, problems, strict=True)]
 
-_SHARED = """
-    kernel : str, Kernel or callable, default="rbf"
-        As for `SVC`.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
-    bias : bool, default=True
-        Whether f has a constant b, which is not penalised.
-    tol : float, default=1e-6
-        Relative duality gap to reach.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
-        are factorised; otherwise they are solved by preconditioned conjugate gradients.
-    verbose : bool, default=False
-        Print a line a second.
-    max_iter : int, default=-1
-        Limit on Newton steps; −1 stands for 200.
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
-
-    Attributes
-    ----------
-    certificate_ : Certificate
-        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖², their gap and the residual of 2λc + wℓ′ = 0, recomputed
-        after training. For a loss of one's own it is a proof if that is convex. Several classes are its `parts`.
-    converged_ : bool
-    stop_reason_ : str
-        "converged", "rounding floor", "max_iter" or "max_time"; for the hinge also "stalled".
-    dual_coef_ : array of shape (n_outputs, n_samples)
-        c, with f(x) = Σ_j c_j k(x_j, x) + b.
-    intercept_ : array of shape (n_outputs,)
-    n_iter_ : array of shape (n_outputs,)
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
-"""
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        merged = fit.merged
+        C = np.column_stack([s.solution.c for s in solved])
+        self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
+        self.intercept_ = freeze(np.array([s.solution.b for s in solved]))
+        # Copies of a sample share its coefficient in proportion to their weights.
+        own = np.zeros((fit.n, C.shape[1]))
+        own[merged.rows] = merged.share[:, None] * C[merged.member]
+        self.dual_coef_ = freeze(np.ascontiguousarray(own.T))
+        used = np.flatnonzero((C != 0).any(axis=1))
+        self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
 
 
+@shared_docs
 class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    __doc__ = f"""Regression with any convex loss.
+    """Regression with any convex loss.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² over the kernel's function space. By the representer theorem the minimiser is
     f(x) = Σ_j c_j k(x_j, x) + b, and Newton's method finds it.
 
     Parameters
     ----------
-    loss : {{"squared", "huber"}} or object, default="huber"
+    loss : {"squared", "huber"} or object, default="huber"
         (y − f)², or ½(y − f)² up to a distance of `delta` and linear beyond; or an object with value(y, f),
         gradient(y, f) and curvature(y, f) (see `mercer.losses`).
     lam : float, default=1.0
         λ > 0, the price of ‖f‖².
     delta : float, default=1.0
-        Where the Huber loss turns linear.{_SHARED}
+        Where the Huber loss turns linear.
+    %(representer parameters)s
+
+    Attributes
+    ----------
+    %(representer attributes)s
+
     Examples
     --------
     >>> import numpy as np
@@ -268,40 +159,37 @@ class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[mi
         max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.delta = delta
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
+        store(self, locals())
+
+    def _read(self, y: Any) -> tuple[Indices, Floats]:
+        values, codes = np.unique(numbers(y), return_inverse=True)
+        return codes, values
+
+    def _targets(self, fit: Fit) -> Floats:
+        return np.asarray(fit.target[fit.merged.y][:, None])
 
     def predict(self, X: Any) -> Floats:
         """f(x) for every sample."""
         return np.asarray(self._decision(X)[:, 0])
 
-    def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        y = numbers(y)
-        return np.unique(y, return_inverse=True)[1], y[:, None]
-
 
 def _gives_probabilities(estimator: Any) -> bool:
-    if estimator.loss == "logistic" or callable(getattr(estimator.loss, "probability", None)):
+    loss = _fitted_loss(estimator)
+    if loss == "logistic" or callable(getattr(loss, "probability", None)):
         return True
     raise AttributeError(
-        f"predict_proba needs a loss that models probabilities, and loss={estimator.loss!r} does not; use 'logistic'"
+        f"predict_proba needs a loss that models probabilities, and loss={loss!r} does not; use 'logistic'"
     )
 
 
-class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    __doc__ = f"""Classification with any convex loss of the margin, one class against all others for several.
+def _fitted_loss(estimator: Any) -> Any:
+    """The loss of the last fit, whatever the parameter has been set to since."""
+    return getattr(estimator, "_loss_", estimator.loss)
+
+
+@shared_docs
+class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """Classification with any convex loss of the margin, one class against all others for several.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the kernel's function space. By the representer theorem
     the minimiser is f(x) = Σ_j c_j k(x_j, x) + b. The hinge goes to the dual solver of `SVC`, with C = 1/(2λ); every
@@ -309,12 +197,19 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
 
     Parameters
     ----------
-    loss : {{"logistic", "squared_hinge", "hinge", "squared"}} or object, default="logistic"
+    loss : {"logistic", "squared_hinge", "hinge", "squared"} or object, default="logistic"
         log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with value(y, f), gradient(y, f)
         and curvature(y, f) (see `mercer.losses`). The logistic loss gives `predict_proba`.
     lam : float, default=1.0
-        λ > 0, the price of ‖f‖².{_SHARED}
+        λ > 0, the price of ‖f‖².
+    %(representer parameters)s
+
+    Attributes
+    ----------
     classes_ : array of shape (n_classes,)
+    rkhs_norm_ : float, or array of shape (n_outputs,)
+        ‖f − b‖ in the kernel's function space.
+    %(representer attributes)s
 
     Examples
     --------
@@ -328,7 +223,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
     True
     """
 
-    FITTED = fitted(classes_=Labels(required=True))
+    FITTED = fitted(classes_=Labels(required=True), _loss_=Text())
 
     _kind = "classification"
 
@@ -349,51 +244,32 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):  # type: ignore[
         max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
+        store(self, locals())
 
-    def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, one column per class."""
-        values = self._decision(X)
-        return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
+    def _read(self, y: Any) -> tuple[Indices, np.ndarray]:
+        labels, codes = read_labels(y)
+        return codes, labels
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample; for f(x) = 0 the second of two."""
-        values = self._decision(X)
-        winner = (values[:, 0] >= 0).astype(np.intp) if len(self.classes_) == 2 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[winner])
+    def _weigh(self, target: np.ndarray, codes: Indices, weight: Floats) -> tuple[Floats, np.ndarray]:
+        class_weights(None, target, codes, weight)  # refuses a class that no weight is left of
+        return weight, target
+
+    def _targets(self, fit: Fit) -> Floats:
+        return signs(fit.merged.y, len(fit.target))
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        super()._conclude(fit, solved)
+        self.classes_, self._loss_ = freeze(fit.target), self.loss
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1."""
-        f = self._decision(X)
-        loss: Any = self._loss()  # available_if lets only losses with a probability come here
-        P = np.column_stack([loss.probability(column) for column in f.T])
+        f, loss = self._decision(X), _fitted_loss(self)
+        probability = Logistic().probability if isinstance(loss, str) else loss.probability
+        P = np.column_stack([probability(column) for column in f.T])
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
-
-    def _learn(self, y: Any) -> tuple[Indices, Floats]:
-        labels, codes = read_labels(y)
-        self.classes_ = freeze(labels)
-        k = len(labels)
-        if k == 2:
-            return codes, np.where(codes == 1, 1.0, -1.0)[:, None]
-        return codes, np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
-
-    def _weigh_classes(self, codes: Indices, weight: Floats) -> None:
-        class_weights(None, self.classes_, codes, weight)
 
 
 def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -> Any:
@@ -429,7 +305,3 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
     if kind == "regression":
         return KernelMachineRegressor(loss, lam, **parameters)
     return KernelMachineClassifier(loss, lam, **parameters)
-
-
-def _is_own(loss: Any) -> bool:
-    return type(loss) in (Squared, Huber, Logistic, SquaredHinge, Hinge)

@@ -28,6 +28,28 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         offset_=Number(required=True),
     )
 
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        cache_size: float = 1000,
+        verbose: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        solver: str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        store(self, locals())
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Train on samples X.
 
@@ -102,28 +124,6 @@ class OneClassSVM(NoveltyDetector):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
-
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
@@ -181,28 +181,6 @@ class SVDD(NoveltyDetector):
         radius_=Number(required=True),
         diagonal_=Number(or_none=True, required=True),
     )
-
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight

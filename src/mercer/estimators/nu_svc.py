@@ -16,7 +16,6 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.fitting.telling import warn_user
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
@@ -110,7 +109,6 @@ class NuSVC(PairwiseClassifier):
         return weight, target
 
     def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
-        lowered = []
         for pair in target.pairs:
             rows, y = target.sides(pair, codes)
             largest = largest_nu(y, weight[rows])
@@ -119,14 +117,17 @@ class NuSVC(PairwiseClassifier):
                     f"nu={self.nu!r} is infeasible: at most 2·min(n₊, n₋)/n = {largest:.6g} for the labels "
                     f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
                 )
-            if self.nu == "auto" and largest < _USUAL_NU:
-                lowered.append(f"{_SHARE_OF_LARGEST * largest:.4g} for {target.name(pair)}")
-        if lowered:
-            warn_user(
-                f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
-                f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another",
-                UserWarning,
-            )
+
+    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+        pairs = zip(self.nu_, fit.target.pairs, strict=True)
+        lowered = [f"{nu:.4g} for {fit.target.name(pair)}" for nu, pair in pairs if nu < _USUAL_NU]
+        if self.nu != "auto" or not lowered:
+            return []
+        text = (
+            f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
+            f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another"
+        )
+        return [(text, UserWarning)]
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
         largest = largest_nu(y, weight)

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from typing import Any
+import copy
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze
-from mercer.certificates.descent import Trail, certify_descent
-from mercer.data import samples
-from mercer.data.labels import class_weights, read_labels
-from mercer.data.merging import merge
-from mercer.fitting.early_stopping import Judge
-from mercer.fitting.machine import Training
+from mercer.arrays import Floats, Indices, freeze, stack, take
+from mercer.data.chunks import unpack
+from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, read_labels, signs
+from mercer.expansion import Expansion
+from mercer.fitting.coefficients import expansion_of
+from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.kinds import Array, BoundKernel, Count, Labels, Number, Vectors, fitted
+from mercer.fitting.limits import deadline_of, physical_memory
+from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.pegasos_machine import Part, deadline_of, seed_of
-from mercer.fitting.pegasos_stream import StreamLearner
-from mercer.fitting.telling import Progress
-from mercer.parameters import iterations
-from mercer.solvers import pegasos
-from mercer.solvers.pegasos import Call, Iterates
-from mercer.threads import effective_n_threads
+from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.tasks import Solved, Task
+from mercer.parameters import integer, one_of, positive, share, store
+from mercer.problems.pegasos import PegasosProblem
+from mercer.solvers.pegasos.descent import MOST_EPOCHS, PegasosOutcome, advance, solve_pegasos
+from mercer.solvers.pegasos.draws import one_pass, validation_part
+from mercer.solvers.pegasos.iterates import Iterates
+from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
 
-# Epochs of a fit whose max_iter is −1: at least the first number, and up to the second where samples are few, as long
-# as they make no more steps than the third and touch no more entries than the fourth: some tenths of a second.
-_EPOCHS, _MOST_EPOCHS, _STEPS, _ENTRIES = 10, 2000, 1_000_000, 300_000_000
-
-# Short epochs are made several at a time, of so many steps together.
-_ROUND = 10_000
+# Float64 numbers for each coordinate of w: θ, Σθ/t, two marks of it, and the output.
+_BYTES_PER_COORDINATE = 40
 
 
-class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc]  # scikit-learn is untyped
+class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_iφ(x_i)
@@ -79,17 +79,14 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
     class_weight : dict or "balanced", optional
         Multiplies the sample weights; "balanced" is not for streams.
     certificate : bool, default=False
-        Prove how far the outcome is from the optimum: a duality gap, at the price of two passes over the data.
-    cache_size : float, default=1000
-        Memory in MB for kernel values.
-    verbose : bool, default=False
-        Print a line a second.
+        Count what the steps meet, for a certificate whose gap is tighter as long as the iterates have not settled. It
+        takes up to a fifth more time.
+    cache_size, verbose, n_jobs
+        As in `SVC`: memory in MB and threads, both for kernel values only.
     max_time : float, optional
         Limit in seconds, for a fit, a call of `partial_fit` or a whole stream.
     random_state : int, RandomState or None
         An integer makes fits repeatable, to the last bit and on every platform.
-    n_jobs : int, optional
-        Threads for kernel values.
 
     Attributes
     ----------
@@ -98,18 +95,15 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
     intercept_ : array of shape (n_machines,)
     dual_coef_, support_vectors_
         Coefficients and samples of the expansion, with any other kernel.
-    kernel_ : Kernel
-        The kernel with its numbers.
-    classes_, class_weight_, n_features_in_, feature_names_in_
-        As in scikit-learn.
-    t_ : int
-        Steps made.
-    n_iter_ : int
-        Epochs or chunks begun.
+    kernel_, classes_, class_weight_, n_features_in_, feature_names_in_
+        The kernel with its numbers; the rest as in scikit-learn.
+    t_, n_iter_ : int
+        Steps made, and epochs or chunks begun.
     objective_ : float
         The minimised function at the outcome, summed over the machines; after `fit` only.
     certificate_ : Certificate
-        Where it was asked for. Its values are those of ½‖w‖² + Σ C_iξ_i, the function above over λ.
+        How far the outcome is from the optimum; after `fit` only. Its values are those of ½‖w‖² + Σ C_iξ_i, the
+        function above over λ.
     validation_loss_ : array
         Mean hinge loss on the validation part after each epoch, summed over the machines; with early stopping.
     converged_ : bool
@@ -129,6 +123,24 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
     >>> model.certificate_.relative_gap < 0.1
     True
     """
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        classes_=Labels(required=True),
+        class_weight_=Array("classes", required=True),
+        coef_=Array("outputs", "features", required=True, unless="_expansion_"),
+        dual_coef_=Array("outputs", "vectors", needs="_expansion_"),
+        support_vectors_=Vectors("vectors"),
+        objective_=Number(),
+        validation_loss_=Array(None),
+        n_iter_=Count(required=True),
+        t_=Count(required=True),
+        _seed_=Count(required=True),
+        _theta_=Array("outputs", "directions", required=True),
+        _total_=Array("outputs", "directions", required=True),
+        _marks_=Array(2, "outputs", "directions", required=True),
+        _norm2_=Array("outputs", required=True),
+    )
 
     def __init__(
         self,
@@ -155,124 +167,233 @@ class PegasosSVC(Deciding, ClassifierMixin, StreamLearner):  # type: ignore[misc
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.lam = lam
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.average = average
-        self.sampling = sampling
-        self.project = project
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.class_weight = class_weight
-        self.certificate = certificate
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store(self, locals())
 
-    # --- training -------------------------------------------------------------------------------
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam)
+        one_of("bias", self.bias, (False, "regularized"))
+        one_of("average", self.average, ("all", "suffix", "last"))
+        one_of("sampling", self.sampling, ("replacement", "passes"))
+        share("validation_fraction", self.validation_fraction)
+        integer("n_iter_no_change", self.n_iter_no_change, 1, "after so many epochs without a fall training stops")
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        self._check_parameters()
-        kernel = self._kernel()
-        X = self._samples(X, kernel, reset=True)
-        check_consistent_length(X, y)
+    # --- training --------------------------------------------------------------------------------------------------
+    # A stream sets the classes and their factors before its first chunk, and keeps the kernel of that chunk.
+
+    def _kernel(self) -> Any:
+        return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
+
+    def _read(self, y: Any) -> tuple[Indices, np.ndarray]:
+        if hasattr(self, "classes_"):
+            return codes_among(self.classes_, y), self.classes_
         labels, codes = read_labels(y)
-        weight = samples.weights(sample_weight, len(codes))
-        factor = class_weights(self.class_weight, labels, codes, weight)
-        merged = merge(X, codes, weight, identical=kernel.mergeable, n_threads=effective_n_threads(self.n_jobs))
-        self.kernel_, gram = self._bound(kernel, merged, precomputed=X if kernel.accepts == "gram" else None)
-        self._seed_ = seed_of(self.random_state)
-        self.classes_, self.class_weight_ = freeze(labels), freeze(factor)
-        rows, held_out = self._split(merged)
-        part = self._part(merged, gram, rows)
-        iterates = Iterates.zero(len(part.signs), part.space.size)
-        watch = Progress(training.watched_by, False, 1, X, y)
-        trail = Trail(part.space.n, len(part.signs)) if self.certificate else None
-        iterates = self._descend(part, iterates, trail, Judge.of(self, merged, gram, rows, held_out), watch)
+        return codes, labels
 
-        w = self._output(iterates)
-        self._adopt(iterates, w, None if gram is None else self._vectors(merged, rows, X))
-        self.objective_ = float(
-            sum(
-                pegasos.objective(part.space, signs, part.probability, w[k], float(self.lam))
-                for k, signs in enumerate(part.signs)
-            )
+    def _weigh(self, target: np.ndarray, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+        factor: Any = getattr(self, "class_weight_", None)
+        if factor is None:
+            factor = class_weights(self.class_weight, target, codes, weight)
+        return weight, Classes(target, planes(len(target), against_rest=True), factor)
+
+    def _max_steps(self, n: int) -> int:
+        return MOST_EPOCHS
+
+    @property
+    def _constant_feature(self) -> bool:
+        return False  # the space has it
+
+    @property
+    def _linear(self) -> bool:
+        """Whether w itself is trained."""
+        return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
+
+    def _tasks(self, fit: Fit) -> list[Task]:
+        self._seed_ = fit.limits.seed()
+        solve = partial(
+            solve_pegasos,
+            seed=self._seed_,
+            epochs=None if self.max_iter == -1 else fit.limits.stop.max_iter,
+            average=self.average,
+            sampling=self.sampling,
+            project=bool(self.project),
+            held_out=self._held_out(fit) if self.early_stopping else None,
+            patience=int(self.n_iter_no_change),
+            sharp=bool(self.certificate),
         )
-        if trail is not None:
-            known = "yes" if gram is None else gram.positive_definite
-            self.certificate_ = certify_descent(
-                part.space, part.signs, part.probability, w, trail, float(self.lam), known
-            )
-        if not self.converged_:
-            warnings.warn(
-                f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective "
-                f"{self.objective_:.6g}. Raise max_time or lam, or lower max_iter",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        watch.close(X, y)
+        return [Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))]
 
-    def _descend(
-        self, part: Part, iterates: Iterates, trail: Trail | None, judge: Judge | None, watch: Progress
-    ) -> Iterates:
-        """Epoch after epoch, until the planned steps are made or a limit or the validation part ends them."""
-        m = part.space.n
-        default = min(_STEPS, _ENTRIES // (part.space.cost * len(part.signs))) // m
-        default = min(max(default, _EPOCHS), _MOST_EPOCHS)
-        epochs = iterations("max_iter", self.max_iter, default)
-        deadline, begun = deadline_of(self.max_time), time.monotonic()
-        cumulative = np.cumsum(part.weight)
-        call = Call(iterates, float(self.lam), bool(self.project), None if trail is None else trail.counts)
-        self.n_iter_, self.stop_reason_, next_line = 0, "all steps", begun
-        while self.n_iter_ < epochs:
-            some = min(epochs - self.n_iter_, max(1, _ROUND // m if judge is None else 1))
-            watch.begin(f"epoch {self.n_iter_ + 1}")
-            if self.sampling == "passes":
-                numbers = range(self.n_iter_, self.n_iter_ + some)
-                draws = np.concatenate([pegasos.one_pass(self._seed_, k, part.probability * m) for k in numbers])
+    def _problem(self, fit: Fit) -> PegasosProblem:
+        merged, target = fit.merged, fit.target
+        machines = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
+        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.lam))
+
+    def _space(self, fit: Fit, n_threads: int) -> Space:
+        bias, X = self.bias == "regularized", fit.merged.X
+        if self._linear:
+            d, machines = X.shape[1], len(fit.target.pairs)
+            needed, present = float(_BYTES_PER_COORDINATE) * d * machines, physical_memory()
+            if needed > present:
+                raise MemoryError(
+                    f"X has {d:,} columns, for which {machines} machines need {needed / 1e9:.0f} GB, but this computer "
+                    f"has {present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
+                )
+            return LinearSpace(X, bias=bias)
+        if not hasattr(self, "_theta_"):
+            return KernelSpace(fit.gram(n_threads), bias=bias)
+        theta = self._theta_
+        before = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
+        u = np.ascontiguousarray(before(X, n_threads).T)
+        return KernelSpace(fit.gram(n_threads), bias=bias, older=theta.shape[1], u=u)
+
+    def _held_out(self, fit: Fit) -> Indices:
+        """The validation part of the merged samples."""
+        codes, labels = fit.merged.y, fit.target.labels
+        held_out = validation_part(self._seed_, len(codes), self.validation_fraction)
+        missing = np.setdiff1d(np.arange(len(labels)), np.delete(codes, held_out))
+        if len(missing):
+            raise ValueError(
+                f"with early_stopping {len(held_out)} of {len(codes)} distinct samples are left out, and then class "
+                f"{labels[missing[0]]!r} has none to learn from; lower validation_fraction"
+            )
+        return held_out
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        outcome: PegasosOutcome = solved[0].solution
+        self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
+        self.n_iter_, self.converged_ = outcome.epochs, outcome.stop_reason != "max_time"
+        self.objective_ = outcome.objective
+        if outcome.validation_losses is not None:
+            self.validation_loss_ = freeze(outcome.validation_losses)
+        self._adopt(fit, outcome.iterates, outcome.w, outcome.rows)
+
+    def _adopt(self, fit: Fit, iterates: Iterates, w: Floats, rows: Indices) -> None:
+        """The machine, and what further steps go on from.
+
+        A kernel machine's w has a column for each of `rows`, or, in a stream, for each old vector and new sample.
+        """
+        biased = self.bias == "regularized"
+        if self._linear:
+            d = self.n_features_in_
+            self.coef_ = freeze(np.ascontiguousarray(w[:, :d]))
+            self.intercept_ = freeze(w[:, d].copy() if biased else np.zeros(len(w)))
+        else:
+            used = np.flatnonzero(iterates.theta.any(axis=0))
+            iterates, w = iterates.columns(used), w[:, used]
+            self.intercept_ = freeze(float(biased) * w.sum(axis=1))
+            self.dual_coef_ = freeze(np.ascontiguousarray(w))
+            coefficients, old = np.ascontiguousarray(w.T), getattr(self, "_expansion_", None)
+            if old is None:
+                self._expansion_ = expansion_of(fit, coefficients, self.intercept_, rows[used])
             else:
-                draws = pegasos.draw(self._seed_, cumulative, iterates.t, some * m)
-            self.n_iter_ += some
-            made = pegasos.advance(part.space, part.signs, draws, call, deadline)
-            if trail is not None:
-                trail.visit(draws[:made], iterates.t)
-            watch.end()
-            tired = judge is not None and judge.is_tired_of(iterates)
-            if self.verbose and time.monotonic() >= next_line:
-                next_line = time.monotonic() + 1.0
-                seen = "" if judge is None else f"  validation loss {judge.losses[-1]:.5f}"
-                seconds = time.monotonic() - begun
-                print(f"[mercer] {seconds:7.1f} s  epoch {self.n_iter_:>6,}  {iterates.t:>12,} steps{seen}", flush=True)
-            if made < len(draws) or tired:
-                self.stop_reason_ = "early stopping" if tired else "max_time"
+                vectors = take(stack(old.vectors, fit.merged.X), used)
+                self._expansion_ = Expansion(old.kernel, vectors, coefficients, self.intercept_)
+            if self._expansion_.vectors is not None:
+                self.support_vectors_ = freeze(self._expansion_.vectors)
+        self.t_ = iterates.t
+        self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
+        self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
+
+    def _unfinished(self, X: Any) -> str:
+        return (
+            f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
+            "Raise max_time or lam, or lower max_iter"
+        )
+
+    # --- streams ---------------------------------------------------------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on training with one pass over a chunk: every row is visited as often as its weight says.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Classes may be missing from a chunk.
+        classes : array, optional
+            All classes there are; required at the first call unless the machine was fitted before.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        learner = copy.copy(self)
+        learner._learn(X, y, classes, sample_weight, deadline_of(self.max_time))
+        return self._become(learner)
+
+    def fit_stream(self, chunks: Iterable[Any], classes: Any) -> Self:
+        """Train from the start in one pass over an iterable of chunks (X, y) or (X, y, sample_weight).
+
+        No chunk is kept, except for the vectors that a kernel machine needs. If a chunk fails, or the iterable does,
+        the machine is left as it was.
+
+        Parameters
+        ----------
+        chunks : iterable of tuples
+        classes : array
+            All classes that may occur.
+
+        Returns
+        -------
+        self
+        """
+        learner, deadline, number = self._blank(), deadline_of(self.max_time), -1
+        for number, chunk in enumerate(chunks):
+            X, y, sample_weight = unpack(chunk, number)
+            learner._learn(X, y, classes, sample_weight, deadline)
+            if not learner.converged_:
                 break
-        self.converged_ = self.stop_reason_ != "max_time"
-        if judge is not None:
-            self.validation_loss_ = freeze(np.array(judge.losses))
-            return judge.best if judge.best is not None else iterates
-        return iterates
+        if number < 0:
+            raise ValueError("the stream holds no chunk: there is nothing to train on")
+        return self._become(learner)
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
+        """One pass over a chunk."""
+        self._check_stream()
+        first = not hasattr(self, "_theta_")
+        labels = known_classes(classes, None if first else self.classes_)
+        if first:
+            # Factors are checked against all classes, which the chunk need not show.
+            factor = class_weights(self.class_weight, labels, np.arange(len(labels)), np.ones(len(labels)))
+            self.classes_, self.class_weight_, self.n_iter_ = freeze(labels), freeze(factor), 0
+        for name in ("objective_", "certificate_", "validation_loss_"):
+            self.__dict__.pop(name, None)
+        fit = Fit.of(self, X, y, sample_weight, chunk=True)
+        problem, space = self._problem(fit), self._space(fit, fit.limits.n_threads)
+        if first:
+            assert fit.kernel is not None
+            self.kernel_, self._seed_ = fit.kernel, fit.limits.seed()
+            iterates = Iterates.zero(len(problem.signs), space.size)
+        else:
+            iterates = Iterates(self._theta_, self._total_, self._marks_, self._norm2_, self.t_)
+            iterates = iterates.extended(space.size - len(self._theta_[0]))
+        self.stop_reason_, self.converged_ = "all steps", True
+        self.n_iter_ += 1
+        if len(fit.merged.y):
+            draws = one_pass(self._seed_, self.n_iter_ - 1, problem.weight)
+            made = advance(space, problem.signs, draws, Call(iterates, problem.lam, bool(self.project), None), deadline)
+            if made < len(draws):
+                self.stop_reason_, self.converged_ = "max_time", False
+                visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
+                self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
+        self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
+
+    def _check_stream(self) -> None:
+        """Refuse what a chunk alone cannot give."""
+        for name in ("early_stopping", "certificate"):
+            if getattr(self, name):
+                raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all labels at once; give a dict from label to weight"
+            )
+        if self._kernel().accepts == "gram":
+            raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, one column per class."""
+    def _decision(self, X: Any) -> Floats:
         check_is_fitted(self)
-        if hasattr(self, "_expansion_"):
-            values = self._decision(X)
-        else:
-            values = np.asarray(self._samples(X, self.kernel_, reset=False) @ self.coef_.T) + self.intercept_
-        return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, of several the one of largest f."""
-        values = self.decision_function(X)
-        winner = (values >= 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[winner])
+        if not self._linear:
+            return super()._decision(X)
+        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T) + self.intercept_

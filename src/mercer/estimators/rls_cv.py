@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from mercer.arrays import Floats, freeze
-from mercer.certificates.certificate import Certificate
-from mercer.data.targets import outputs
 from mercer.estimators.ridge_path import RidgePath
-from mercer.estimators.rls import EXACT, OneVersusAll, Ready, RegularizedLeastSquares, checked_lam
-from mercer.fitting.kinds import Array, Flag, Number, Parameters, Record, fitted
-from mercer.fitting.machine import Training
-from mercer.parameters import one_of
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Number, Parameters, Record, fitted
+from mercer.fitting.least_squares_machine import (
+    LeastSquaresClassifier,
+    LeastSquaresMachine,
+    LeastSquaresRegressor,
+    checked_lam,
+)
+from mercer.fitting.tasks import Solved, Task
+from mercer.kernels import Kernel
+from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.eigen import Judge, PathValues
 from mercer.solvers.least_squares.path import solve_path
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
+# How many λ are tried unless told.
 _COUNT = 50
 _GRID = ("kernel", "degree", "gamma", "coef0")
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """The best λ of one kernel, with all that is needed of its decomposition."""
-
-    ready: Ready
-    solution: LeastSquaresSolution
-    certificate: Certificate
-    path: RidgePath
-    loo: Floats  # rows × outputs, at the best λ
-
-    @property
-    def score(self) -> float:
-        return float(self.path.scores.min())
-
-
-class ChoosesLam(RegularizedLeastSquares):
-    """The fit that goes through all λ and, where there is a grid, all kernels."""
+class _ChoosesLam(LeastSquaresMachine):
+    """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
 
     FITTED = fitted(
         path_=Record(RidgePath),
@@ -53,28 +43,29 @@ class ChoosesLam(RegularizedLeastSquares):
         loo_residuals_=Array(None, "outputs", flat=True),
     )
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        best: _Chosen | None = None
-        paths = []
-        for params in self._kernels():
-            one = clone(self).set_params(**params)
-            ready = one._prepare(X, y, sample_weight)
-            found = one._choose(ready, params)
-            paths.append(found.path)
-            if best is None or found.score < best.score:
-                best = found
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(one, name):
-                    setattr(self, name, getattr(one, name))
-        assert best is not None
-        self.path_, self.paths_ = best.path, tuple(paths)
-        self.lam_, self.best_params_ = best.path.lam, best.path.params
-        loo = np.zeros((best.ready.n_rows, best.loo.shape[1]))
-        loo[best.ready.merged.rows] = best.loo
-        self.loo_residuals_ = freeze(loo)
-        self._adopt(best.ready, best.solution, best.certificate)
+    _criteria: tuple[str, ...] = ("loo", "gcv")
 
-    def _kernels(self) -> list[dict[str, Any]]:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("criterion", self.criterion, self._criteria)
+        self._given_lams()
+
+    def _kernel(self) -> Kernel:
+        """The kernel by which samples are read and merged: of a grid, one that allows no more than the others."""
+        return min(self._kernels(), key=lambda kernel: kernel.mergeable)
+
+    def _kernels(self) -> list[Kernel]:
+        kernels = [clone(self).set_params(grid=None, **params)._own_kernel() for params in self._points()]
+        if len({kernel.accepts for kernel in kernels}) > 1:
+            raise ValueError(f"the kernels in grid={self.grid!r} take different kinds of samples; search them apart")
+        return kernels
+
+    def _own_kernel(self) -> Kernel:
+        kernel: Kernel = super()._kernel()
+        return kernel
+
+    def _points(self) -> list[dict[str, Any]]:
+        """The kernel parameters of each point of the grid."""
         if self.grid is None:
             return [{}]
         found = list(ParameterGrid(self.grid))
@@ -86,16 +77,45 @@ class ChoosesLam(RegularizedLeastSquares):
             )
         return found
 
-    def _choose(self, ready: Ready, params: dict[str, Any]) -> _Chosen:
-        problem = ready.problem
+    def _tasks(self, fit: Fit) -> list[Task]:
+        problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
-        found, certificate = solve_path(
-            problem, ready.gram, EXACT, lams=self._given_lams(), score=self._scores, judge=self._judge(problem)
+        solve = partial(solve_path, lams=self._given_lams(), score=self._scores, judge=self._judge(problem))
+        if self.grid is None:
+            return [Task("", problem, solve)]
+        bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
+        return [Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound]
+
+    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+        return 1  # a decomposition takes all the memory there is
+
+    def _record_end(self, solved: list[Solved]) -> None:
+        super()._record_end([_best(solved)])
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        self.paths_ = tuple(
+            RidgePath(
+                lams=s.solution.lams,
+                loo_errors=s.solution.values.loo_errors,
+                gcv=s.solution.values.gcv,
+                norms=s.solution.values.norms,
+                dof=s.solution.values.dof,
+                scores=s.solution.scores,
+                criterion=self.criterion,
+                params=params,
+            )
+            for params, s in zip(self._points(), solved, strict=True)
         )
-        v = found.values
-        path = RidgePath(found.lams, v.loo_errors, v.gcv, v.norms, v.dof, found.scores, self.criterion, params)
-        return _Chosen(ready, found.best, certificate, path, found.loo)
+        best = _best(solved)
+        self.path_ = self.paths_[solved.index(best)]
+        self.lam_, self.best_params_ = self.path_.lam, self.path_.params
+        self.loo_residuals_ = freeze(self._own_rows(fit, best.solution.loo))
+        if best.task.place is not None:
+            fit = replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
+        self._conclude_rows(fit, best.solution.best, self.lam_)
+
+    # --- λ -----------------------------------------------------------------------------------------------------------
 
     def _given_lams(self) -> int | Floats:
         """How many λ are wanted, or which."""
@@ -119,19 +139,13 @@ class ChoosesLam(RegularizedLeastSquares):
         """What is minimised over λ."""
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
-    def _lam(self) -> float:
-        return float(self.lam_) if hasattr(self, "lam_") else math.nan  # it is chosen last
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.bias, bool | np.bool_):
-            raise TypeError(f"bias={self.bias!r} must be True or False")
-        one_of("criterion", self.criterion, ("loo", "gcv", *self._more_criteria))
-        self._given_lams()
-
-    _more_criteria: tuple[str, ...] = ()
+def _best(solved: list[Solved]) -> Solved:
+    """The point of the grid with the least score; the first of several."""
+    return min(solved, key=lambda s: float(s.solution.scores.min()))
 
 
-class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ignore[misc]  # untyped
+class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
     One eigendecomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
@@ -177,8 +191,6 @@ class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ign
     True
     """
 
-    FITTED = fitted(_one_output_=Flag(required=True))
-
     def __init__(
         self,
         lams: Any = None,
@@ -194,37 +206,10 @@ class RLSRegressorCV(MultiOutputMixin, RegressorMixin, ChoosesLam):  # type: ign
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lams = lams
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.grid = grid
-        self.criterion = criterion
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-
-    def _outputs(self, y: Any, labels: Any = None) -> tuple[Floats, Any]:
-        return outputs(y)
-
-    def _remember(self, target: Any) -> None:
-        self._one_output_ = bool(target)
-        if target:
-            self.dual_coef_ = freeze(self.dual_coef_[:, 0])
-            self.loo_residuals_ = freeze(self.loo_residuals_[:, 0])
-
-    def _one_row(self) -> bool:
-        return bool(self._one_output_)
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) for each sample, one column per output if there were several."""
-        values = self._decision(X)
-        return values[:, 0] if self._one_output_ else values
+        store(self, locals())
 
 
-class RLSClassifierCV(OneVersusAll, ChoosesLam):
+class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """Regularized least squares classification with λ chosen by exact leave-one-out.
 
     Parameters
@@ -255,7 +240,7 @@ class RLSClassifierCV(OneVersusAll, ChoosesLam):
     True
     """
 
-    _more_criteria = ("mistakes",)
+    _criteria = ("loo", "gcv", "mistakes")
 
     def __init__(
         self,
@@ -273,18 +258,7 @@ class RLSClassifierCV(OneVersusAll, ChoosesLam):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.lams = lams
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.grid = grid
-        self.criterion = criterion
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        store(self, locals())
 
     def _judge(self, problem: LeastSquares) -> Judge:
         def mistakes(residual: Floats) -> Floats:

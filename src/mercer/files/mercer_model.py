@@ -19,6 +19,7 @@ from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.fitting.dual_status import free_and_bounded
+from mercer.threads import effective_n_threads
 
 Facts = dict[str, Any]
 
@@ -83,8 +84,10 @@ class MercerFile:
         return X
 
     def decisions(self, X: Any) -> Floats:
-        values: Floats = self._machine._decision(X)
-        return values
+        X = self._model[:-1].transform(X) if isinstance(self._model, Pipeline) else X
+        if self.expansion is None:
+            return np.asarray(X @ np.atleast_2d(self._machine.coef_).T + self._machine.intercept_, dtype=np.float64)
+        return self.expansion(X, effective_n_threads(self._machine.n_jobs))
 
     def predict(self, X: Any) -> Any:
         with warnings.catch_warnings():

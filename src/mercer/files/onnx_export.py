@@ -20,6 +20,7 @@ import mercer
 from mercer.data.labels import every_pair
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
+from mercer.fitting.kinds import has_function_per_class
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require
@@ -221,7 +222,7 @@ def _label(graph: _Graph, machine: Any, decision: str) -> str:
     k = len(machine.classes_)
     if k == 2:
         code = _code(graph, decision)
-    elif getattr(machine, "_function_per_class", True):  # only machines of pairs say that they are none
+    elif not hasattr(machine, "break_ties") or has_function_per_class(machine):  # only machines of pairs have votes
         code = graph.add("ArgMax", [decision], axis=1, keepdims=0)
     else:
         code = graph.add("ArgMax", [_votes(graph, k, decision, machine.break_ties)], axis=1, keepdims=0)

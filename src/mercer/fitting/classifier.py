@@ -22,7 +22,7 @@ from mercer.fitting.coefficients import (
 )
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted
+from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.tasks import Solved
@@ -51,8 +51,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     @property
     def _function_per_class(self) -> bool:
-        """Of the fit, whatever `multiclass` has been set to since."""
-        return bool(getattr(self, "_per_class_", getattr(self, "multiclass", "ovo") != "ovo"))
+        return has_function_per_class(self)
 
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))

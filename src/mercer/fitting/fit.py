@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.data import samples
-from mercer.data.merging import Merged, merge
+from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
@@ -43,8 +43,11 @@ class Fit:
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any) -> Fit:
-        """Read everything that a machine is trained on."""
+    def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
+        """Read everything that a machine is trained on.
+
+        A chunk of a stream may hold no weight, and has the features of the samples that came before it.
+        """
         machine._check_parameters()
         for old, new in machine._renamed.items():
             given = getattr(machine, old)
@@ -52,16 +55,17 @@ class Fit:
                 said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
                 warn_user(f"{said}; the old spelling will go", FutureWarning)
         kernel = machine._kernel()
-        X = read_samples(machine, X, kernel, reset=True)
+        X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
         check_consistent_length(X, y)
         codes, target = machine._read(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
         weight, target = machine._weigh(target, codes, samples.weights(sample_weight, len(codes)))
-        if not weight.any():
+        if not weight.any() and not chunk:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
-        merged = _merged(X, codes, weight, kernel, limits)
+        merges = machine._merges(X, limits.budget)
+        merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.X, merged.weight)

@@ -21,13 +21,19 @@ Size = str | int | None
 _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "features": lambda model: getattr(model, "n_features_in_", None),
     "classes": lambda model: len(model.classes_),
-    "outputs": lambda model: len(model._expansion_.b if hasattr(model, "_expansion_") else model.intercept_),
+    "outputs": lambda model: (
+        len(model._expansion_.b)
+        if hasattr(model, "_expansion_")
+        else len(planes(len(model.classes_), against_rest=True))
+        if hasattr(model, "classes_")
+        else 1
+    ),
     "vectors": lambda model: model._expansion_.coefficients.shape[0],
     "support": lambda model: len(model.support_),
     "samples": lambda model: model.shape_fit_[0],
     # Coefficients of a support vector of several classes: one against each other class, or one for every class.
     "planes per vector": lambda model: (
-        len(model.classes_) if len(model.classes_) > 2 and model._function_per_class else len(model.classes_) - 1
+        len(model.classes_) if len(model.classes_) > 2 and has_function_per_class(model) else len(model.classes_) - 1
     ),
     # Numbers in an iterate of stochastic descent.
     "directions": lambda model: (
@@ -69,7 +75,7 @@ def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
 
 @dataclass(frozen=True, init=False)
 class Array(Kind):
-    """Finite floating-point numbers of a shape, dense or, where a matrix may be sparse, CSR."""
+    """Finite numbers of a shape, float64; `sparse` ones are a CSR matrix, which may be float32."""
 
     shape: tuple[Size, ...]
     sparse: bool
@@ -88,7 +94,8 @@ class Array(Kind):
         if self.flat and getattr(value, "ndim", 0) == 1:
             wanted = wanted[:1]
         told = " × ".join("any" if size is None else str(size) for size in wanted)
-        expect(_is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
+        precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
+        expect(precise and _is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
 
 
 @dataclass(frozen=True)
@@ -192,7 +199,7 @@ class Labels(Kind):
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
         expect(whole, "there must be two classes")
-        against_rest = model._function_per_class if self.against_rest is None else self.against_rest
+        against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
         wanted, found = len(planes(len(value), against_rest)), _size("outputs", model)
         expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
 
@@ -327,6 +334,11 @@ def _check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
     else:
         told = f"{name} must be a matrix of finite numbers, {count} × {n_features}"
         expect(_is_numbers(value, [count, n_features], sparse=True), told)
+
+
+def has_function_per_class(model: Any) -> bool:
+    """Whether several classes have a function each, rather than each pair; of the fit, whatever was set since."""
+    return bool(getattr(model, "_per_class_", getattr(model, "multiclass", "ovo") != "ovo"))
 
 
 def expect(holds: bool, otherwise: str) -> None:

@@ -44,6 +44,10 @@ class Limits:
             random_of(given.get("random_state")),
         )
 
+    def seed(self) -> int:
+        """A number for a generator that is not numpy's; another one every time."""
+        return int(self.random.randint(0, 2**63 - 1, dtype="int64"))
+
 
 def deadline_of(max_time: Any) -> float:
     """The end of a fit that begins now, on time.monotonic's clock."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -92,6 +92,14 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
+    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+        """What else the user should be told after the fit, and as which warning."""
+        return []
+
+    def _merges(self, X: Any, budget: int) -> bool:
+        """Whether identical samples are joined, which copies them; else they stay as they are and where they are."""
+        return True
+
     def _max_steps(self, n: int) -> int:
         """What `max_iter=-1` stands for with n samples."""
         return max(10_000_000, 100 * n)
@@ -148,7 +156,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        fit = Fit.of(self, X, y, sample_weight)
+        fit = self._input(X, y, sample_weight)
         tasks = self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before)
@@ -160,9 +168,19 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self._conclude(fit, solved)
         if training.keeps:
             self._keep(fit, solved)
+        for message, category in self._remarks(fit):
+            warn_user(message, category)
         if not self.converged_:
-            warn_user(self._unfinished(fit.X), ConvergenceWarning)
+            self._warn_early(self._unfinished(fit.X))
         progress.close(fit.X, y)
+
+    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+        """What to train on; a machine may take other things than samples."""
+        return Fit.of(self, X, y, sample_weight)
+
+    def _warn_early(self, reached: str) -> None:
+        """Tell the user that training stopped early, and what it reached."""
+        warn_user(reached, ConvergenceWarning)
 
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""
@@ -218,9 +236,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _kernel(self) -> Any:
-        """The kernel as an object, not yet bound to data; a linear machine has none."""
+        """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
         if not hasattr(self, "kernel"):
             return None
+        if isinstance(self.kernel, Kernel):  # what the caller does to it later must not change a model
+            return clone(self.kernel)
         given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
         return as_kernel(self.kernel, **given)
 

@@ -51,6 +51,95 @@ _SHARED: Final = {
     lam : float, optional
         The old spelling of `theta`.
 """,
+    "representer parameters": """
+    kernel : str, Kernel or callable, default="rbf"
+        As for `SVC`.
+    degree, gamma, coef0
+        Parameters of the named kernels; a kernel object has its own.
+    bias : bool, default=True
+        Whether f has a constant b, which is not penalised.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
+        are factorised; otherwise they are solved by preconditioned conjugate gradients.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on Newton steps; −1 stands for 200.
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "representer attributes": """
+    certificate_ : Certificate
+        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖², their gap and the residual of 2λc + wℓ′ = 0, recomputed
+        after training. For a loss of one's own it is a proof if that is convex. Several classes are its `parts`.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "max_iter" or "max_time"; for the hinge also "stalled".
+    dual_coef_ : array of shape (n_outputs, n_samples)
+        c, with f(x) = Σ_j c_j k(x_j, x) + b.
+    intercept_ : array of shape (n_outputs,)
+    n_iter_ : array of shape (n_outputs,)
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+""",
+    "landmark parameters": """
+    lam : float, default=1.0
+        λ > 0, the price of ‖f‖²; scikit-learn's alpha.
+    n_landmarks : int, default=1000
+        M; all samples where there are fewer. Time grows with M·n_samples, memory with M².
+    landmarks : {"uniform", "leverage"} or array of shape (M, n_features), default="uniform"
+        Drawn without replacement in proportion to the weights, or to approximate ridge leverage scores, which favour
+        samples that no others resemble; or given.
+    kernel : str, Kernel or callable, default="rbf"
+        As for `SVC`. Parameters that depend on data are read off the samples; of a stream, off those first drawn.
+    degree, gamma, coef0
+        Parameters of the named kernels; a kernel object has its own.
+    bias : bool, default=True
+        Whether f has a constant b, which is not penalised.
+    tol : float, default=1e-5
+        Relative duality gap to reach, as computed from the true residual of the normal equations.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second.
+    max_iter : int, default=-1
+        Limit on iterations; −1 stands for 1,000.
+    max_time : float, optional
+        Limit in seconds, looked at between two passes over the samples. A fit that meets a limit warns, returns what it
+        has, and says so in `stop_reason_`.
+    random_state : int, RandomState or None
+        For the choice of landmarks.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "landmark attributes": """
+    certificate_ : Certificate
+        Primal and dual value and gap, of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖² over the span of the landmarks, from the
+        residual recomputed after training; `violation` is the residual of the normal equations relative to their
+        right-hand side. Several outputs are its `parts`.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "max_iter" or "max_time".
+    method_ : str
+        "normal equations" (summed over all samples) or "conjugate gradients".
+    jitter_ : float
+        What was added to the diagonal of the landmarks' kernel matrix so that rounding leaves it definite.
+    landmarks_, landmark_indices_
+        The landmarks, and which of the samples they were (not for a stream).
+    dual_coef_ : array of shape (M, n_outputs)
+    intercept_ : array of shape (n_outputs,)
+    n_iter_ : int
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+""",
 }
 
 Estimator = TypeVar("Estimator", bound=type)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.arrays import Floats, Indices, freeze, is_sparse, stack
 from mercer.data.merging import Merged, hash_samples
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution
@@ -40,13 +39,7 @@ class TrainingSet:
     def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
         """These samples and then those."""
         targets = None if self.y is None else _joined(self.y, np.asarray(y))
-        if not hasattr(X, "shape"):
-            return [*self.X, *X], targets, np.concatenate([self.weight, weight])
-        if is_sparse(self.X) or is_sparse(X):
-            samples: Any = sp.csr_array(sp.vstack([sp.csr_array(self.X), sp.csr_array(X)]))
-        else:
-            samples = np.concatenate([self.X, X])
-        return freeze(samples), targets, np.concatenate([self.weight, weight])
+        return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,11 +87,11 @@ class LeastSquares:
 
 
 @dataclass(frozen=True)
-class LandmarkLeastSquares:
-    """Minimise ½ Σ w_i (y_i − f(x_i))² + ½ λ‖f‖² over f = Σ_j c_j k(z_j, ·) + b with M landmarks z_j.
+class RidgeProblem:
+    """λ and whether there is a bias, where the samples with their targets and weights live in the place.
 
-    The samples, with targets and weights, come in the chunks of a Cross.
+    That is a Cross, which hands them out in chunks, or the Sums over them.
     """
 
-    lam: float  # above 0
+    lam: float
     bias: bool

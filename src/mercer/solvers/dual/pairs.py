@@ -3,7 +3,7 @@
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
 equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
 Here the core computes the kernel values within a class once for all pairs, and between classes only the rows that steps
-need (src/core/pairs.hpp). The certificates rest on float64 values that are computed only for them.
+need (src/core/solve/pairs.hpp). The certificates rest on float64 values that are computed only for them.
 """
 
 from __future__ import annotations

@@ -53,10 +53,7 @@ def solve_least_squares(
     *,
     solver: str = "auto",
 ) -> tuple[LeastSquaresSolution, Certificate]:
-    """The solution by the named solver, or by the one that suits the problem.
-
-    Conjugate gradients reach a relative gap of `stop.tol`; all others go on to rounding.
-    """
+    """The solution by the named solver, or by the one that suits the problem, as exact as that gets it."""
     way = WAYS[_suited(problem, gram) if solver == "auto" else solver]
     lack = way.lacks(problem, gram)
     if lack is not None:

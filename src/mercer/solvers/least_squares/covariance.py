@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from mercer.certificates.least_squares import certify_sums, certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram, linear_scale
 from mercer.gram.sums import Sums
-from mercer.problems.least_squares import LeastSquares
+from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import SpectralFit
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
@@ -43,6 +44,8 @@ def solve_covariance(
     X, d = linear.X, linear.X.shape[1]
     if covariance_bytes(d) > gram.budget:
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
+    if report is not None:
+        report(partial("covariance of {:,} features".format, d))
     sums = Sums.of(X, problem)
     if problem.lam == 0 and not is_sparse(X):
         # The singular values of X resolve what their squares do not.
@@ -61,8 +64,20 @@ def solve_covariance(
     return LeastSquaresSolution(b, "covariance", rank, W=W, beta=beta, sums=sums, dropped=d - rank), certificate
 
 
-def solve_sums(sums: Sums, lam: float, n_threads: int) -> tuple[LeastSquaresSolution, Certificate]:
-    """The solution where sums over the samples are all that is left of them, for k = ⟨x, z⟩."""
+def solve_sums(
+    problem: RidgeProblem,
+    sums: Sums,
+    stop: Stop,
+    start: Any = None,
+    report: Report | None = None,
+    *,
+    scale: float = 1.0,
+    n_threads: int = 1,
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
+    lam = problem.lam / scale
+    if report is not None:
+        report(partial("covariance of {:,} features".format, len(sums.x)))
     inverse = RidgeInverse(sums.xx, lam, n_threads)
     W = inverse(sums.xy)
     W += inverse(sums.xy - sums.xx @ W - lam * W)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def solve_lsqr(
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
     linear = LinearGram.of(gram)
     assert linear is not None
+    if report is not None:
+        report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     W, b, steps = _weights(linear, problem)
     beta, certificate = certify_weights(problem, linear, W, b)
     size = np.abs(problem.Y).max() + np.abs(b).max(initial=0.0)

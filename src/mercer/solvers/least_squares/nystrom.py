@@ -27,7 +27,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, landmark_gap
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
-from mercer.problems.least_squares import LandmarkLeastSquares
+from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
@@ -61,7 +61,7 @@ def cheaper_method(cross: Cross, n: int) -> Method:
 
 
 def solve_nystrom(
-    problem: LandmarkLeastSquares,
+    problem: RidgeProblem,
     cross: Cross,
     stop: Stop,
     start: Any = None,
@@ -70,12 +70,12 @@ def solve_nystrom(
     sample: Chunk | None = None,
     once: bool = False,
 ) -> tuple[LandmarkSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol` in every output.
+    """The minimiser to a relative duality gap of `stop.tol`, or less where that is asked for, in every output.
 
     `sample` holds what the preconditioner sees, its weights scaled to stand for all; without it H is summed over
     everything. `once` says that the samples can be read only once, so that the proof rests on those sums too.
     """
-    lam = problem.lam
+    lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
     G, seen = cross.gather(sample)
     targets = seen if sample is None else cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
@@ -92,7 +92,7 @@ def solve_nystrom(
             b = white.bias(alpha)
             now = data.residual(C, b)
         R, primal = white.residual(now, alpha)
-        return Look(R, landmark_gap(R, lam), np.maximum(stop.tol * primal, floor), (C, b, now, primal))
+        return Look(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
 
     def apply(dtype: Any, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
@@ -120,7 +120,7 @@ class Whitened:
     `targets` holds the sums over the targets themselves, that is the residual at c = 0.
     """
 
-    def __init__(self, problem: LandmarkLeastSquares, L: Floats, targets: Totals) -> None:
+    def __init__(self, problem: RidgeProblem, L: Floats, targets: Totals) -> None:
         self._lam, self._bias, self._L, self._targets = problem.lam, problem.bias, L, targets
         self._pull = self._apply_inverse(targets.pull[:, None])[:, 0]
         # How large the right-hand side is, per output.

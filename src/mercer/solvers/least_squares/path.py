@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def solve_path(
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(*linear.X.shape)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
+    if report is not None:
+        report(partial("eigenvalues of {:,} samples".format, n))
     if linear is None:
         fit = SpectralFit(problem, spectrum_of(gram, problem))
     else:
@@ -83,9 +86,9 @@ def best_of(scores: Floats) -> int:
 
 
 def _from_svd(problem: LeastSquares, linear: LinearGram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
-    """The solution for the problem's λ in the features; the factor's name says what was decomposed."""
+    """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
     W = fit.weights(problem.lam)
-    F = LinearGram(linear.X).times(W)
+    F = linear.times(W)
     b = problem.total @ (problem.mean - F) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
     beta, certificate = certify_weights(problem, linear, W, b)
     solver = "covariance" if is_sparse(linear.X) else "svd"

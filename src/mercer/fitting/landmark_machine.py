@@ -1,0 +1,255 @@
+"""Machines of least squares on landmarks, trained on arrays or on streams of chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import Indices, freeze, take
+from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
+from mercer.data.merging import unmerged
+from mercer.expansion import Expansion
+from mercer.fitting.fit import Fit, n_samples, read_samples
+from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
+from mercer.fitting.limits import Limits
+from mercer.fitting.machine import Machine
+from mercer.fitting.stream_targets import StreamTargets
+from mercer.fitting.targets import Targets
+from mercer.fitting.tasks import Solved, Task
+from mercer.gram.cross import Cross
+from mercer.gram.landmarks import Landmarks, draw, leverage_scores
+from mercer.parameters import iterations, one_of, positive
+from mercer.problems.least_squares import RidgeProblem
+from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
+
+# What max_iter=-1 stands for: iterations, each of which is a pass over the samples.
+_MAX_STEPS = 1000
+# Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
+_LANDMARKS_PER_PILOT = 4
+# Matrices of M × M numbers that a fit holds at once.
+_SQUARES = 5
+# Samples are merged, which copies them, if they take no more than this share of the budget.
+_MERGED_SHARE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """All samples in chunks, some of them drawn uniformly, and what is known of their targets."""
+
+    chunks: Callable[[], Iterable[Chunk]]  # opened again for every pass
+    pool: Landmarks
+    n: int
+    weight: float
+    target: Targets
+    rng: np.random.Generator
+    once: bool = False  # whether there can be one pass only
+    rows: Any = None  # the caller's row of each sample, where the samples are all at hand
+
+
+class LandmarkMachine(Machine):
+    """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("vectors", "outputs"),
+        landmarks_=Vectors("vectors"),
+        landmark_indices_=Places(),
+        n_iter_=Count(),
+        method_=Text(),
+        jitter_=Number(),
+    )
+
+    _stream_targets: type[StreamTargets]
+
+    # --- what a machine provides -----------------------------------------------------------------------------------
+
+    def _targets(self, y: Any) -> Targets:
+        """y as numbers."""
+        raise NotImplementedError
+
+    def _conclude_targets(self, target: Targets) -> None:
+        """Fitted attributes that come from y alone."""
+        raise NotImplementedError
+
+    # --- the pipeline's hooks --------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on samples X with targets y, or on a stream of them.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), memory-map, callable or iterator
+            A callable must return, each time it is called, a fresh iterator over the same chunks: tuples (X, y) or
+            (X, y, sample_weight). An iterator of such chunks is read once: its landmarks come from its first samples,
+            and the normal equations are summed up on the way. With either, y and sample_weight stay away.
+        y : array of shape (n_samples,) or, for regression, (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,), optional
+            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam, "lam=0 is least squares without a ridge, which landmarks make singular")
+        if self._n_landmarks() < 1:
+            raise ValueError(f"n_landmarks={self.n_landmarks!r} must be at least 1")
+        if isinstance(self.landmarks, str):
+            one_of("landmarks", self.landmarks, ("uniform", "leverage"))
+
+    def _n_landmarks(self) -> int:
+        return iterations("n_landmarks", self.n_landmarks, 1000)
+
+    def _max_steps(self, n: int) -> int:
+        return _MAX_STEPS
+
+    def _merges(self, X: Any, budget: int) -> bool:
+        return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
+
+    def _read(self, y: Any) -> tuple[Indices, Targets]:
+        target = self._targets(y)
+        if target.codes is not None:
+            return target.codes, target
+        values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
+        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1), target
+
+    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+        if not is_stream(X):
+            return super()._input(X, y, sample_weight)
+        if y is not None or sample_weight is not None:
+            raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")
+        self._check_parameters()
+        kernel = self._kernel()
+        if kernel.accepts != "vectors":
+            raise ValueError(f"a stream holds vectors, but {kernel!r} takes {kernel.accepts}; give all samples at once")
+        limits = Limits.of(self, self._max_steps(0))
+        source = self._stream_source(X, _generator(limits))
+        pool = source.pool
+        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
+        return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
+
+    def _tasks(self, fit: Fit) -> list[Task]:
+        source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
+        chosen = self._choose(fit, source)
+        landmarks, K = chosen.X, None
+        if source.rows is not None:
+            own = source.rows[chosen.index] if len(chosen.index) else chosen.index
+            self.landmark_indices_ = freeze(own)
+            if fit.precomputed:
+                landmarks, K = own, np.asarray(chosen.X[:, own], dtype=np.float64)
+        assert fit.kernel is not None
+        kept = 0 if source.rows is None else fit.limits.budget // 4
+        cross = Cross(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K)
+        self._expect_room(cross.m, fit.limits.budget)
+        _refuse_indefinite(cross)
+        sample = None
+        if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
+            sample = empty_targets(source.pool.X, source.pool.stands_for, source.target.Y.shape[1])
+        solve = partial(solve_nystrom, sample=sample, once=source.once)
+        return [Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)]
+
+    def _record_end(self, solved: list[Solved]) -> None:
+        super()._record_end(solved)
+        self.n_iter_ = solved[0].solution.steps
+
+    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+        solution, place = solved[0].solution, solved[0].task.place
+        assert place is not None
+        landmarks = place(fit.limits.n_threads).landmarks
+        self.method_, self.jitter_ = solution.method, solution.jitter
+        self.intercept_, self.dual_coef_ = freeze(solution.b), freeze(solution.C)
+        self.landmarks_ = None if fit.precomputed else freeze(landmarks)
+        self._expansion_ = Expansion(
+            kernel=self.kernel_,
+            vectors=None if fit.precomputed else landmarks,
+            coefficients=np.ascontiguousarray(solution.C),
+            b=solution.b,
+            columns=landmarks if fit.precomputed else None,
+            n_columns=fit.n if fit.precomputed else 0,
+        )
+        self._conclude_targets(fit.target.target if isinstance(fit.target, _Source) else fit.target)
+
+    # --- samples and landmarks -------------------------------------------------------------------------------------
+
+    def _pool_size(self) -> int:
+        return PRECONDITIONER_SAMPLES_PER_LANDMARK * self._n_landmarks()
+
+    def _array_source(self, fit: Fit) -> _Source:
+        merged, rng = fit.merged, _generator(fit.limits)
+        everything = Chunk(merged.X, fit.target.Y[merged.first], merged.weight, {})
+        pool = draw([everything], self._pool_size(), rng)
+        n, weight = len(merged.weight), float(merged.weight.sum())
+        return _Source(lambda: [everything], pool, n, weight, fit.target, rng, rows=merged.first)
+
+    def _stream_source(self, X: Any, rng: np.random.Generator) -> _Source:
+        reader = self._stream_targets()
+        stream = Stream(self, X, reader.read)
+        opening: Opening | None = None
+        if stream.once:
+            if isinstance(self.landmarks, str) and self.landmarks == "leverage":
+                raise ValueError(
+                    "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
+                    "callable that returns a fresh iterator, or landmarks='uniform'"
+                )
+            opening = Opening(stream, self._pool_size())
+        pool = draw(stream.chunks() if opening is None else opening.chunks, self._pool_size(), rng)
+        target = reader.settle()
+
+        def chunks() -> Iterable[Chunk]:
+            for chunk in stream.chunks() if opening is None else opening.all():
+                yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
+
+        return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
+
+    def _choose(self, fit: Fit, source: _Source) -> Landmarks:
+        """The landmarks: some of the uniformly drawn pool, drawn by leverage, or the user's own."""
+        kernel, pool, m = fit.kernel, source.pool, self._n_landmarks()
+        assert kernel is not None
+        if not isinstance(self.landmarks, str):
+            if fit.precomputed:
+                raise ValueError("with a precomputed kernel, landmarks are drawn; give 'uniform', not samples")
+            own = read_samples(self, self.landmarks, kernel, reset=False)
+            return Landmarks(own, np.empty(0, dtype=np.intp), np.ones(n_samples(own)))
+        count = len(pool.index)
+        some = np.sort(source.rng.choice(count, min(m, count), replace=False))
+        uniform = Landmarks(take(pool.X, some), pool.index[some], pool.stands_for[some])
+        if self.landmarks == "uniform" or count <= m:
+            return uniform
+        if fit.precomputed:
+            raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
+        pilot = take(uniform.X, np.arange(0, len(some), _LANDMARKS_PER_PILOT))
+        scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
+        return draw(source.chunks(), m, source.rng, scores)
+
+    def _expect_room(self, m: int, budget: int) -> None:
+        needed = _SQUARES * 8 * m * m
+        if needed > budget:
+            raise MemoryError(
+                f"{m} landmarks need {needed / 1e6:.0f} MB for their matrices, but cache_size={self.cache_size!r} "
+                f"allows {budget / 1e6:.0f} MB; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
+                "cache_size"
+            )
+
+
+def _generator(limits: Limits) -> np.random.Generator:
+    return np.random.default_rng(limits.random.randint(2**31))
+
+
+def _refuse_indefinite(cross: Cross) -> None:
+    if cross.kernel.positive_definite == "yes":
+        return
+    some = cross.K_MM[:200, :200]
+    if float(np.linalg.eigvalsh(some)[0]) < -1e-8 * max(1e-300, float(np.abs(some).max())) * len(some):
+        raise ValueError(
+            f"{cross.kernel!r} is not positive semi-definite on these samples, and without that least squares on "
+            "landmarks has no minimum; use a positive definite kernel"
+        )

@@ -1,0 +1,200 @@
+"""Machines of regularized least squares: what a fit of one or several outputs leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import class_weights
+from mercer.data.targets import outputs
+from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
+from mercer.expansion import Expansion
+from mercer.fitting.coefficients import expansion_of, weight_vector
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
+from mercer.fitting.machine import Machine
+from mercer.fitting.targets import SignClassifier, Targets
+from mercer.fitting.tasks import Solved
+from mercer.fitting.telling import warn_user
+from mercer.gram.linear_gram import linear_scale
+from mercer.gram.sums import Sums
+from mercer.kernels import Kernel
+from mercer.parameters import real
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
+
+# Steps of conjugate gradients; all other solvers need a handful.
+_MAX_STEPS = 2000
+
+
+class LeastSquaresMachine(Machine):
+    """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
+
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array(None, "outputs", flat=True),
+        n_iter_=Count(),
+        solver_=Text(),
+        factor_precision_=Text(),
+        rank_=Count(),
+        residual_=Number(),
+        _sums_=Record(
+            Sums,
+            x=Array("features"),
+            y=Array("outputs"),
+            xx=Array("features", "features"),
+            xy=Array("features", "outputs"),
+            yy=Array("outputs"),
+            bias=Flag(),
+        ),
+    )
+
+    # --- what a machine provides -----------------------------------------------------------------------------------
+
+    def _targets(self, y: Any, classes: Any = None) -> Targets:
+        """y as numbers; `classes` are those known before."""
+        raise NotImplementedError
+
+    def _conclude_targets(self, target: Targets) -> None:
+        """Fitted attributes that come from y alone."""
+        raise NotImplementedError
+
+    # --- the pipeline's hooks --------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias={self.bias!r} must be True or False")
+
+    def _read(self, y: Any) -> tuple[None, Targets]:
+        return None, self._targets(y)
+
+    def _max_steps(self, n: int) -> int:
+        return _MAX_STEPS
+
+    def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
+        merged = fit.merged
+        return LeastSquares(
+            fit.target.Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias), lam
+        )
+
+    def _record_end(self, solved: list[Solved]) -> None:
+        super()._record_end(solved)
+        self.n_iter_ = solved[0].solution.steps
+        self.residual_ = self.certificate_.violation
+
+    def _conclude_rows(self, fit: Fit, solution: LeastSquaresSolution, lam: float) -> None:
+        """Every attribute of a fit on samples that are at hand."""
+        assert fit.kernel is not None
+        self._conclude_solution(fit.kernel, solution, lam)
+        if solution.C is not None:
+            self._expansion_ = expansion_of(fit, np.array(solution.C), self.intercept_)
+        if solution.beta is not None:
+            self.dual_coef_ = freeze(self._own_rows(fit, solution.beta))
+        self._conclude_targets(fit.target)
+
+    def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:
+        """What a solution says without its samples."""
+        if solution.indefinite:
+            warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
+        if solution.dropped:
+            warn_user(
+                f"the system is singular to rounding at lam={lam:g}: its effective rank is {solution.rank} of "
+                f"{solution.rank + solution.dropped}. The solution of least norm was taken through eigenvalues; raise "
+                "lam for a unique one",
+                SingularSystemWarning,
+            )
+        self.kernel_ = kernel
+        self.solver_ = solution.solver
+        self.factor_precision_ = solution.precision
+        self.rank_ = solution.rank
+        self.intercept_ = freeze(np.array(solution.b, dtype=np.float64))
+        if solution.W is not None:  # f(x) = ⟨w, x⟩ + b as an expansion in the weight vectors themselves
+            coefficients = np.eye(solution.W.shape[1]) / (linear_scale(kernel) or 1.0)
+            self._expansion_ = Expansion(kernel, np.ascontiguousarray(solution.W.T), coefficients, self.intercept_)
+        if solution.sums is not None:
+            self._sums_ = solution.sums
+
+    def _own_rows(self, fit: Fit, values: Floats) -> Floats:
+        """Values of the rows that have weight, as a matrix or a list for all of the caller's rows."""
+        own = np.zeros((fit.n, values.shape[1]))
+        own[fit.merged.rows] = values
+        return own[:, 0] if fit.target.flat else own
+
+    def _unfinished(self, X: Any) -> str:
+        return (
+            f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
+            "scale the features, raise lam, or choose solver='eigen'"
+        )
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, one row per output; only for a linear kernel."""
+        check_is_fitted(self)
+        return weight_vector(self)
+
+
+class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ignore[misc]  # untyped
+    """Least squares for numbers: one output or several."""
+
+    FITTED = fitted(_one_output_=Flag(required=True))
+
+    def _targets(self, y: Any, classes: Any = None) -> Targets:
+        return Targets(*outputs(y))
+
+    def _conclude_targets(self, target: Targets) -> None:
+        self._one_output_ = target.flat
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, one row per output if there were several; only for a linear kernel."""
+        w = super().coef_
+        return w[0] if self._one_output_ else w
+
+    def predict(self, X: Any) -> Floats:
+        """f(x) for each sample, one column per output if there were several."""
+        values = self._decision(X)
+        return values[:, 0] if self._one_output_ else values
+
+
+class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
+    """Least squares for ±1, with weights of the classes."""
+
+    FITTED = fitted(class_weight_=Array("classes"))
+
+    def _targets(self, y: Any, classes: Any = None) -> Targets:
+        target = super()._targets(y, classes)
+        if classes is None:
+            return target
+        every = np.arange(len(classes))  # a part of the samples need not hold every class
+        return replace(target, factor=class_weights(self.class_weight, classes, every, np.ones(len(classes))))
+
+    def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        if target.factor is None:
+            factor = class_weights(self.class_weight, target.classes, target.codes, weight)
+            target = replace(target, factor=factor)
+        return weight * target.factor[target.codes], target
+
+    def _conclude_targets(self, target: Targets) -> None:
+        super()._conclude_targets(target)
+        self.class_weight_ = freeze(target.factor)
+
+
+def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
+    """λ as a finite number that is not negative, and positive where `at_zero` says what to use instead of 0."""
+    lam = real(name, value)
+    if lam == math.inf:
+        raise ValueError(
+            f"{name}=inf leaves only the constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
+            "sklearn.dummy for the constant itself"
+        )
+    if not lam >= 0 or (lam == 0 and at_zero):
+        least = f"above 0; {at_zero}" if at_zero else "of at least 0"
+        raise ValueError(f"{name}={value!r} must be a finite number {least}")
+    return lam
