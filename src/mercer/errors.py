@@ -1,5 +1,4 @@
-"""The exceptions and warnings that only mercer raises, and the one way to warn; all else is a ValueError or
-scikit-learn's own."""
+"""The exceptions and warnings that only mercer raises, and the function through which it warns."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ import sklearn
 
 
 class ModelFormatError(ValueError):
-    """A model file that is damaged, truncated, from a newer version, or no model file at all."""
+    """A model file that is damaged, truncated, from a newer version, or not a model file at all."""
 
 
 class NotSeparableError(ValueError):
-    """No hard margin: the classes' convex hulls meet in feature space, or nothing else could be proven in time.
+    """No hard margin: the convex hulls of the classes touch in feature space, or could not be proven apart in time.
 
     Attributes
     ----------
@@ -27,10 +26,10 @@ class NotSeparableError(ValueError):
     margin_bounds : (float, float)
         The geometric margin is proven to lie between these.
     combinations : ((rows, weights), (rows, weights)) or None
-        A convex combination of samples of each class; the two points they make in feature space are as close as
-        the upper bound says.
+        A convex combination of samples of each class; the distance of these two points in feature space gives the
+        upper bound.
     rows : list of arrays
-        Rows that hold the same sample with both labels, where that is the reason.
+        Rows that hold the same sample with both labels, if that is the reason.
     """
 
     def __init__(
@@ -70,12 +69,12 @@ _LIBRARIES = (_OWN, *(str(Path(module.__file__).parent) + os.sep for module in (
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of whoever called mercer, straight or through scikit-learn's pipelines and searches."""
+    """Warn at the user's line that called mercer, directly or through scikit-learn's pipelines and searches."""
     frame: FrameType | None = sys._getframe(1)
     level, outside = 2, 0
     while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         if not outside and not frame.f_code.co_filename.startswith(_OWN):
             outside = level
         frame, level = frame.f_back, level + 1
-    # A worker of joblib's has no such line: there the first one outside of mercer stands for it.
+    # A worker process of joblib has no such line: there the first line outside mercer is shown.
     warnings.warn(message, category, stacklevel=level if frame is not None else outside or 2)

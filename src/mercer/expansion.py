@@ -1,6 +1,6 @@
-"""f(x) = Σ_j β_j k(x_j, x) + b: what a trained machine is once training is over.
+"""f(x) = Σ_j β_j k(x_j, x) + b: a trained machine, without anything that only training needed.
 
-Immutable, and free of anything training needed. Several outputs (the pairs of a multi-class machine) share the vectors.
+It never changes. Several outputs, such as the pairs of a multi-class machine, share the vectors.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mercer.kernels import Kernel
 class Expansion:
     """Kernel, vectors, one column of coefficients and one b per output.
 
-    For a precomputed kernel there are no vectors: `columns` says which training samples' columns count, out of
+    For a precomputed kernel there are no vectors: `columns` are the indices of the columns of K that are used, out of
     `n_columns`.
     """
 
     kernel: Kernel
     vectors: Any
-    coefficients: Any  # float64 array, or CSR where each vector serves few of the outputs
+    coefficients: Any  # float64 array, or CSR if each vector is used by few outputs
     b: Floats
     columns: Indices | None = None
     n_columns: int = 0
@@ -45,7 +45,7 @@ class Expansion:
         return out
 
     def norms(self, n_threads: int = 1) -> Floats:
-        """‖f − b‖ = √(β'Kβ) of each output, 0 where an indefinite kernel makes that square negative."""
+        """‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
         values = np.zeros((self.coefficients.shape[0], len(self.b)))
         self._evaluation.add(values, self.vectors, n_threads)
         table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients

@@ -1,13 +1,13 @@
 """Convex losses ℓ(y, f) of a target and a value, each with its first and second derivative in f.
 
-A loss of one's own is any object with three methods that take and return arrays, one entry per sample:
+Users can write their own: any object with three methods that take and return arrays, one entry per sample:
 
     value(y, f)      ℓ(y, f), convex in f
     gradient(y, f)   dℓ/df
     curvature(y, f)  d²ℓ/df² ≥ 0; at a kink of the gradient, any value between the two sides
 
-and, for `KernelMachine` to know what it predicts, `kind` = "classification" (y = ±1) or "regression". One with a method
-`probability(f)`, the chance of y = +1, gives `predict_proba`.
+and an attribute `kind` = "classification" (y = ±1) or "regression", which tells a kernel machine what it predicts. A
+loss with a method `probability(f)`, the chance of y = +1, gives the machine `predict_proba`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind = Literal["classification", "regression"]
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a machine needs of a loss."""
+    """What a machine needs from a loss."""
 
     def value(self, y: Floats, f: Floats) -> Floats: ...
 
@@ -122,7 +122,7 @@ class Hinge:
 def check_derivatives(loss: Any, y: Floats) -> None:
     """Compare a user's gradient and curvature with differences of value and gradient, at points spread around y.
 
-    Kinks are allowed: a difference may be off at up to a fifth of the points.
+    Kinks are allowed: a difference may be wrong at up to a fifth of the points.
     """
     targets = np.resize(np.unique(y)[:: max(1, len(np.unique(y)) // 8)], 64)
     spread = float(np.abs(targets).max(initial=0.0)) + 1.0

@@ -6,9 +6,9 @@ With f(x) = ⟨w, φ(x)⟩ + b and labels s = ±1:
     geometric margin    s f(x) / ‖w‖           slack             max(0, 1 − s f(x))
 
 and, for the set, the smallest of each margin. ρ = 1/‖w‖ is the margin of the machine, for which 1/ρ² = Σα (hard margin)
-= Σα − Σα_i²/C_i (2-norm slack) = Σα − ΣC_iξ_i (1-norm slack). With u = Σα/2, w = u(c₊ − c₋) where c₊ and c₋ are
-convex combinations of the two classes: the nearest points of their hulls, reduced by the bound C_i/u on each
-coefficient (Bennett and Bredensteiner 2000; Igel, sec. 4.2).
+= Σα − Σα_i²/C_i (2-norm slack) = Σα − ΣC_iξ_i (1-norm slack). With u = Σα/2, w = u(c₊ − c₋), where c₊ and c₋ are
+convex combinations of the two classes: the nearest points of their hulls, which the bound C_i/u on each coefficient
+reduces (Bennett and Bredensteiner 2000; Igel, sec. 4.2).
 """
 
 from __future__ import annotations
@@ -27,27 +27,55 @@ from mercer.optional import require
 _STANDINGS = ("other", "free", "bounded")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Margins:
-    """What one hyperplane says about the samples of two classes (or of one and all the others).
+class _OfSamples:
+    """What follows from the margins of the samples, with respect to one plane or to several."""
 
-    A plural is an array with one number per sample, the singular is that of the set.
+    functional_margins: Any
+    geometric_margins: Any
+    errors: Any
+
+    @cached_property
+    def slacks(self) -> Floats:
+        """ξ = max(0, 1 − s f(x)) of each sample; the largest one, if there are several planes."""
+        return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
+
+    @property
+    def functional_margin(self) -> float:
+        """The smallest s f(x)."""
+        return float(self.functional_margins.min())
+
+    @property
+    def geometric_margin(self) -> float:
+        """The smallest s f(x)/‖w‖: ρ itself if all slacks are zero and some vector is free."""
+        return float(self.geometric_margins.min())
+
+    @property
+    def n_errors(self) -> int:
+        """How many samples `predict` gets wrong."""
+        return int(self.errors.sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Margins(_OfSamples):
+    """What one hyperplane says about the samples of two classes, or of one class and all others.
+
+    A name in the plural is an array with one number per sample, the singular is one number for all samples.
 
     Attributes
     ----------
     classes : tuple
         The label on the negative side and the one on the positive side.
     rows : array of int
-        Which of the samples given these are.
+        The indices of these samples among those given.
     decision_values, signs : array
         f(x) and the label as ±1.
     rkhs_norm, b : float
     alpha_sum : float, or None
-        Σα over the training samples, of a machine that has α.
+        Σα over the training samples, if the machine has α.
     inverse_rho_squared : dict
-        1/ρ² in each of its forms that this machine has, by formula. They differ by no more than the duality gap.
+        1/ρ² by each formula that holds for this machine. They differ by no more than the duality gap.
     b_interval : tuple of float, or None
-        Where no training sample is free b is not unique: every value in this interval is optimal.
+        If no training sample is free, b is not unique: every value in this interval is optimal.
     """
 
     classes: tuple[Any, Any]
@@ -76,34 +104,15 @@ class Margins:
         """f(x)/‖w‖ of each sample: positive on the side of `classes[1]`."""
         return _frozen(divide(self.decision_values, self.rkhs_norm))
 
-    @cached_property
-    def slacks(self) -> Floats:
-        """ξ = max(0, 1 − s f(x)) of each sample."""
-        return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
-
-    @property
-    def functional_margin(self) -> float:
-        """The smallest s f(x)."""
-        return float(self.functional_margins.min())
-
-    @property
-    def geometric_margin(self) -> float:
-        """The smallest s f(x)/‖w‖: ρ itself where all slacks are zero and some vector is free."""
-        return float(self.geometric_margins.min())
-
     @property
     def rho(self) -> float:
-        """1/‖w‖: how far the planes f = ±1 are from the plane f = 0."""
+        """1/‖w‖: the distance of the planes f = ±1 from the plane f = 0."""
         return float(divide(np.ones(1), self.rkhs_norm)[0])
 
     @property
     def errors(self) -> Flags:
-        """Which samples are on the wrong side; f = 0 counts as the positive one, as in predict."""
+        """Which samples are on the wrong side; f = 0 counts as positive, as in predict."""
         return np.asarray((self.decision_values >= 0) != (self.signs > 0))
-
-    @property
-    def n_errors(self) -> int:
-        return int(self.errors.sum())
 
     @property
     def free(self) -> Indices:
@@ -165,22 +174,17 @@ class Margins:
         if self.standings is not None:
             counts = np.bincount(self.standings, minlength=3)
             lines.append(f"vectors            {counts[1]} free, {counts[2]} bounded, {counts[0]} other")
-        if self.b_interval is not None:
-            lines.append(
-                f"b                  {self.b:.6g}, any in [{self.b_interval[0]:.6g}, {self.b_interval[1]:.6g}]"
-            )
-        else:
-            lines.append(f"b                  {self.b:.6g}")
-        return "\n".join(lines)
+        interval = self.b_interval
+        any_other = "" if interval is None else f", any in [{interval[0]:.6g}, {interval[1]:.6g}]"
+        return "\n".join([*lines, f"b                  {self.b:.6g}{any_other}"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeveralMargins:
-    """What the hyperplanes of a machine for several classes say: one `Margins` per plane, as a sequence.
+class SeveralMargins(_OfSamples):
+    """What the hyperplanes of a machine for several classes say: a sequence of one `Margins` per plane.
 
-    A sample's margin is the smallest over the planes that its class takes part in: where that is positive, its class
-    wins against every other. Notions that belong to one plane (ρ, b, free and bounded vectors, signed distances) are
-    those of the parts.
+    A sample's margin is the smallest over the planes that involve its class: if it is positive, its class wins against
+    every other. What belongs to one plane (ρ, b, free and bounded vectors, signed distances) must be asked of a part.
     """
 
     labels: Any
@@ -213,24 +217,6 @@ class SeveralMargins:
     def geometric_margins(self) -> Floats:
         """The smallest s f(x)/‖w‖ of each sample over the planes of its class."""
         return self._smallest("geometric_margins")
-
-    @cached_property
-    def slacks(self) -> Floats:
-        """The largest slack of each sample."""
-        return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
-
-    @property
-    def functional_margin(self) -> float:
-        return float(self.functional_margins.min())
-
-    @property
-    def geometric_margin(self) -> float:
-        return float(self.geometric_margins.min())
-
-    @property
-    def n_errors(self) -> int:
-        """How many samples `predict` gets wrong."""
-        return int(self.errors.sum())
 
     def _smallest(self, name: str) -> Floats:
         out = np.full(len(self.labels), np.inf)
@@ -280,11 +266,11 @@ class NearestPoints:
     classes : tuple
         The labels of the first and of the second point: the positive side's, then the negative side's.
     rows : array of int
-        The training rows that the coefficients speak of, as `support_`.
+        The training rows that the coefficients belong to, as in `support_`.
     coefficients : array of shape (2, n_rows)
         Two convex combinations: no coefficient is negative, and each line sums to 1.
     distance : float
-        Between the points, in feature space: 2‖w‖/Σα, which is 2ρ where all slacks are zero.
+        Between the points, in feature space: 2‖w‖/Σα, which is 2ρ if all slacks are zero.
     points : array of shape (2, n_features), or None
         The points themselves, for a linear kernel; another kernel's points lie in feature space only.
     """
@@ -304,7 +290,7 @@ class NearestPoints:
 
 
 def divide(values: Floats, norm: float | Floats) -> Floats:
-    """values / norm, infinite or NaN where w = 0: there is no plane then."""
+    """values / norm, infinite or NaN if w = 0, because then there is no plane."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(values / norm)
 

@@ -1,4 +1,4 @@
-"""What mercer can use but does not need, and which extra brings it."""
+"""Packages that mercer can use but does not need, and the extra of mercer that installs each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTRAS: Final = {
 
 
 def require(module: str, purpose: str) -> ModuleType:
-    """Import an optional module, or say which extra of mercer brings it.
+    """Import an optional module, or raise an error that names the extra of mercer that installs it.
 
     >>> require("math", "nothing at all").__name__
     'math'

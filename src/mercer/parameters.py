@@ -1,4 +1,4 @@
-"""Checks of plain parameters of kernels and estimators: what was given, why it cannot be, what to do."""
+"""Checks of parameters of kernels and estimators; errors say what was given, why it is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def real(name: str, value: Any) -> float:
-    """Any real number; True and False are none."""
+    """Any real number; True and False are not accepted."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
     return float(value)
@@ -39,7 +39,7 @@ def not_negative(name: str, value: Any, hint: str = "") -> float:
 
 
 def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> float:
-    """A number between 0 and 1, both excluded, or 1 included for a `whole`."""
+    """A number above 0 and below 1, or at most 1 if it may be the `whole`."""
     number = real(name, value)
     if not (0 < number < 1 or (whole and number == 1)):
         end = "above 0 and at most 1" if whole else "strictly between 0 and 1"
@@ -48,21 +48,21 @@ def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> floa
 
 
 def integer(name: str, value: Any, least: int, why: str) -> int:
-    """An integer of at least `least`; a float is none, even 2.0."""
+    """An integer of at least `least`; floats are not accepted, not even 2.0."""
     if not _is_integer(value) or value < least:
         raise ValueError(f"{name}={value!r} must be an integer of at least {least}: {why}")
     return int(value)
 
 
 def iterations(name: str, value: Any, default: int) -> int:
-    """A count, where −1 stands for the finite default."""
+    """A count; −1 means the finite default."""
     if not _is_integer(value) or value < -1:
         raise ValueError(f"{name}={value!r} must be an integer of at least 0, or -1 for the default of {default}")
     return default if value == -1 else int(value)
 
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
-    """One of a few values, most of them words."""
+    """One of a few values, usually words."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
     return value

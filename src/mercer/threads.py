@@ -1,4 +1,4 @@
-"""How many threads a call uses: the user's n_jobs, or what the machine's BLAS would take."""
+"""How many threads a call uses: the user's n_jobs, or as many as BLAS would."""
 
 import ctypes
 import os
@@ -17,10 +17,10 @@ __all__ = ["effective_n_threads"]
 def effective_n_threads(n_jobs: int | None) -> int:
     """Threads for one call.
 
-    None takes what BLAS would: all processors this process may use (affinity and cgroup quota), at most
-    MERCER_NUM_THREADS or else OMP_NUM_THREADS, at most the limit of a surrounding
-    ``threadpoolctl.threadpool_limits``. Negative numbers count from the processors as in joblib: −1 all of
-    them, −2 all but one. Positive ones are taken as they are, but never more than there are processors.
+    None means as many as BLAS would use: all processors that this process may use (affinity and cgroup quota), at most
+    MERCER_NUM_THREADS or else OMP_NUM_THREADS, and at most the limit of a surrounding
+    ``threadpoolctl.threadpool_limits``. Negative numbers count back from the number of processors as in joblib: −1 is
+    all of them, −2 all but one. A positive number is limited only by the number of processors.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise ValueError(
@@ -36,7 +36,7 @@ def effective_n_threads(n_jobs: int | None) -> int:
 
 
 def _processors() -> int:
-    """What joblib counts, which reads files; asked again when what may change in a running process has changed."""
+    """joblib's count, which reads files: counted again only after a change of what it depends on in a process."""
     allowed = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return _counted(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
@@ -52,18 +52,18 @@ def _environment_limit() -> int | None:
         if not own.strip().isdecimal() or int(own) < 1:
             raise ValueError(f"MERCER_NUM_THREADS={own!r} is not a positive whole number; correct it or unset it.")
         return int(own)
-    # OpenMP allows a list, one entry per nesting level; its runtimes ignore what they cannot read: so do we.
+    # OpenMP allows a list, one entry per nesting level. Its runtimes ignore what they cannot read, and so do we.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
-class _CoreController(threadpoolctl.LibController):  # type: ignore[misc]
-    """Shows our pool to threadpoolctl as one more BLAS, so that who limits BLAS limits us."""
+class _CoreController(threadpoolctl.LibController):  # type: ignore[misc]  # threadpoolctl is untyped
+    """Shows our thread pool to threadpoolctl as one more BLAS, so that a limit for BLAS holds for us too."""
 
     user_api = "blas"
     internal_api = "mercer"
     filename_prefixes = ("_core",)
-    check_symbols = ("mercer_get_num_threads",)  # others have a _core too; for them the methods below are never called
+    check_symbols = ("mercer_get_num_threads",)  # other libraries have a _core too, but not this function
 
     def get_num_threads(self) -> int | None:
         get = getattr(self.dynlib, "mercer_get_num_threads", None)

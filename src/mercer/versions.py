@@ -1,4 +1,4 @@
-"""What a bug report should say about the machine and the packages."""
+"""The versions and facts about the machine that a bug report should contain."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ def show_versions() -> None:
         "required": [(name, _version(name)) for name in _REQUIRED],
         "optional": [(name, _version(name)) for name in _OPTIONAL],
         "thread pools": [
-            (
-                pool["prefix"],
-                f"{pool['internal_api']}, version {pool['version']}, {pool['num_threads']} threads",
-            )
+            (pool["prefix"], f"{pool['internal_api']}, version {pool['version']}, {pool['num_threads']} threads")
             for pool in threadpool_info()
         ],
     }

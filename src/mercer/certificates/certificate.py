@@ -1,4 +1,4 @@
-"""The proof that comes with every fit, as a value: the files beside this one compute it, and no solver does."""
+"""The proof that comes with every fit, as a value; only the other files of this room make one, never a solver."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ Proves = Literal["optimality", "optimality if K is positive semi-definite", "sta
 _STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
 
 
+def _is_plain_float64(precision: str) -> bool:
+    """What sorts last, so that the least precision is the first that says something else."""
+    return precision == "float64"
+
+
 @dataclass(frozen=True)
 class Certificate:
-    """What was reached, in numbers anyone can recompute.
+    """What a fit has reached, in numbers that anyone can recompute.
 
     Attributes
     ----------
@@ -24,13 +29,13 @@ class Certificate:
     kkt : dict
         The largest residual of each optimality condition, by name.
     proves : str
-        "optimality", or what remains of it when the kernel is not known to be positive definite.
+        "optimality", or less if the kernel is not known to be positive definite.
     precision : str
         The arithmetic of the pass over all rows.
     worst : int
         The variable with the largest share of the gap.
     b : tuple of float
-        The bias of each group that the values were computed with.
+        The bias of each group, as used for the values above.
     parts : tuple of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
 
@@ -75,7 +80,7 @@ class Certificate:
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
             proves=min((part.proves for part in parts), key=_STRENGTH.index),
-            precision=parts[0].precision,
+            precision=min((part.precision for part in parts), key=_is_plain_float64),
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),
@@ -95,12 +100,8 @@ class Certificate:
         made = cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
         numbers = (made.primal, made.dual, made.gap, made.violation, *made.kkt.values(), *made.b)
         words = (made.precision, *made.kkt)
-        if (
-            not all(isinstance(number, float) for number in numbers)
-            or not all(isinstance(word, str) for word in words)
-            or made.proves not in _STRENGTH
-            or type(made.worst) is not int
-        ):
+        sound = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in words)
+        if not sound or made.proves not in _STRENGTH or type(made.worst) is not int:
             raise ValueError("these are not the values of a certificate")
         return made
 

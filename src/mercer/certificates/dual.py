@@ -1,4 +1,4 @@
-"""The proof of a dual problem's solution, computed from β alone by functions that are not the solver.
+"""The proof of a dual problem's solution, computed from β alone, without the solver.
 
 With f = u[row] + b_group, r = p − f:
 
@@ -31,18 +31,18 @@ PROOF: dict[str, Proves] = {
     "unknown": "optimality if K is positive semi-definite",
 }
 
-# The largest error of u in a float32 pass, per unit of ‖β‖₂ (tests/certificates/test_precision.py holds it to that).
-FLOAT32_ERROR = 1e-7
-# Rows of a float32 pass that are computed again in float64, those that decide the violation among them. Below eight
-# times as many rows the whole pass is float64.
-SPOT_CHECKS = 512
+# The largest error of u in a float32 pass, per unit of ‖β‖₂ (tested in tests/certificates/test_precision.py).
+_FLOAT32_ERROR = 1e-7
+# Rows of a float32 pass that are recomputed in float64, among them those that decide the violation. With fewer than
+# eight times as many rows the whole pass is float64.
+SPOT_CHECK_ROWS = 512
 
 
 def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the freshly computed u = Kβ that it rests on.
+    """The certificate of β, and the recomputed u = Kβ that it rests on.
 
-    Kernel values are float32 only where their error is far below `tol`, and then checked in float64 where it matters
-    most.
+    Kernel values are float32 only if their error is far below `tol`. The rows that matter most are then checked in
+    float64.
     """
     coefficients = problem.row_coefficients(beta, gram.n)
     u, precision = recompute_u(
@@ -82,15 +82,15 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     curved = d > 0
     best = np.where(r > 0, problem.upper, problem.lower)
     best[curved] = np.clip(r[curved] / d[curved], problem.lower[curved], problem.upper[curved])
-    best[r == 0] = 0.0  # any t is best; this one does not multiply an infinite bound by zero
+    best[r == 0] = 0.0  # any t is optimal; 0 avoids zero times an infinite bound
     losses = r * best
     losses[curved] -= 0.5 * d[curved] * best[curved] ** 2
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 
 def single_suffices(gram: Gram, norm: float, tol: float) -> bool:
-    """Whether kernel values in float32 are precise enough, and pay, for a certificate of coefficients of this norm."""
-    return gram.n > 8 * SPOT_CHECKS and len(gram.precisions) > 1 and FLOAT32_ERROR * norm <= tol / 10
+    """Whether float32 kernel values are precise enough, and faster, for a certificate of coefficients of this norm."""
+    return gram.n > 8 * SPOT_CHECK_ROWS and len(gram.precisions) > 1 and _FLOAT32_ERROR * norm <= tol / 10
 
 
 def recompute_u(
@@ -100,10 +100,10 @@ def recompute_u(
     product: Callable[[Indices | None, Any], Floats],
     deciding: Callable[[Floats], Indices],
 ) -> tuple[Floats, str]:
-    """u = Kβ from scratch, as precise as `tol` needs for coefficients of this norm, and how precise that was.
+    """u = Kβ, recomputed as precisely as `tol` requires for coefficients of this norm, and its precision in words.
 
-    `product` computes it for some rows, or all, with kernel values of some precision; `deciding` names the rows that
-    the violation hangs on, given u.
+    `product` computes u for some rows, or all, with kernel values of some precision; `deciding` finds the rows that
+    decide the violation, given u.
     """
     if not single_suffices(gram, norm, tol):
         return product(None, np.float64), "float64"
@@ -117,10 +117,10 @@ def recompute_u(
 
 
 def _deciding(problem: DualProblem, beta: Floats, u: Floats) -> Indices:
-    """The rows of the variables that are nearest to violating, or violate most, on either side."""
+    """The rows of the variables that violate most, or are closest to it, on both sides."""
     h = problem.gradient(beta, u)
     up, low = problem.movable(beta)
-    half = SPOT_CHECKS // 2
+    half = SPOT_CHECK_ROWS // 2
     worst = np.concatenate([_largest(np.where(up, h, -np.inf), half), _largest(np.where(low, -h, -np.inf), half)])
     return np.unique(problem.row[worst])
 
@@ -132,9 +132,9 @@ def _largest(score: Floats, count: int) -> Indices:
 def kkt_residuals(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, float]:
     """Each optimality condition by name with its largest residual.
 
-    `residual` = h − b wants β to grow where positive, to shrink where negative. A wish that moves β away from zero is
-    an unpaid error of the sample (primal feasibility with the slack its multiplier allows); one that moves it
-    towards zero is a multiplier without a tight constraint (complementary slackness).
+    A positive `residual` = h − b says that β should grow, a negative one that it should shrink. If β should move away
+    from zero, the sample's error exceeds the slack that its multiplier allows (primal feasibility). If it should move
+    towards zero, its multiplier belongs to a constraint that is not tight (complementary slackness).
     """
     up, low = problem.movable(beta)
     grow = np.where(up, np.maximum(residual, 0.0), 0.0)

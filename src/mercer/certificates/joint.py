@@ -1,11 +1,11 @@
-"""The proof of a joint multi-class fit, from β alone: u = Kβ is computed afresh, everything else follows from it.
+"""The proof of a joint multi-class fit, from β alone: u = Kβ is recomputed, and everything else follows from it.
 
     primal = ½ Σ_k β_k'(K + shift)β_k + Σ_i C_i loss_i
     dual   = Σ_i β_{i,y_i} − ½ Σ_k β_k'(K + shift)β_k
     gap    = primal − dual = Σ_i [C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i})],  every term ≥ 0
 
-with the biases that the problem states; for the balanced one the last equation needs Σ_i β_ik = 0, which is among the
-conditions listed.
+with the biases of the problem. For the balanced problem the last equation needs Σ_i β_ik = 0, which is one of the
+listed conditions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate, Proves
-from mercer.certificates.dual import PROOF, SPOT_CHECKS, recompute_u
+from mercer.certificates.dual import PROOF, SPOT_CHECK_ROWS, recompute_u
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.problems.multiclass import JointProblem
 
 
 def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the freshly computed u = Kβ that it rests on."""
+    """The certificate of β, and the recomputed u = Kβ that it rests on."""
     b = problem.offsets(beta)
     sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
     coefficients = beta[sources]
@@ -32,7 +32,8 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
         return joint_product(gram, coefficients, sources, everything if rows is None else rows, dtype)
 
     def deciding(u: Floats) -> Indices:
-        return np.sort(np.argpartition(problem.violations(beta, problem.excess(u, b)), -SPOT_CHECKS)[-SPOT_CHECKS:])
+        violations = problem.violations(beta, problem.excess(u, b))
+        return np.sort(np.argpartition(violations, -SPOT_CHECK_ROWS)[-SPOT_CHECK_ROWS:])
 
     norm = float(np.sqrt((coefficients**2).sum(axis=0)).max(initial=0.0))
     u, precision = recompute_u(gram, norm, tol, product, deciding)
@@ -66,9 +67,8 @@ def _largest(values: Floats) -> float:
 def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
     """Each optimality condition by name with its largest residual.
 
-    A multiplier that wants to grow is an error of its sample that nobody pays for (primal feasibility with the slack
-    that multipliers allow); one that wants to shrink belongs to a constraint that is not tight (complementary
-    slackness).
+    If a multiplier should grow, the sample's error exceeds the slack that its multipliers allow (primal feasibility).
+    If it should shrink, it belongs to a constraint that is not tight (complementary slackness).
     """
     own = np.arange(problem.n), problem.y
     g = e - e[own][:, None]
@@ -77,7 +77,7 @@ def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
     sums = alpha.sum(axis=1)
     outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(axis=1)
     if problem.shared:
-        slack = e.max(axis=1) - e[own]  # what the sample's bound pays for; nothing where that is not reached
+        slack = e.max(axis=1) - e[own]  # allowed only if the sample's multipliers reach its bound
         unpaid = np.where(beta[own] < problem.C, slack, 0.0)
         loose = np.where(alpha > 0, np.where(beta[own] < problem.C, 0.0, slack)[:, None] - g, 0.0).max(axis=1)
         outside = np.maximum(outside, sums - problem.C)

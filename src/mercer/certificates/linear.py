@@ -1,4 +1,4 @@
-"""The certificate of a linear machine, from (w, b) and β alone: w need not be the combination of samples that β names.
+"""The certificate of a linear machine, from (w, b) and β alone: w need not equal X'β.
 
     P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
 
@@ -29,8 +29,8 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
         own, meant = b / problem.bias, problem.bias * total
         norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
     primal = 0.5 * norm + losses
-    # A β that fits f but not w meets every condition except w = X'β. That violation is what it adds to the gap, as a
-    # share of the primal value.
+    # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap, as
+    # a share of the primal value.
     apart = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
     return Certificate(
         primal=primal,

@@ -1,4 +1,4 @@
-"""The proof of each pair of a one-against-one machine, from numbers that the core found for all pairs at once."""
+"""The proof of each pair of a one-against-one machine, from numbers that the core computes for all pairs at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Classes: labels and their codes, ±1 targets, the planes between classes, who wins, and scikit-learn's layout of α.
+"""Classes: labels and codes, ±1 targets, planes between classes, which class wins, and scikit-learn's layout of α.
 
-A class is known by its code, its place among the `classes_`. Two classes have one plane, on whose positive side the
-second class lies. More classes have a plane for each class against the rest, or one for each pair in the order 0 1,
-0 2, …, 1 2, …, with the first of the two on its positive side (as in scikit-learn and LIBSVM).
+The code of a class is its place among the `classes_`. Two classes have one plane, with the second class on its positive
+side. More classes have a plane for each class against the rest, or one for each pair in the order 0 1, 0 2, …, 1 2, …,
+with the first of the two on its positive side (as in scikit-learn and LIBSVM).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REST = -1  # stands for all other classes as the second of a pair
 Pair = tuple[int, int]
 
 
-# --- labels as users hand them over ----------------------------------------------------------------------------------
+# --- labels as users give them ---------------------------------------------------------------------------------------
 
 
 def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
@@ -56,7 +56,7 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
 
 
 def codes_among(classes: np.ndarray, y: Any) -> Indices:
-    """Each label's place among classes that are known, in whatever order these are."""
+    """Each label's place among known classes, which may be in any order."""
     y = column_or_1d(_plain(y), warn=True)
     check_classification_targets(y)
     if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
@@ -71,9 +71,9 @@ def codes_among(classes: np.ndarray, y: Any) -> Indices:
 
 
 def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """All classes, in sorted order, of samples that come in parts: those named, or those `known` from the part before.
+    """All classes, in sorted order, of samples that come in parts: the given ones, or those `known` from earlier parts.
 
-    A part need not hold every class, so that the first must come with their names.
+    A part need not contain every class, so the classes must be given with the first one.
     """
     if classes is None:
         if known is None:
@@ -115,15 +115,14 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
     for k, label in enumerate(classes.tolist()):
         if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
             raise ValueError(
-                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier "
-                f"needs every "
-                "class; give it weight or leave its samples out"
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier needs "
+                "every class; give it weight or leave its samples out"
             )
     return factor
 
 
 def _plain(y: Any) -> Any:
-    """Labels of pandas' nullable types and numpy's strings as the arrays that scikit-learn takes, none of them cast."""
+    """Labels of pandas' nullable types and numpy's strings as arrays that scikit-learn accepts, with equal values."""
     refuse_masked(y, "y")
     dtype: Any = getattr(y, "dtype", None)
     if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
@@ -134,7 +133,7 @@ def _plain(y: Any) -> Any:
 
 
 def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
-    """Classes and codes by counting, where y holds a few small integers: sorting them takes as long as a linear fit."""
+    """Classes and codes by counting, if y holds a few small integers; sorting them takes as long as a linear fit."""
     if y.dtype.kind not in "iu" or len(y) == 0:
         return None
     low, span = int(y.min()), int(y.max()) - int(y.min()) + 1
@@ -155,17 +154,17 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
 def signs(codes: Indices, n_classes: int) -> Floats:
     """±1 targets, one column per output: the second class against the first, or each of several against the rest.
 
-    Least squares, landmarks and kernel machines take the columns as they are. Machines that want one contiguous row
-    per output (LinearSVC, PegasosSVC) take ``np.ascontiguousarray(signs(codes, n_classes).T)``.
+    Least squares, landmarks and kernel machines use the columns as they are. Machines that need one contiguous row per
+    output (LinearSVC, PegasosSVC) use ``np.ascontiguousarray(signs(codes, n_classes).T)``.
     """
     positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
     return np.where(codes[:, None] == positive, 1.0, -1.0)
 
 
 def winner(values: Floats) -> Indices:
-    """The class that scores decide for: the second of two where f ≥ 0, else that of the largest, first in a tie.
+    """The class with the largest score, the first one in a tie; of two classes, the second if f ≥ 0.
 
-    One score per sample (an array of one dimension, or of one column) is that of two classes.
+    One score per sample (an array with one dimension, or with one column) means two classes.
     """
     if values.ndim == 1 or values.shape[1] == 1:
         return (values.reshape(-1) >= 0).astype(np.intp)
@@ -223,7 +222,7 @@ class Classes:
 
 def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
     """How many pairs each class wins, and the sum of its decision values, from those of every pair."""
-    columns = np.ascontiguousarray(values.T)  # hundreds of pairs: each is read in one go
+    columns = np.ascontiguousarray(values.T)  # so that each of hundreds of pairs is read from contiguous memory
     won = np.zeros((n_classes, len(values)))
     confidence = np.zeros_like(won)
     for value, (first, second) in zip(columns, every_pair(n_classes), strict=True):
@@ -236,7 +235,7 @@ def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
 
 
 def scores(values: Floats, n_classes: int) -> Floats:
-    """Votes, where classes of equal votes are ordered by their confidence, squeezed into less than half a vote."""
+    """Votes plus the confidence of each class, scaled to less than half a vote so that it only breaks ties."""
     won, confidence = votes(values, n_classes)
     return np.asarray(won + confidence / (3 * (np.abs(confidence) + 1)))
 

@@ -1,7 +1,7 @@
-"""Identical samples are one sample with a larger weight; what is left is put into an order that only the data decide.
+"""Merges identical samples into one with a larger weight, in an order that depends only on the data.
 
-That makes an integer weight the same as a repetition and a zero weight the same as a removal, to the last bit, and fits
-independent of the order of the rows. It also saves work: real data have duplicates.
+So an integer weight is the same as a repetition, a zero weight the same as a removal, and the order of the rows has no
+effect, to the last bit. It also saves work: real data have duplicates.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mercer.arrays import Flags, Floats, Indices, is_sparse, n_samples, sums_by,
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Distinct samples in canonical order, and which of the caller's rows each one stands for."""
+    """Distinct samples in canonical order, and the caller's rows that each one was merged from."""
 
-    X: Any  # the samples, or where they were not to be taken out the caller's own
+    X: Any  # the samples; all of the caller's, if the rows were not to be copied
     y: Indices
     weight: Floats
     rows: Indices  # the caller's rows that have positive weight, in their order
     member: Indices  # for each of them, the merged sample it belongs to
     own_weight: Floats  # and its own weight
-    first: Indices  # the first of the caller's rows that each sample stands for
+    first: Indices  # the first of the caller's rows that each sample was merged from
 
     @property
     def share(self) -> Floats:
@@ -36,9 +36,9 @@ class Merged:
 
 
 def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, copy_rows: bool = True) -> Merged:
-    """Drop rows of weight zero and, where `identical` rows may be joined, join equal (x, y).
+    """Drop rows of weight zero and, if `identical` rows may be merged, merge equal (x, y).
 
-    With `copy_rows` false the samples stay where they are, and `first` says where that is.
+    Without `copy_rows` the result has all samples of X, and `first` says which rows count.
     """
     rows = np.flatnonzero(weight > 0)
     if not identical:
@@ -59,7 +59,7 @@ def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
 
 
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
-    """Groups of rows that hold the same sample under different codes."""
+    """Groups of rows that hold the same sample with different codes."""
     order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)
     starts = np.flatnonzero(fresh)
     mixed = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
@@ -75,12 +75,12 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
 
 
 def _part(X: Any, rows: Indices) -> Any:
-    """X itself when all of its rows are asked for in order, a copy of the rows otherwise."""
+    """X itself if `rows` are all of its rows in order, otherwise a copy of them."""
     return X if len(rows) == n_samples(X) and (np.diff(rows) == 1).all() else take(X, rows)
 
 
 def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags]:
-    """Positions into `rows` sorted by sample and label, and a mark at the first of each run of equals."""
+    """Positions in `rows` sorted by sample and label, and a flag for the first of each run of equal ones."""
     if not hasattr(X, "shape"):
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
         same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
@@ -100,9 +100,9 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
 
 
 def unit_weight(weight: Floats) -> float:
-    """What counts as one sample where only the proportions of the weights matter: 1, or the weight nearest to it.
+    """The weight of one sample if only the proportions of weights matter: 1, or the nearest weight that occurs.
 
-    The ν-machines' coefficients, and with them their violations, grow with the weights.
+    The coefficients of the ν-machines, and with them their violations, grow with the weights.
     """
     return float(np.clip(1.0, weight.min(), weight.max()))
 
@@ -110,7 +110,7 @@ def unit_weight(weight: Floats) -> float:
 def _equal(X: Any, left: Indices, right: Indices) -> Flags:
     if is_sparse(X):
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
-        # Stored zeros and unsorted columns: rare enough for scipy.
+        # Rows that differ only in stored zeros or in the order of columns are rare, so that scipy may compare them.
         k = np.flatnonzero(~equal)
         equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
@@ -118,7 +118,7 @@ def _equal(X: Any, left: Indices, right: Indices) -> Flags:
 
 
 def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) -> Indices:
-    """Sort runs of equal hash by value: two different samples share a hash about once in 2^64 pairs."""
+    """Sort runs of equal hashes by value: two different samples have the same hash about once in 2^64 pairs."""
     starts = np.flatnonzero(np.r_[True, np.diff(keys[order]) != 0, True])
     for begin, end in pairwise(starts):
         if end - begin > 1:

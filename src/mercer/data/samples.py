@@ -1,4 +1,4 @@
-"""Samples and weights as users hand them over, checked once and never modified."""
+"""Samples and weights as users give them, checked once and never modified."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
             ensure_all_finite=False,
         )
     except (ValueError, TypeError) as error:
-        column = _column_that_is_no_number(X)
+        column = _non_numeric_column(X)
         if column is None:
             raise
         raise ValueError(
@@ -48,7 +48,7 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """numpy hands over what lies under a mask as if it were data."""
+    """numpy would treat what lies under a mask as data."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} is a masked array with masked entries, which mercer cannot use; fill or drop them first"
@@ -68,8 +68,8 @@ def sequences(X: Any) -> list[str]:
     return samples
 
 
-def refuse_what_is_no_number(values: np.ndarray, name: str) -> None:
-    """Text that spells a number is none, nor is a date: numpy would cast either without a word."""
+def refuse_non_numbers(values: np.ndarray, name: str) -> None:
+    """Refuse text that spells a number, and dates: numpy would convert both silently."""
     text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
     if values.dtype.kind in "cmMSUTV" or text:
         raise ValueError(
@@ -87,7 +87,7 @@ def weights(sample_weight: Any, n: int) -> Floats:
         sample_weight = np.full(n, sample_weight)
     refuse_masked(sample_weight, "sample_weight")
     weight = sample_weight.to_numpy() if hasattr(sample_weight, "to_numpy") else np.asarray(sample_weight)
-    refuse_what_is_no_number(weight, "sample_weight")
+    refuse_non_numbers(weight, "sample_weight")
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -132,9 +132,9 @@ def gram_matrix(K: Any) -> Any:
 
 
 def _check_finite(X: Any) -> None:
-    """Refuse the first entry that is not a finite number, by its place."""
+    """Raise an error that names the first entry that is not finite."""
     values = X.data if is_sparse(X) else X
-    # A sum is finite unless an entry is not, or the sum overflows: only then is it worth looking at each entry.
+    # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return
@@ -153,12 +153,12 @@ def _check_finite(X: Any) -> None:
     )
 
 
-def _column_that_is_no_number(X: Any) -> Any:
+def _non_numeric_column(X: Any) -> Any:
     """The name of the first column of a data frame that does not convert to float, if there is one."""
     for name in getattr(X, "columns", ()):
         try:
             values = np.asarray(X[name])
-            if values.dtype.kind in "mM":  # NumPy would count nanoseconds
+            if values.dtype.kind in "mM":  # NumPy would convert dates to nanoseconds
                 return name
             np.asarray(values, dtype=np.float64)
         except (ValueError, TypeError):
@@ -167,7 +167,7 @@ def _column_that_is_no_number(X: Any) -> Any:
 
 
 def rounding_remark(X: Any, checked: Any) -> str | None:
-    """What to tell of integers that no float64 holds; only what came as something else than floats is looked at."""
+    """A remark about integers that float64 cannot represent, if there are any; data given as floats are not checked."""
     if getattr(getattr(X, "dtype", None), "kind", "O") in "fb":
         return None
     values = checked.data if is_sparse(checked) else checked

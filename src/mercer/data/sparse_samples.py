@@ -1,7 +1,7 @@
-"""Sparse matrices as users hand them over: refused where they are damaged, and made canonical without touching them.
+"""Sparse matrices as users give them: refused if they are damaged, and made canonical without changing them.
 
-Whoever changes a matrix's arrays by hand can make them point outside its shape. scipy does not look: converting such a
-matrix reads and writes memory that is not its own.
+A user who changes the arrays of a matrix can make indices point outside its shape. scipy does not check that, and
+converting such a matrix reads and writes foreign memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 def check_sparse(X: Any) -> None:
     """Refuse a matrix whose arrays do not belong together."""
     if X.ndim != 2:
-        return  # scikit-learn says what is wrong with that
+        return  # scikit-learn raises the error for that
     if X.format in ("csr", "csc", "bsr"):
         _check_compressed(X)
     elif X.format == "coo":
@@ -27,7 +27,7 @@ def check_sparse(X: Any) -> None:
 
 
 def canonical_csr(X: Any) -> Any:
-    """Sorted, without duplicates or stored zeros; the caller's matrix is never touched."""
+    """Sorted, without duplicates or stored zeros; the caller's matrix is never changed."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Targets of regression as users hand them over: finite numbers, one column or one column per output."""
+"""Targets of regression as users give them: finite numbers, one column or one column per output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Floats
-from mercer.data.samples import refuse_masked, refuse_what_is_no_number
+from mercer.data.samples import refuse_masked, refuse_non_numbers
 
 
 def numbers(y: Any) -> Floats:
@@ -19,19 +19,19 @@ def numbers(y: Any) -> Floats:
     several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
     refuse_masked(y, "y")
     y = single_column(y, several)
-    refuse_what_is_no_number(y, "y")
+    refuse_non_numbers(y, "y")
     target: Floats = y.astype(np.float64)
     check_finite_targets(target)
     return np.asarray(target + 0.0)  # −0.0 is 0.0
 
 
 def outputs(y: Any) -> tuple[Floats, bool]:
-    """A float64 matrix with one column per output, and whether y was a plain list of numbers."""
+    """A float64 matrix with one column per output, and whether y had one dimension."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
     refuse_masked(y, "y")
     y = check_array(y, dtype=None, ensure_2d=False, allow_nd=True, input_name="y", ensure_all_finite=False)
-    refuse_what_is_no_number(y, "y")
+    refuse_non_numbers(y, "y")
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or y.shape[-1] == 0:
         raise ValueError(f"y has shape {y.shape}; it must have one number per sample, or one row of numbers per sample")
@@ -43,7 +43,7 @@ def outputs(y: Any) -> tuple[Floats, bool]:
 
 
 def single_column(y: Any, several: str) -> np.ndarray:
-    """y as one value per sample; where it has more, the error ends with `several`, which says what to do."""
+    """y as one value per sample; if it has more, the error ends with `several`, which says what to do."""
     try:
         return np.asarray(column_or_1d(y, warn=True))
     except ValueError as error:
@@ -53,7 +53,7 @@ def single_column(y: Any, several: str) -> np.ndarray:
 
 
 def check_finite_targets(y: np.ndarray) -> None:
-    """Refuse the first value that is not a finite number, by its place."""
+    """Raise an error that names the first value that is not finite."""
     bad = np.flatnonzero(~np.isfinite(y))
     if len(bad):
         name = "NaN" if np.isnan(y[bad[0]]) else "infinity"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -236,9 +236,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _kernel(self) -> Any:
-        """The kernel as an object, not yet bound to data; a linear machine has none."""
+        """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
         if not hasattr(self, "kernel"):
             return None
+        if isinstance(self.kernel, Kernel):  # what the caller does to it later must not change a model
+            return clone(self.kernel)
         given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
         return as_kernel(self.kernel, **given)
 

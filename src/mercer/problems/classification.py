@@ -6,9 +6,9 @@
     ν-SVC, nearest points of the       maximise −½β'Kβ,                   0 ≤ y_iβ_i ≤ w_i,   Σ₊β = νW/2,  Σ₋β = −νW/2
     reduced hulls
 
-The hull problems have one b per class, b₊ and b₋. With ρ = (b₋ − b₊)/2 and b = (b₊ + b₋)/2 the machine of the usual
-scale, whose margin is at ±1, has β/ρ and b/ρ: for the hulls themselves it is the hard margin (‖w‖² = 2ρ before the
-scaling, and the margin is ‖w‖/2), for the reduced ones it is C-SVC with C_i = w_i/ρ.
+The hull problems have one b per class, b₊ and b₋. With ρ = (b₋ − b₊)/2 and b = (b₊ + b₋)/2, the machine in the usual
+scale, with margins at ±1, has β/ρ and b/ρ. For the hulls it is the hard margin (‖w‖² = 2ρ before the scaling, and the
+margin is ‖w‖/2); for the reduced hulls it is C-SVC with C_i = w_i/ρ.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def squared_soft_margin(y: Floats, C: Floats) -> DualProblem:
 def hulls(y: Floats) -> DualProblem:
     """The nearest points of the two classes' convex hulls: the hard margin in a form whose dual is never unbounded.
 
-    The sums already keep every coefficient below 1; the box is wider, so that a class's only support vector is not at
-    a bound, where it would not determine its class's b.
+    The sums already keep every coefficient at most 1. The box is wider, because at a bound the only support vector of
+    a class would not determine that class's b.
     """
     return _by_class(y, np.full(len(y), 2.0), 1.0)
 
 
 def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
-    """The nearest points of the hulls in which no sample counts for more than its weight's share: ν-SVC."""
+    """The nearest points of hulls in which no sample's coefficient exceeds its weight: ν-SVC."""
     return _by_class(y, weight, 0.5 * nu * float(weight.sum()))
 
 
@@ -50,7 +50,7 @@ def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:
 
 
 def largest_nu(y: Floats, weight: Floats) -> float:
-    """The largest feasible ν: each class must be able to carry the mass νW/2."""
+    """The largest feasible ν: the weights of each class must add up to at least νW/2."""
     return 2.0 * float(min(weight[y > 0].sum(), weight[y < 0].sum())) / float(weight.sum())
 
 
@@ -62,7 +62,7 @@ def _by_class(y: Floats, bound: Floats, mass: float) -> DualProblem:
 def _two_sided(
     y: Floats, p: Floats, bound: Floats, d: Floats, group: np.ndarray | None = None, totals: Floats | None = None
 ) -> DualProblem:
-    """Each variable between zero and its sample's side."""
+    """Each variable lies between zero and a bound with the sign of its label."""
     n = len(y)
     return DualProblem(
         p=p,

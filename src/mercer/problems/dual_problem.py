@@ -2,10 +2,10 @@
 
     maximise  p'β − ½ β'(K + diag d)β   subject to  lower ≤ β ≤ upper,  Σ over group g of β = totals_g
 
-Its gradient is h = p − u[row] − dβ with u = Kβ taken once per Gram row, so the two variables of a regression machine
-(twins) share a row and cost no second kernel pass. A feasible β is optimal exactly when, inside every group, no
-variable
-that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the largest such difference is the violation.
+Its gradient is h = p − u[row] − dβ with u = Kβ computed once per Gram row, so the two variables of a regression
+machine's sample (twins) share a row, and the second one costs no kernel values. A feasible β is optimal exactly if,
+inside every group, no variable that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the largest
+such difference is the violation.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class DualProblem:
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
     def without_bias(self) -> DualProblem:
-        """The same boxes without any equality, whose multiplier the bias is."""
+        """The same boxes without any equality; the bias is the multiplier of an equality."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 
     def parts(self, offsets: Indices) -> list[DualProblem]:
-        """The variables from each offset to the next as problems of their own, with these totals and rows from 0 on."""
+        """The variables from each offset to the next as separate problems, with the same totals and rows from 0 on."""
         assert not self.twins
         row, parts = np.arange(np.diff(offsets).max()), []
         for begin, end in pairwise(offsets.tolist()):
-            part = object.__new__(DualProblem)  # what was checked as a whole need not be checked again
+            part = object.__new__(DualProblem)  # without __post_init__: the whole problem was checked already
             cut = {name: getattr(self, name)[begin:end] for name in ("p", "lower", "upper", "d", "group")}
             part.__dict__.update(cut, row=row[: end - begin], totals=self.totals, twins=False)
             parts.append(part)
@@ -91,7 +91,7 @@ class DualProblem:
         return sums_by(self.row, beta, n_rows)
 
     def feasible_start(self, wish: Floats | None = None) -> Floats:
-        """A feasible β close to zero: each group's total is filled up in order of index, or of the wish to grow."""
+        """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
         beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             if total == 0 and not beta.any():
@@ -116,7 +116,7 @@ class DualProblem:
         """β clipped into the box and its group sums repaired, with as little change as possible.
 
         What is missing in a sum is spread evenly over the free variables, then over those at a bound other than zero,
-        and only then over the zeros: a start for the solver keeps its zeros and its bounds where it can.
+        and only then over the zeros: a start for the solver keeps as many zeros and bounds as possible.
         """
         start = self.feasible_start()  # raises where nothing is feasible
         beta = np.clip(np.where(np.isfinite(beta), beta, start), self.lower, self.upper)
@@ -137,7 +137,7 @@ class DualProblem:
         return self.violation_and_offsets(beta, h)[0]
 
     def violation_and_offsets(self, beta: Floats, h: Floats) -> tuple[float, Floats]:
-        """And one b per group: the mean of h over its free variables, else the middle of the admissible interval."""
+        """The violation, and one b per group: the mean of h over its free variables, or the middle of its interval."""
         up, low = self.movable(beta)
         free = up & low
         largest, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
@@ -150,7 +150,7 @@ class DualProblem:
 
 
 def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower: Floats, upper: Floats) -> bool:
-    """Move `movers` by equal amounts, as far as the box lets each, until the members' sum is right; whether it is."""
+    """Move `movers` by equal amounts inside the box until the members' sum is right; whether that was possible."""
     while True:
         missing = total - math.fsum(beta[members])
         if abs(missing) <= 4 * np.finfo(float).eps * max(abs(total), float(np.abs(beta[members]).max(initial=0.0))):
@@ -160,7 +160,7 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
             return False
         before = beta[movers]
         beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
-        if np.array_equal(before, beta[movers]):  # less than the spacing of numbers: one variable takes it
+        if np.array_equal(before, beta[movers]):  # less than the spacing of floats: one variable takes all
             one = movers[np.argmax(np.where(missing > 0, upper[movers] - before, before - lower[movers]))]
             beta[one] = min(max(beta[one] + missing, lower[one]), upper[one])
             return True

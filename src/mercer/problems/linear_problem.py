@@ -25,7 +25,7 @@ from mercer.problems.dual_problem import DualProblem
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """One variable per sample. `bias` is the value B of the bias's own feature: inf leaves b free, 0 means none."""
+    """One variable per sample. `bias` is the value B of the bias feature: inf means b is free, 0 that there is no b."""
 
     p: Floats
     lower: Floats
@@ -40,7 +40,7 @@ class LinearProblem:
 
     @cached_property
     def price(self) -> Floats:
-        """The largest slope of the loss, the wider half of the box; for a squared loss, which has none, 1/d."""
+        """The largest slope of the loss, the wider half of the box; 1/d for a squared loss, where it is infinite."""
         half = np.maximum(self.upper, -self.lower)
         with np.errstate(divide="ignore"):
             return np.where(np.isfinite(half), half, 1.0 / self.d)
@@ -63,18 +63,18 @@ class LinearProblem:
             )
 
     def balanced(self, beta: Floats) -> Floats:
-        """β with the sum that the bias asks for: zero if b is free, otherwise any.
+        """β with the sum that the bias requires: zero if b is free, otherwise any.
 
-        The excess is taken from the free variables in proportion to their room, so that none meets its bound unless all
-        do; only what they cannot take, from those at a bound. (`DualProblem.nearest_feasible` spreads evenly instead:
-        it moves more variables onto their bounds.)
+        The excess is taken from the free variables in proportion to their room, so that none reaches its bound unless
+        all do; only the rest is taken from variables at a bound. (`DualProblem.nearest_feasible` spreads it evenly
+        instead, which moves more variables onto their bounds.)
         """
         if not self.exact_bias:
             return beta
         beta = beta.copy()
         for only_free in (True, False):
             excess = float(beta.sum())
-            # What is left is rounding, and would only lift variables off their bounds.
+            # The rest is rounding, and would only move variables off their bounds.
             if abs(excess) <= 1e-14 * float(np.abs(beta).sum()):
                 break
             room = beta - self.lower if excess > 0 else self.upper - beta
@@ -90,7 +90,7 @@ class LinearProblem:
 
     @cached_property
     def dual(self) -> DualProblem:
-        """The same as a DualProblem with K = XX'; where ε > 0 a sample has two variables, β⁺ and −β⁻."""
+        """The same as a DualProblem with K = XX'; with ε > 0 a sample has two variables, β⁺ and −β⁻."""
         n, group = len(self.p), 0 if self.exact_bias else -1
         totals = np.zeros(1 if self.exact_bias else 0)
         row = np.arange(n)
@@ -114,8 +114,7 @@ class LinearProblem:
 
 def hinge(y: Floats, C: Floats, bias: float, squared: bool) -> LinearProblem:
     """Classification, y = ±1: C_i times the hinge loss or its square."""
-    infinite = np.full(len(y), np.inf)
-    bound = infinite if squared else C
+    bound = np.full(len(y), np.inf) if squared else C
     return LinearProblem(
         p=y,
         lower=np.where(y > 0, 0.0, -bound),
@@ -127,7 +126,7 @@ def hinge(y: Floats, C: Floats, bias: float, squared: bool) -> LinearProblem:
 
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float, bias: float, squared: bool) -> LinearProblem:
-    """Regression: C_i times what |y − f| exceeds ε by, or its square."""
+    """Regression: C_i times max(0, |y − f| − ε), or its square."""
     bound = np.full(len(y), np.inf) if squared else C
     return LinearProblem(
         p=y,

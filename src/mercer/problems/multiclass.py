@@ -17,10 +17,10 @@ so that Σ_k β_ik = 0 for every sample. The gradient of the dual is −e up to 
     none           b = 0, shift = 0
     regularised    ½ Σ_k b_k² joins the objective: the kernel k + 1, shift = 1 and b_k = Σ_i β_ik
     balanced       free, as for the binary machine: shift = 0 and one equality per class, Σ_i β_ik = 0, whose multiplier
-                   is b_k (Σ_k b_k = 0 without loss, since only differences of the f_k count)
+                   is b_k (Σ_k b_k = 0, because only differences of the f_k matter)
 
-The margin asked for is 1, as in Crammer and Singer and in LIBLINEAR. Weston and Watkins ask for 2, and BSVM follows
-them: theirs at C is ours at C/2 with f doubled, and predicts the same.
+The margin is 1, as in Crammer and Singer and in LIBLINEAR. In Weston and Watkins and in BSVM it is 2: their machine at
+C is ours at C/2 with f doubled, and predicts the same.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from mercer.arrays import Floats, Indices
 class JointProblem:
     """Labels 0 … n_classes − 1, a bound per sample, which machine, and which bias.
 
-    `shared`: the multipliers of a sample share its bound (Crammer–Singer); else each has it (Weston–Watkins). `b` is
-    the part of the biases that does not follow from β: the multipliers of the balanced problem, once they are known.
+    `shared`: the multipliers of a sample share its bound (Crammer–Singer), or each has this bound (Weston–Watkins).
+    `b`: the part of the biases that does not follow from β, the multipliers of the balanced problem once known.
     """
 
     y: Indices
@@ -66,21 +66,21 @@ class JointProblem:
         return np.asarray(fixed + self.shift * beta.sum(axis=0) if self.shift else fixed)
 
     def excess(self, u: Floats, b: Floats, rows: Indices | None = None) -> Floats:
-        """e on some rows (or all), of which u = Kβ is given."""
+        """e on all rows or some; `u` is Kβ on these rows."""
         y = self.y if rows is None else self.y[rows]
         e: Floats = u + (b + 1.0)
         e[np.arange(len(y)), y] -= 1.0
         return e
 
     def movable(self, beta: Floats, rows: Indices | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Which β may fall and which may rise, each against the others of its sample."""
+        """Which β may fall and which may rise, while others of the same sample move in the opposite direction."""
         y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
         own = np.arange(len(y)), y
         if self.shared:
             down, up = np.ones(beta.shape, dtype=bool), beta < 0
             up[own] = beta[own] < C
         else:
-            # Each moves against β of the label, which follows.
+            # Each one moves, and the β of the label moves in the opposite direction.
             down, up = beta > -C[:, None], beta < 0
             down[own] = up[own] = False
         return down, up

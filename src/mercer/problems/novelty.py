@@ -1,11 +1,10 @@
 """The dual problems of machines that describe one class; W = Σ weights.
 
-    one-class SVM           maximise −½β'Kβ,                       0 ≤ β_i ≤ w_i,       Σβ = νW
-    SVDD                    maximise ½Σβ_i k(x_i,x_i) − ½β'Kβ,     0 ≤ β_i ≤ w_i/(νW),  Σβ = 1
-    smallest enclosing ball the same with 0 ≤ β_i ≤ 1: SVDD with no sample outside
+    one-class SVM   maximise −½β'Kβ,                       0 ≤ β_i ≤ w_i,       Σβ = νW
+    SVDD            maximise ½Σβ_i k(x_i,x_i) − ½β'Kβ,     0 ≤ β_i ≤ w_i/(νW),  Σβ = 1
 
-The one-class machine is in LIBSVM's scale, in which f = Kβ + b and −b is the offset; Schölkopf's is its νW-th part.
-For the balls the centre is a = Σβ_iφ(x_i) and R² = 2b + β'Kβ, so that R² − ‖φ(x) − a‖² = 2(Σβ_ik(x_i,x) + b) − k(x,x).
+The one-class machine has LIBSVM's scale, in which f = Kβ + b and −b is the offset; Schölkopf's f is this divided by νW.
+For SVDD the centre is a = Σβ_iφ(x_i) and R² = 2b + β'Kβ, so that R² − ‖φ(x) − a‖² = 2(Σβ_ik(x_i,x) + b) − k(x,x).
 """
 
 from __future__ import annotations
@@ -17,18 +16,13 @@ from mercer.problems.dual_problem import DualProblem
 
 
 def one_class(weight: Floats, nu: float) -> DualProblem:
-    """The hyperplane that separates the data from the origin, a share ν of them excepted."""
+    """The hyperplane that separates the data from the origin, except for a share ν of them."""
     return _convex_combination(np.zeros(len(weight)), weight, nu * float(weight.sum()))
 
 
 def data_description(diagonal: Floats, weight: Floats, nu: float) -> DualProblem:
-    """The smallest ball around the data, a share ν of them excepted; `diagonal` holds k(x_i, x_i)."""
+    """The smallest ball around the data, except for a share ν of them; `diagonal` holds k(x_i, x_i)."""
     return _convex_combination(0.5 * diagonal, weight / (nu * float(weight.sum())), 1.0)
-
-
-def enclosing_ball(diagonal: Floats) -> DualProblem:
-    """The smallest ball around all the data."""
-    return _convex_combination(0.5 * diagonal, np.ones(len(diagonal)), 1.0)
 
 
 def _convex_combination(p: Floats, bound: Floats, mass: float) -> DualProblem:

@@ -1,15 +1,15 @@
-"""The dual problems of regression machines: ½‖w‖² + Σ C_i·loss(y_i − f(x_i)), a loss each.
+"""The dual problems of regression machines, which minimise ½‖w‖² + Σ C_i·loss(r_i) with r_i = y_i − f(x_i).
 
     ε-insensitive       max(0, |r| − ε)                        two variables per sample, p = y ∓ ε, [0, C] and [−C, 0]
     squared, ε          ½ max(0, |r| − ε)²                     the same p, half-lines, d = 1/C
     Huber, threshold δ  r²/(2δ) up to |r| = δ, then |r| − δ/2  [−C, C], d = δ/C
     quantile τ          τr for r > 0, (τ − 1)r for r < 0       [(τ − 1)C, τC]
     expectile τ         ½τr² for r > 0, ½(1 − τ)r² for r < 0   two variables, half-lines, d = 1/(Cτ) and 1/(C(1 − τ))
-    ν-SVR               ε-insensitive, where ε is minimised    p = y twice, boxes as for ε; Σβ of each copy is ±νΣC/2
-                        too, at the price νΣC
+    ν-SVR               ε-insensitive, with νΣC·ε added, and   p = y twice, boxes as for ε; Σβ of each copy is ±νΣC/2
+                        minimised over ε too
 
-Two variables of one sample (twins) share a row of K, so they cost no second kernel pass; what counts outside is their
-sum. ν-SVR has one b per copy: b = (b₁ + b₂)/2 and ε = (b₁ − b₂)/2.
+The two variables of a sample (twins) share a row of K, so the second one costs no kernel values; f depends on their sum
+only. ν-SVR has one b per copy: b = (b₁ + b₂)/2 and ε = (b₁ − b₂)/2.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mercer.problems.dual_problem import DualProblem
 
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
-    """Errors up to `epsilon` cost nothing, larger ones their excess."""
+    """Errors up to `epsilon` cost nothing; larger ones cost their excess over it."""
     return _twins(y - epsilon, y + epsilon, C, np.zeros(len(y)), np.zeros(len(y)))
 
 
 def squared_epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
-    """Errors up to `epsilon` cost nothing, larger ones half the square of their excess."""
+    """Errors up to `epsilon` cost nothing; larger ones cost half the square of their excess over it."""
     return _twins(y - epsilon, y + epsilon, np.full(len(y), np.inf), 1.0 / C, 1.0 / C)
 
 

@@ -1,9 +1,8 @@
-"""Who violates optimality, by how much, and which variables a block step should take.
+"""How much optimality is violated, and which variables a block step should change.
 
-Inside a group, a feasible β is optimal exactly when no variable that may grow (`up`) has a larger gradient h than
-one that may
-shrink (`low`); the largest such difference is the violation (Igel, sec. 4.3.1). The working set deals the worst of both
-sides alternately (sec. 4.3.2, for blocks). Without groups there is no b: every variable is compared with zero.
+Inside a group, a feasible β is optimal exactly if no variable that may grow (`up`) has a larger gradient h than one
+that may shrink (`low`); the largest such difference is the violation (Igel, sec. 4.3.1). A working set takes the worst
+of both sides alternately (sec. 4.3.2, for blocks). Without groups there is no b, and h is compared with zero.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ def working_set(h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_gr
         member = group == g
         ranked.append(_top(h, up & member & (h > bottoms[g]), size))
         ranked.append(_top(-h, low & member & (h < tops[g]), size))
-    dealt = np.full((max(len(r) for r in ranked), len(ranked)), -1, dtype=np.intp)
+    table = np.full((max(len(r) for r in ranked), len(ranked)), -1, dtype=np.intp)
     for k, r in enumerate(ranked):
-        dealt[: len(r), k] = r
-    order = dealt[dealt >= 0]  # row by row: one from each list in turn
+        table[: len(r), k] = r
+    order = table[table >= 0]  # row by row: one from each list in turn
     _, first = np.unique(order, return_index=True)
     return order[np.sort(first)][:size]
 
