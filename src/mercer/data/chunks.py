@@ -94,7 +94,7 @@ class Stream:
         return Chunk(X, Y, weight)
 
 
-class Opening:
+class Peeked:
     """The first samples of an iterator that is read once, put back in front of it."""
 
     def __init__(self, stream: Stream, rows: int) -> None:

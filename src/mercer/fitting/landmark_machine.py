@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Indices, freeze, take
-from mercer.data.chunks import Chunk, Opening, Stream, empty_targets, is_stream
+from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, n_samples, read_samples
@@ -193,19 +193,19 @@ class LandmarkMachine(Machine):
     def _stream_source(self, X: Any, rng: np.random.Generator) -> _Source:
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
-        opening: Opening | None = None
+        peeked: Peeked | None = None
         if stream.once:
             if isinstance(self.landmarks, str) and self.landmarks == "leverage":
                 raise ValueError(
                     "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
                     "callable that returns a fresh iterator, or landmarks='uniform'"
                 )
-            opening = Opening(stream, self._pool_size())
-        pool = draw(stream.chunks() if opening is None else opening.chunks, self._pool_size(), rng)
+            peeked = Peeked(stream, self._pool_size())
+        pool = draw(stream.chunks() if peeked is None else peeked.chunks, self._pool_size(), rng)
         target = reader.settle()
 
         def chunks() -> Iterable[Chunk]:
-            for chunk in stream.chunks() if opening is None else opening.all():
+            for chunk in stream.chunks() if peeked is None else peeked.all():
                 yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
 
         return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
