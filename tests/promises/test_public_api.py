@@ -87,6 +87,7 @@ SVC_PARAMETERS = [
     "max_time",
     "slack",
     "bias",
+    "theta",
     "lam",
     "multiclass",
     "solver",
@@ -123,9 +124,9 @@ SHARED = [
     "warm_start",
 ]
 OWN_PARAMETERS = {
-    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "lam"],
+    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "theta", "lam"],
     "NuSVR": ["nu", "C"],
-    "QuantileSVR": ["quantiles", "C", "bias", "lam"],
+    "QuantileSVR": ["quantiles", "C", "bias", "theta", "lam"],
     "OneClassSVM": ["nu"],
     "SVDD": ["nu"],
     "NuSVC": ["nu", "decision_function_shape", "break_ties"],
