@@ -88,7 +88,6 @@ SVC_PARAMETERS = [
     "slack",
     "bias",
     "theta",
-    "lam",
     "multiclass",
     "solver",
     "warm_start",
@@ -96,6 +95,7 @@ SVC_PARAMETERS = [
     "break_ties",
     "random_state",
     "n_jobs",
+    "lam",
 ]
 
 
