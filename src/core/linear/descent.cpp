@@ -118,42 +118,47 @@ private:
 
     // Visits the active rows once; false where the time is over.
     bool pass() {
+        // Local copies: the compiler must assume that a store to a weight changes a member.
         double* const w = problem_.w;
-        double worst_away = 0.0, worst_towards = 0.0;
-        gap_ = 0.0;
-        for (std::size_t s = 0; s < active_; ++s) {
+        Variable* const variables = variables_.data();
+        const double coupling = coupling_, shrink_away = shrink_away_, shrink_towards = shrink_towards_;
+        double b = b_, value = value_, gap = 0.0, worst_away = 0.0, worst_towards = 0.0;
+        bool in_time = true;
+        for (std::size_t s = 0; s < active_ && in_time; ++s) {
             draw_ahead(s);
             const std::int64_t i = order_[s];
-            Variable& v = variables_[static_cast<std::size_t>(i)];
-            const double beta = v.beta;
-            const double slope = access_.dot(i, w) + b_ + v.d * beta - v.p;
-            const Pull now = pull(slope, beta, v.lower, v.upper, v.epsilon);
+            Variable& v = variables[i];
+            const double beta = v.beta, epsilon = v.epsilon;
+            const double slope = access_.dot(i, w) + b + v.d * beta - v.p;
+            const Pull now = pull(slope, beta, v.lower, v.upper, epsilon);
             ++visits_;
             since_poll_ += access_.stored(i) + 8;
-            if (-now.away > shrink_away_ && -now.towards > shrink_towards_) {
+            if (-now.away > shrink_away && -now.towards > shrink_towards) {
                 --active_;
                 std::swap(order_[s], order_[active_]);
                 --s;
                 continue;
             }
-            gap_ += gap_share(v.d * beta - slope, beta, v.lower, v.upper, v.d, v.epsilon);
+            gap += gap_share(v.d * beta - slope, beta, v.lower, v.upper, v.d, epsilon);
             worst_away = std::max(worst_away, now.away);
             worst_towards = std::max(worst_towards, now.towards);
             if (now.away > 0.0 || now.towards > 0.0) {
                 const double to = best(v, slope), step = to - beta;
                 if (step != 0.0) {
                     v.beta = to;
-                    value_ -= step * (slope + 0.5 * v.curvature * step) + v.epsilon * (std::abs(to) - std::abs(beta));
+                    value -= step * (slope + 0.5 * v.curvature * step) + epsilon * (std::abs(to) - std::abs(beta));
                     access_.add(i, step, w);
-                    b_ += step * coupling_;
+                    b += step * coupling;
                     since_poll_ += access_.stored(i);
                 }
             }
             if (poll_is_due()) {
                 poll_.check();
-                if (watch_.seconds() > stop_.max_seconds) return false;
+                in_time = watch_.seconds() <= stop_.max_seconds;
             }
         }
+        b_ = b, value_ = value, gap_ = gap;
+        if (!in_time) return false;
         worst_ = std::max(worst_away, worst_towards);
         if (stop_.shrinking) {
             shrink_away_ = worst_towards > 0.0 ? worst_towards : kInfinity;
