@@ -60,18 +60,10 @@ class Stop:
         return max(0.0, self.deadline - time.monotonic())
 
 
-class Outcome(Protocol):
-    """What every solver returns beside its certificate; each family adds its coefficients."""
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def stop_reason(self) -> StopReason: ...
-
-
 class Solve(Protocol):
     """A solver: from a problem and the place where its data live to an outcome with its proof.
+
+    Every outcome says `steps` and `stop_reason`; each family adds its coefficients.
 
     `start` is an earlier outcome's point to begin from. What else a solver can be told (shrinking, a seed) are keywords
     that whoever makes the task binds with functools.partial.

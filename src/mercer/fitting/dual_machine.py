@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
 from mercer.fitting.coefficients import Bounds, conclude_support, merged_table, own_table, table_expansion
 from mercer.fitting.dual_status import bias_intervals, dual_status
-from mercer.fitting.fit import Fit, n_samples, read_samples
+from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
     Array,
     BoundKernel,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, is_sparse, n_samples
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
@@ -148,11 +148,6 @@ def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) ->
             raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
         return samples.gram_matrix(checked) if reset else checked
     return checked
-
-
-def n_samples(X: Any) -> int:
-    """How many samples there are."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:

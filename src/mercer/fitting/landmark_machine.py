@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Indices, freeze, take
+from mercer.arrays import Indices, freeze, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit, n_samples, read_samples
+from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.limits import Limits
 from mercer.fitting.machine import Machine

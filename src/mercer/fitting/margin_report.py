@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, take
+from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
@@ -167,8 +167,7 @@ class DualMarginReport(MarginReport):
 
     def _was_trained_on(self, X: Any, codes: Indices) -> bool:
         """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n != self.shape_fit_[0]:
+        if n_samples(X) != self.shape_fit_[0]:
             return False
         expected = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         if not np.array_equal(codes[self.support_], expected):
