@@ -210,7 +210,7 @@ def test_saved_pickled_and_cloned(machine, n_classes, tmp_path):
 
 
 BAD = [
-    ({"multiclass": "crammer_singer"}, r"multiclass='crammer_singer' must be one of 'ovo'.*'crammer-singer'"),
+    ({"multiclass": "crammer singer"}, r"multiclass='crammer singer' must be one of 'ovo'.*'crammer-singer'"),
     ({"multiclass": None}, r"multiclass=None must be one of"),
     ({"multiclass": "weston-watkins", "bias": 1}, r"bias=1 must be one of True, False, 'regularized'"),
     (
