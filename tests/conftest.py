@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ.pop("MERCER_TESTS_LOCKS"), ignore_errors=True)
+        shutil.rmtree(os.environ.pop("MERCER_TESTS_LOCKS", ""), ignore_errors=True)  # none after a failed start
 
 
 @contextlib.contextmanager
