@@ -244,9 +244,6 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
         return as_kernel(self.kernel, **given)
 
-    def _samples(self, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
-        return read_samples(self, X, kernel, reset=reset)
-
     def _unfinished(self, X: Any) -> str:
         """What a fit that stopped early reached, and what to do about it."""
         found, reason = self.certificate_, self.stop_reason_

@@ -1,19 +1,12 @@
-"""Numbers that overflowed on the way are an error or a warning, never a model that calls itself converged."""
+"""Numbers that overflowed on the way are an error, never a model."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import is_sparse
-from mercer.certificates.certificate import Certificate
-
-
-def proven(reason: str, certificate: Certificate) -> str:
-    """Why a fit stopped, where a gap that is no number proves nothing: its terms are beyond float64."""
-    return reason if reason != "converged" or math.isfinite(certificate.gap) else "rounding floor"
 
 
 def expect_finite(model: Any) -> None:
