@@ -33,7 +33,8 @@ class BlockEvaluation:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
         kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
-        for some in row_blocks(len(out), 8 * (n_vectors if kept else X.shape[1])):
+        row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        for some in row_blocks(len(out), row_bytes):
             self._add(out[some], take(X, np.arange(some.start, some.stop)), prepared, n_threads)
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, n_threads: int) -> None:

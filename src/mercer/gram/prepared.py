@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
 from mercer.kernels import Kernel, Recipe
+from mercer.kernels.matrices import unit_rows
+from mercer.kernels.used_columns import places_among, used_columns
 
 # Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192
@@ -69,11 +71,13 @@ class Lowering:
     """How samples are prepared for a recipe: shift, scale, and the ending's numbers."""
 
     recipe: Recipe
-    centre: Floats
+    centre: Floats  # of every column, or of the `full` ones of sparse samples
     scale: float
     ending: int
     numbers: Floats
     sparse: bool
+    full: Any = None  # the columns of sparse samples that have no zero: the others stay as they are, to stay sparse
+    used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
 
     @classmethod
     def of(cls, recipe: Recipe, X: Any) -> Lowering:
@@ -81,20 +85,26 @@ class Lowering:
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
-        centre = np.zeros(X.shape[1])
-        if recipe.inner != "dot":
+        full, used = None, used_columns(X) if sparse and is_sparse(X) else None
+        if recipe.inner == "dot":
+            full, centre = (np.empty(0, np.intp), np.empty(0)) if sparse else (None, np.zeros(X.shape[1]))
+        elif used is not None:
+            full, centre = _full_columns(X, used)
+        else:
             centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            if sparse:  # columns with zeros stay as they are, so that the data stay sparse
-                stored = X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)
-                centre[np.asarray(stored).ravel() < X.shape[0]] = 0.0
+            if sparse:
+                full = np.flatnonzero(np.count_nonzero(X, axis=0) == X.shape[0])
+                centre = centre[full]
         if recipe.factor is not None:
             centre = centre @ recipe.factor
         numbers = np.array([recipe.scale, gamma, coef0, degree])
-        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse)
+        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse, full, used)
 
     def prepare(self, X: Any, dtype: Any, n_threads: int) -> _core.Samples | None:
         """The samples of X for the core; None if their numbers are too large for this precision."""
-        samples = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+        return self._plus_constant((self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads))
+
+    def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         if samples is None or self.recipe.constant == 0:
             return samples
         return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
@@ -116,15 +126,14 @@ class Lowering:
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
 
     def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
-        if not is_sparse(X) and not self.recipe.normalise:
-            l1, single = self.recipe.inner == "l1", dtype == np.float32
-            entries = _core.prepare_sparse(np.ascontiguousarray(X), self.centre, self.scale, l1, single, n_threads)
+        if not is_sparse(X) and not self.recipe.normalise and self.used is None:
+            l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
+            centre[self.full] = self.centre
+            entries = _core.prepare_sparse(np.ascontiguousarray(X), centre, self.scale, l1, single, n_threads)
             return self._from_entries(*entries, X.shape[1], n_threads)
         X = sp.csr_array(X)
-        full = np.flatnonzero(self.centre)
-        if len(full):
-            shift = np.tile(-self.centre[full], (X.shape[0], 1))
-            X = sp.csr_array(X + _in_columns(shift, full, X.shape[1]))
+        if len(self.full):
+            X = sp.csr_array(X + _in_columns(np.tile(-self.centre, (X.shape[0], 1)), self.full, X.shape[1]))
         values = X.data.astype(np.float64)
         if self.recipe.normalise:
             length = np.sqrt(_row_sums(values**2, X.indptr))
@@ -133,8 +142,31 @@ class Lowering:
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
             norms = _row_sums(sizes, X.indptr).astype(dtype)
-        indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return self._from_entries(stored, indices, starts, norms, X.shape[1], n_threads)
+        d, starts = X.shape[1], X.indptr.astype(np.int64)
+        if self.used is None:
+            return self._from_entries(stored, X.indices.astype(np.int32), starts, norms, d, n_threads)
+        # All other columns are one more, in which the samples that X is compared with have no entry.
+        indices = places_among(self.used, X.indices, d)
+        return self._from_entries(stored, indices, starts, norms, len(self.used) + 1, n_threads)
+
+    def exact_sparse(self, X: Any, n_threads: int) -> _core.Samples | None:
+        """The samples of X as they are, for values that do not cancel (src/core/simd/sparse_sums.hpp); float64 only.
+
+        They can be compared with each other, not with those of `prepare`.
+        """
+        X = sp.csr_array(X)
+        values, starts = X.data.astype(np.float64), X.indptr.astype(np.int64)
+        if self.recipe.normalise:
+            values = unit_rows(X).data
+        norms, lows = _core.exact_norms(values, starts, self.recipe.inner == "l1", n_threads)
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None
+        d = X.shape[1]
+        indices = X.indices.astype(np.int32) if self.used is None else places_among(self.used, X.indices, d)
+        d = d if self.used is None else len(self.used) + 1
+        return self._plus_constant(
+            _core.exact_sparse_samples(values, indices, starts, norms, lows, d, self.ending, self.numbers, n_threads)
+        )
 
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, norms: Any, d: int, n_threads: int
@@ -187,6 +219,14 @@ class _Shifted:
 def _row_sums(values: Floats, indptr: Any) -> Floats:
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return sums_by(rows, values, len(indptr) - 1)
+
+
+def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
+    """The columns of a CSR matrix that have an entry in every row, and their means."""
+    places = places_among(used, X.indices, X.shape[1])
+    full = np.bincount(places, minlength=len(used)) == X.shape[0]
+    sums = sums_by(places, X.data.astype(np.float64), len(used))
+    return used[full], sums[full] / X.shape[0]
 
 
 def _is_mostly_zero(X: Any) -> bool:
