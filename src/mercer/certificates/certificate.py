@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,12 @@ _STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive se
 def _is_plain_float64(precision: str) -> bool:
     """What sorts last, so that the least precision is the first that says something else."""
     return precision == "float64"
+
+
+def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
+    """The weakest proof, and the least precision, of several."""
+    proofs, precisions = zip(*claims, strict=True)
+    return min(proofs, key=_STRENGTH.index), min(precisions, key=_is_plain_float64)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Certificate:
         The variable with the largest share of the gap.
     b : tuple of float
         The bias of each group, as used for the values above.
-    parts : tuple of Certificate
+    parts : sequence of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
 
     Examples
@@ -60,7 +67,7 @@ class Certificate:
     precision: str = "float64"
     worst: int = 0
     b: tuple[float, ...] = ()
-    parts: tuple[Certificate, ...] = field(default=(), repr=False)
+    parts: Sequence[Certificate] = field(default=(), repr=False)
 
     @property
     def relative_gap(self) -> float:
@@ -73,14 +80,15 @@ class Certificate:
         if len(parts) == 1:
             return parts[0]
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
+        proves, precision = weakest([(part.proves, part.precision) for part in parts])
         return cls(
             primal=sum(part.primal for part in parts),
             dual=sum(part.dual for part in parts),
             gap=sum(part.gap for part in parts),
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
-            proves=min((part.proves for part in parts), key=_STRENGTH.index),
-            precision=min((part.precision for part in parts), key=_is_plain_float64),
+            proves=proves,
+            precision=precision,
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.table import CertificateTable
 
 
 def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
     """The certificate of one pair from its findings; `paired` says that it has an equality, Σβ = 0."""
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
-    return Certificate(
+    return pair_certificates(np.array([findings]), paired, proves)[0]
+
+
+def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
+    """The same for many pairs, a row of findings each."""
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings.T
+    ends = top - bottom if paired else np.maximum(top, -bottom)
+    return CertificateTable(
         primal=0.5 * energy + losses,
         dual=gain - 0.5 * energy - 0.5 * curved,
-        gap=shares,
-        violation=max(0.0, top - bottom) if paired else max(0.0, top, -bottom),
+        gap=shares.copy(),
+        violation=np.maximum(ends, 0.0),
         kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": abs(total) if paired else 0.0,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
+            "dual feasibility: box": box.copy(),
+            "dual feasibility: equality": np.abs(total) if paired else np.zeros(len(total)),
+            "primal feasibility": outward.copy(),
+            "complementary slackness": inward.copy(),
         },
         proves=proves,
-        worst=worst,
-        b=(b,) if paired else (),
+        worst=worst.astype(np.intp),
+        b=b[:, None].copy() if paired else np.empty((len(b), 0)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
@@ -145,7 +146,7 @@ class NuSVC(PairwiseClassifier):
             tasks.append(Task(fit.target.name(pair), problem, solve, rows, unit=unit_weight(weight)))
         return tasks
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         for one in solved:
             if one.solution.stop_reason == "no margin":
                 raise ValueError(self._too_small(one, fit))

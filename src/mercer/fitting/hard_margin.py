@@ -7,13 +7,14 @@ the two classes' hulls (mercer.solvers.dual.hulls).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.problems.classification import rho_and_b
 from mercer.solvers.dual.hulls import distance_of
 
@@ -31,7 +32,7 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
         )
 
 
-def canonical(merged: Merged, solved: list[Solved], largest: float) -> tuple[Floats, Floats]:
+def canonical(merged: Merged, solved: Sequence[Solved], largest: float) -> tuple[Floats, Floats]:
     """ρ and b of each task, or the error that says why there is no margin; `largest` is max k(x, x)."""
     for one in solved:
         found = distance_of(one.task.problem, largest, one.certificate)

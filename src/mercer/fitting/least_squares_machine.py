@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.targets import SignClassifier, Targets
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.fitting.telling import warn_user
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
@@ -84,7 +85,7 @@ class LeastSquaresMachine(Machine):
             fit.target.Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias), lam
         )
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
         self.residual_ = self.certificate_.violation

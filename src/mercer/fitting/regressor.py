@@ -3,6 +3,7 @@ tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -36,7 +37,7 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
         problem = self._problem(fit, fit.target[fit.merged.y], fit.merged.weight)
         return [Task("", problem, self._solver(linear_way(self, fit, rows, problem)), rows)]
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1
         bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
         self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))

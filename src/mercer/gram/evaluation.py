@@ -69,16 +69,20 @@ class BlockEvaluation:
         table, (n, n_outputs) = self._coefficients, self._coefficients.shape
         if not is_sparse(table):
             return [(slice(0, n), np.arange(n_outputs), table)]
-        used = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
+        used = [table.indices[a:b] for a, b in pairwise(table.indptr)]
         limit = max(isqrt(2 * n_outputs), *map(len, used))
-        segments, start, outputs = [], 0, set[int]()
+        segments, start, outputs = [], 0, np.empty(0, dtype=np.intp)
         for row in range(n + 1):
-            if row == n or len(outputs | used[row]) > limit:
-                some = np.array(sorted(outputs), dtype=np.intp)
-                segments.append((slice(start, row), some, table[start:row].toarray()[:, some]))
-                start, outputs = row, set()
-            if row < n:
-                outputs |= used[row]
+            more = outputs if row == n else np.union1d(outputs, used[row])
+            if row == n or len(more) > limit:
+                values = np.zeros((row - start, len(outputs)))
+                for k in range(start, row):
+                    values[k - start, np.searchsorted(outputs, used[k])] = table.data[
+                        table.indptr[k] : table.indptr[k + 1]
+                    ]
+                segments.append((slice(start, row), outputs.astype(np.intp), values))
+                start, more = row, more if row == n else np.unique(used[row])
+            outputs = more
         return segments
 
     @cached_property

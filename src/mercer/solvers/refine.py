@@ -21,9 +21,9 @@ from mercer.solution import Solution, Stop, StopReason
 _PROGRESS_SHARE = 1 / 3
 
 
-def progressed(certificate: Certificate, last: float) -> bool:
-    """Whether the solver's last return lowered the true violation enough for another one."""
-    return certificate.violation <= _PROGRESS_SHARE * last
+def progressed(violation: Any, last: Any) -> Any:
+    """Whether the solver's last return lowered the true violation enough for another one; numbers, or arrays."""
+    return violation <= _PROGRESS_SHARE * last
 
 
 class Refinement:
@@ -57,7 +57,7 @@ class Refinement:
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Whether another return may lower the violation; without progress it needs more variables or precision."""
-        progress = progressed(certificate, self._last)
+        progress = progressed(certificate.violation, self._last)
         self._last = certificate.violation
         if progress or not solution.whole:
             # Variables that were dropped too early are active again. If that does not help, none is dropped any more.
