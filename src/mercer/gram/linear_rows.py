@@ -63,6 +63,18 @@ class LinearRows:
         self.core.transposed(c, out)
         return out
 
+    def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
+        """X'c in twice the precision of float64, as a sum of two vectors."""
+        hi, lo = np.empty(self.d), np.empty(self.d)
+        self.core.doubled_transposed(c, hi, lo)
+        return hi, lo
+
+    def doubled_product(self, hi: Floats, lo: Floats) -> Floats:
+        """X(hi + lo), summed in twice the precision of float64 and rounded once."""
+        out = np.empty(self.n)
+        self.core.doubled_product(hi, lo, out)
+        return out
+
     def outer(self, which: Indices, c: Floats) -> Floats:
         """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""
         out = np.empty((self.d + 1, self.d + 1))
