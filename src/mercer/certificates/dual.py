@@ -82,7 +82,7 @@ def certificate_of(
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=max(gap, primal - dual),
+        gap=gap,
         violation=_largest_violation(problem, beta, h, error),
         kkt=kkt_residuals(problem, beta, residual, error),
         proves=proves,

@@ -66,7 +66,7 @@ def joint_certificate(
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=max(gap, primal - dual),
+        gap=gap,
         violation=float(problem.violations(beta, e, error=wrong).max(initial=0.0)),
         kkt=kkt,
         proves=proves,

@@ -47,7 +47,7 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=max(gap, primal - dual),
+        gap=gap,
         violation=max(apart, top - bottom) if problem.exact_bias else max(apart, top, -bottom),
         kkt={
             "dual feasibility: box": box,

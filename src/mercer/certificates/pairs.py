@@ -18,7 +18,7 @@ def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=max((shares + unbalanced) * _SUMMED, primal - dual),
+        gap=(shares + unbalanced) * _SUMMED,
         violation=max(0.0, top - bottom) if paired else max(0.0, top, -bottom),
         kkt={
             "dual feasibility: box": box,

@@ -220,17 +220,12 @@ class KernelMatrix:
         return None if scale is None else LinearRows(self.X, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> tuple[Floats, Floats]:
-        """Kβ = X(X'β) in twice the precision: its error is that of one rounding, unless 10³² cancel."""
+        """Kβ = X(X'β) in twice the precision."""
         linear, scale = self._linear_rows, linear_scale(self.kernel)
         assert linear is not None
         assert scale is not None
-        hi, lo = linear.doubled_transposed(coefficients)
-        some = linear if rows is None else linear.some(rows)
-        u = scale * some.doubled_product(hi, lo)
-        lengths = np.sqrt(linear.lengths)
-        products = float(np.abs(coefficients) @ lengths) * (lengths if rows is None else lengths[rows])
-        terms = float(self.n + linear.d + 8)
-        return u, 4 * DOUBLE * np.abs(u) + scale * 2 * (terms * DOUBLE) ** 2 * products
+        u, e = (scale * part for part in linear.gram_product(coefficients))
+        return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
         """The same through the core, chunk by chunk; None if numbers are too large for it."""

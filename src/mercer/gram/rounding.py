@@ -73,6 +73,24 @@ class Rounding:
         out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
 
+    def likely(self, sizes: Floats, sources: Floats, norm: float) -> Floats:
+        """About what float32 kernel values do to a sum with coefficients of this 2-norm, if roundings are independent.
+
+        No bound: it chooses a precision for predictions.
+        """
+        a, b = np.sqrt(2 * sizes), float(np.sqrt(2 * sources.max(initial=0.0)))
+        gamma, coef0, degree = (*self.recipe.numbers, 0.0, 1.0)[:3] if self.recipe.numbers else (1.0, 0.0, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.recipe.ending == "gaussian":
+                each = 3 * sizes + 1
+            elif self.recipe.ending == "laplacian":
+                each = 3 * (sizes if self.sparse else np.sqrt(2 * self.terms * sizes)) + 1
+            elif self.recipe.ending == "sigmoid":
+                each = gamma * b * a + abs(coef0) + 1
+            else:
+                each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
+            return np.asarray(SINGLE * self.recipe.scale * norm * each)
+
     def _radial(self, sizes: Floats, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D."""
         scale, c = self.recipe.scale, t + 10 + 4 * (self.mapped + 2) * (self.mapped > 0)
