@@ -17,6 +17,21 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Limit the threads of calls for which the user named no number."""
 
+class Cancelled(BaseException):
+    """Another thread of the same fit was interrupted or failed."""
+
+class StopFlag:
+    """Ends the calls of all threads that watch it."""
+
+    def raise_(self) -> None:
+        """End those calls, and all later ones, with Cancelled."""
+
+    def watch(self) -> None:
+        """Let this thread watch this flag, and no other, from now on."""
+
+def check_stop() -> None:
+    """Raise Cancelled if the flag that this thread watches is raised."""
+
 def hash_rows(X: NDArray[Any], n_threads: int) -> NDArray[np.uint64]:
     """A 64-bit hash of each row's non-zero (column, value) pairs; X is float32 or float64, of any strides."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse, n_samples
+from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, row_blocks
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
@@ -119,7 +119,7 @@ class Fit:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X = self.merged.X
             if centred and self.centre is not None:
-                X = np.ascontiguousarray(X - self.centre)
+                X = _less(X, self.centre)
             self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
         rows: LinearRows = self._places["rows", centred]
         return rows
@@ -130,7 +130,7 @@ class Fit:
         X = self.merged.X
         if is_sparse(X) or len(X) < 2:
             return None
-        mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+        mean, spread = moments(X)
         far = np.abs(mean) > _FAR_DEVIATIONS * spread
         return np.where(far, mean, 0.0) if far.any() else None
 
@@ -148,6 +148,14 @@ def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) ->
             raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
         return samples.gram_matrix(checked) if reset else checked
     return checked
+
+
+def _less(X: Any, centre: Floats) -> Floats:
+    """X − centre in float64."""
+    out = np.empty(X.shape)
+    for rows in row_blocks(len(X), 8 * X.shape[1]):
+        np.subtract(X[rows], centre, out=out[rows])
+    return out
 
 
 def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, add_gram, is_sparse
 
 _ROUNDOFF = 2.0**-53
 
@@ -98,7 +98,7 @@ class LinearRows:
             Z = np.ones((len(which[k : k + step]), self.d + 1))
             Z[:, : self.d] = self.X[which[k : k + step]]
             Z *= np.sqrt(c[k : k + step, None])
-            out += Z.T @ Z
+            add_gram(out, Z)
         return out
 
     @cached_property

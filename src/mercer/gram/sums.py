@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, add_gram, is_sparse, mirror
 from mercer.gram.linear_gram import float64_strips
 from mercer.problems.least_squares import LeastSquares
 
@@ -46,8 +46,10 @@ class Sums:
                 xy += part.T @ Y[rows]
             else:
                 part = part - x
-                xx += (part * total[rows, None]).T @ part
+                add_gram(xx, part * np.sqrt(total[rows, None]))
                 xy += part.T @ Y[rows]
+        if not is_sparse(X):
+            mirror(xx)
         if is_sparse(X) and problem.bias:
             xx -= weight * np.outer(x, x)
             xy -= np.outer(x, Y.sum(axis=0))
