@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
+from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data.labels import class_weights
 from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
@@ -53,6 +55,9 @@ class LeastSquaresMachine(Machine):
             xy=Array("features", "outputs"),
             yy=Array("outputs"),
             bias=Flag(),
+            rest_x=Array("features"),
+            rest_y=Array("outputs"),
+            error=Array(None),
         ),
     )
 
@@ -94,7 +99,10 @@ class LeastSquaresMachine(Machine):
         assert fit.kernel is not None
         self._conclude_solution(fit.kernel, solution, lam)
         if solution.C is not None:
-            self._expansion_ = expansion_of(fit, np.array(solution.C), self.intercept_)
+            expansion = expansion_of(fit, np.array(solution.C), self.intercept_)
+            if fit.merged.X is fit.X and expansion.vectors is not None:  # the caller's own samples
+                expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
+            self._expansion_ = expansion
         if solution.beta is not None:
             self.dual_coef_ = freeze(self._own_rows(fit, solution.beta))
         self._conclude_targets(fit.target)
@@ -128,9 +136,12 @@ class LeastSquaresMachine(Machine):
         return own[:, 0] if fit.target.flat else own
 
     def _unfinished(self, X: Any) -> str:
+        if self.stop_reason_ != "rounding floor":
+            return super()._unfinished(X)
         return (
-            f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
-            "scale the features, raise lam, or choose solver='eigen'"
+            f"{type(self).__name__} met the rounding floor: float64 proves its solution to a relative gap of "
+            f"{self.certificate_.relative_gap:.1e} here, not of {EXACT_GAP:g} (largest residual {self.residual_:.3g}); "
+            "raise lam, scale the features, or leave out what is far from everything else"
         )
 
     @property
