@@ -9,7 +9,7 @@ A kernel machine has f = f_β; a linear one has weights of its own (mercer.certi
 from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with G the
 first two terms,
 
-    P − D  and  P − P*  are at most  gap = G + |s|·max(|b|, |mean r| + √(2·gap)·max √k(x, x))
+    P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap = max(near, G + |b s|) ≥ P − D(β)
 
 `dual` is P minus that gap. Every residual enters with the bound of its error added.
 """
@@ -29,7 +29,8 @@ from mercer.problems.least_squares import LeastSquares
 # What "exact" means: a relative gap far below what any target is known to; f is within 1.5e-5 of the optimal one,
 # relative to √(2P).
 EXACT_GAP = 1e-10
-# What weights of features can prove beyond the gap, which no β of float64 closes where the features' units differ much.
+# What is proven of P itself. The gap is often larger: it takes the rounding of β for that of the solution, which counts
+# where b is large or the features' units differ much.
 ABOVE = "primal value above the optimum"
 # A few operations on a number, as a share of it.
 ROUNDINGS = gamma(6)
@@ -129,15 +130,18 @@ def certify_limit(problem: LeastSquares, gram: Gram, C: Floats, U: Floats, b: Fl
 
 
 def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
-    """Whether every output's gap is as small as promised.
+    """Whether every output is as close to its optimum as promised.
 
     Where the optimum is zero, for a constant target, no share of it can be reached: what the rounding of y alone
-    would do, n times over, is allowed as well.
+    would do, n times over, is allowed as well. At λ = 0 the optimum is often zero, and the spread of y takes its place.
     """
-    share = gamma(len(problem.weight) + 16)
-    squares = problem.weight @ (share * np.abs(problem.Y)) ** 2
-    floor = squares / (2 * problem.lam) if problem.lam > 0 else squares / 2
     parts = certificate.parts or (certificate,)
+    if problem.lam == 0:
+        mean = problem.weight @ problem.Y / problem.mass if problem.bias else 0.0
+        spread = 0.5 * (problem.weight @ (problem.Y - mean) ** 2)
+        floor = EXACT_GAP * spread + 0.5 * (problem.weight @ (gamma(len(problem.weight) + 16) * problem.Y) ** 2)
+    else:
+        floor = problem.weight @ (gamma(len(problem.weight) + 16) * problem.Y) ** 2 / (2 * problem.lam)
     return all(
         part.kkt.get(ABOVE, part.gap) <= EXACT_GAP * part.primal + allowed
         for part, allowed in zip(parts, floor.tolist(), strict=True)
@@ -158,7 +162,7 @@ def certificate_of_output(
     shift: tuple[float, float],
     reach: float,
     proves: Proves,
-    above: float | None = None,
+    above: float = math.inf,
 ) -> Certificate:
     """One output's, where |Σβ| = `total`, ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`.
 
@@ -166,13 +170,13 @@ def certificate_of_output(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         shares = rest * rest * problem.weight
-        gap = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
+        gap = near = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
         if total:
             mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
-            first = gap + total * max(abs(b), mean)
-            # gap = first + total·reach·√(2·gap) at most, solved for gap.
-            step = total * reach * math.sqrt(2.0)
-            gap = _SUM_SLACK * (first + step * math.sqrt(first) + step * step)
+            # near = first + total·reach·√(2·near) at most, solved for near.
+            first, step = near + total * mean, total * reach * math.sqrt(2.0)
+            near = _SUM_SLACK * (first + step * math.sqrt(first) + step * step)
+            gap = max(near, _SUM_SLACK * (gap + total * abs(b)))
         outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
         apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
         dual = primal - gap
@@ -186,7 +190,7 @@ def certificate_of_output(
             "dual feasibility: equality": total,
             "primal feasibility": outside,
             "complementary slackness": outside,
-            **({} if above is None else {ABOVE: min(above, gap)}),
+            ABOVE: min(above, near),
         },
         proves=proves,
         worst=int(np.argmax(shares)),
@@ -197,10 +201,7 @@ def certificate_of_output(
 def limit_of_outputs(
     problem: LeastSquares, R: Floats, R_error: Floats, G: Floats, G_error: Floats, curvature: Floats, b: Floats
 ) -> Certificate:
-    """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes.
-
-    There is no lower bound on the optimum: what lies above it is told as the gain that rounding does not explain.
-    """
+    """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes."""
     spread = problem.weight @ (problem.Y - problem.mean[problem.member]) ** 2
     parts = []
     for k in range(problem.n_outputs):
@@ -209,16 +210,14 @@ def limit_of_outputs(
         gains = np.divide(g * g, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
         sums = abs(float(problem.total @ R[:, k])) + float(problem.total @ R_error[:, k]) if problem.bias else 0.0
         gain = float(gains.max(initial=0.0))
-        rounding = np.divide(G_error[:, k] ** 2, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
         kkt = {"normal equations": float(g.max(initial=0.0)), "residuals sum to 0": sums}
-        beyond = max(0.0, gain - 4 * float(rounding.max(initial=0.0)))
         parts.append(
             Certificate(
                 primal=risk,
                 dual=risk - gain,
                 gap=max(gain, risk - (risk - gain)),
                 violation=max(kkt.values()),
-                kkt={**kkt, ABOVE: beyond},
+                kkt=kkt,
                 proves="stationarity",
                 worst=int(np.argmax(gains)) if len(gains) else 0,
                 b=(float(b[k]),) if problem.bias else (),

@@ -49,6 +49,10 @@ def certify_weights(
         beta = (problem.weight / problem.lam)[:, None] * R
         if problem.bias:  # what rounding left of the sum, spread by weight
             beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
+            # The rest goes where a number has digits to spare, of a row that is not too light to bear it.
+            heavy = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
+            least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
+            beta[least, np.arange(len(b))] -= sums_of(beta)
         totals = sums_of(beta) if problem.bias else np.zeros(len(b))
         V, V_error = _combination(problem, linear, beta, totals, centre)
         apart = W - V  # f − f_β
