@@ -65,7 +65,7 @@ CASES = [
     *(
         Case(
             f"{what}, {form.__name__}",
-            lambda name, labels=form(labels): fit(name, y=labels),
+            lambda name, labels=labels, form=form: fit(name, y=form(labels)),
             Raises(ValueError, text),
             to=CLASSIFIERS,
             number=number,
