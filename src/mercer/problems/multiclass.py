@@ -31,6 +31,10 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 
+# The shares of its bound by which a multiplier, and the sum of a sample's multipliers, may miss a bound for rounding.
+_DUST = 8 * float(np.finfo(float).eps)
+_ON_THE_BOUND = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
@@ -84,6 +88,28 @@ class JointProblem:
             down, up = beta > -C[:, None], beta < 0
             down[own] = up[own] = False
         return down, up
+
+    def within_bounds(self, beta: Floats, rows: Indices | None = None) -> Floats:
+        """β with multipliers inside their bounds, and each label's β their sum: a move by a few roundings, as a rule.
+
+        A multiplier that reaches a bound to rounding is put exactly on it. So is the sum of those that share one, and
+        they are scaled to add up.
+        """
+        y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
+        own = np.arange(len(y)), y
+        alpha = np.maximum(-beta, 0.0)
+        alpha[own] = 0.0
+        alpha[alpha <= _DUST * C[:, None]] = 0.0
+        if not self.shared:
+            alpha = np.where(alpha >= (1 - _DUST) * C[:, None], C[:, None], alpha)
+        total = alpha.sum(axis=1)
+        if self.shared:
+            spent = total >= C * (1 - _ON_THE_BOUND)
+            alpha[spent] *= (C[spent] / total[spent])[:, None]
+            total = np.where(spent, C, total)
+        beta = -alpha
+        beta[own] = total
+        return beta
 
     def violations(self, beta: Floats, e: Floats, rows: Indices | None = None, error: Floats | float = 0.0) -> Floats:
         """Per sample, the largest difference of gradients that a feasible move could still exploit.
