@@ -9,6 +9,9 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.table import CertificateTable
 
+# What rounding can take from a sum of non-negative terms, one per variable of a pair, of which there are few thousands.
+_SUMMED = 1 + 1e-12
+
 
 def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
     """The certificate of one pair from its findings; `paired` says that it has an equality, Σβ = 0."""
@@ -19,10 +22,11 @@ def pair_certificates(findings: Any, paired: bool, proves: Proves) -> Certificat
     """The same for many pairs, a row of findings each."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
+    unbalanced = np.abs(b * total) if paired else 0.0
     return CertificateTable(
         primal=0.5 * energy + losses,
         dual=gain - 0.5 * energy - 0.5 * curved,
-        gap=shares.copy(),
+        gap=(shares + unbalanced) * _SUMMED,
         violation=np.maximum(ends, 0.0),
         kkt={
             "dual feasibility: box": box.copy(),

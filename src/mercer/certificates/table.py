@@ -27,6 +27,14 @@ class CertificateTable(Sequence[Certificate]):
     precision: str = "float64"
     others: dict[int, Certificate] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """As for one certificate: what overflow left undefined claims nothing, and the gap is never the smaller."""
+        self.primal[np.isnan(self.primal)] = np.inf
+        self.dual[np.isnan(self.dual)] = -np.inf
+        for values in (self.gap, self.violation, *self.kkt.values()):
+            values[np.isnan(values)] = np.inf
+        np.maximum(self.gap, self.primal - self.dual, out=self.gap)
+
     def __len__(self) -> int:
         return len(self.gap)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks, SolvedPairs
+from mercer.fitting.side_by_side import map_side_by_side
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.telling import Progress
 from mercer.solution import Stop
@@ -52,18 +52,9 @@ def solve_tasks(
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 
     keep = done.put if isinstance(done, SolvedPairs) else done.__setitem__
-    if side_by_side == 1 or progress.watched:
-        for k, one in zip(left, map(solve, left), strict=True):
-            keep(k, one)
-    elif left:
-        with ThreadPoolExecutor(side_by_side) as threads:
-            try:
-                for k, one in zip(left, threads.map(solve, left), strict=True):
-                    keep(k, one)
-            except BaseException:  # Ctrl-C above all: the others see it before their next outer step
-                progress.cancel()
-                threads.shutdown(cancel_futures=True)
-                raise
+    alone = side_by_side == 1 or progress.watched
+    for k, one in zip(left, map(solve, left) if alone else map_side_by_side(solve, left, side_by_side), strict=True):
+        keep(k, one)
     return done if isinstance(done, SolvedPairs) else [done[k] for k in range(len(tasks))]
 
 

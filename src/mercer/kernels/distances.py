@@ -29,8 +29,8 @@ from mercer.kernels.matrices import (
 )
 from mercer.kernels.used_columns import narrowed
 
-# Below this share of ‖x − c‖² + ‖z − c‖² fewer than eight digits of a difference of float64 numbers are correct.
-_CANCELLED_SHARE = 1e-8
+# Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
+_CANCELLED_SHARE = 1e-4
 # Differences of rows are held in blocks of this size.
 _GATHER_BYTES = 4 << 20
 # Up to this share of stored entries, only those that two rows have in common are compared: at a tenth, 500 rows of

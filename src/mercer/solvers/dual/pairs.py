@@ -78,7 +78,7 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
     beta, u = np.zeros(len(p)), np.zeros(len(p))
-    which = np.arange(layout.n)
+    which, unit = np.arange(layout.n), gram.unit_errors(layout.largest)
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(which):
@@ -100,7 +100,8 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         )
         products = np.zeros(len(now))
         exact.add_pairs(*part.arrays, now, products, n_threads)
-        findings = _core.pair_findings(part.offsets, p[v], *fixed, products, now, paired, n_threads)
+        error = part.errors(unit, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
+        findings = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
         gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         found = pair_certificates(findings, paired, PROOF[gram.positive_definite])
@@ -159,6 +160,11 @@ class Layout:
     @property
     def n(self) -> int:
         return len(self.offsets) - 1
+
+    def errors(self, unit: Floats, beta: Floats) -> Floats:
+        """How far each u = Kβ can be from the true one, with what each row errs by for ‖β‖₁ = 1."""
+        l1 = np.add.reduceat(np.abs(beta), self.offsets[:-1])
+        return np.asarray(unit[self.rows()] * np.repeat(l1, np.diff(self.offsets)))
 
     @property
     def arrays(self) -> tuple[Indices, ...]:
