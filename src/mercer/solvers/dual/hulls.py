@@ -55,7 +55,8 @@ class Distance:
 
 def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
     """The bounds that a certificate of a hull problem proves at β; samples that take no part do not count."""
-    unit = inner(np.sqrt(np.abs(gram.diagonal)), np.abs(beta)) ** 2
+    size = inner(np.sqrt(np.abs(gram.diagonal)), np.abs(beta))
+    unit = size * size
     if not np.isfinite(unit):
         raise FloatingPointError(
             f"weights that add up to {np.abs(beta).sum():.3g} overflow with kernel values up to "
