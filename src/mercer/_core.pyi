@@ -504,5 +504,6 @@ def pair_findings(
     """What the certificate of each problem (row) consists of, whose variables are those from one offset to the next.
 
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
-    towards it, the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β, β'dβ.
+    towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
+    and how far the first of these can be off.
     """

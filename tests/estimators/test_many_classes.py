@@ -43,7 +43,8 @@ def test_the_certificate_is_the_total_of_its_parts(fitted):
     total = Certificate.total(parts)
     assert (total.violation, total.kkt, total.b, total.worst) == (found.violation, found.kkt, found.b, found.worst)
     assert (total.proves, total.precision) == (found.proves, found.precision)
-    np.testing.assert_allclose([total.primal, total.dual, total.gap], [found.primal, found.dual, found.gap], rtol=1e-13)
+    np.testing.assert_allclose([total.primal, total.dual], [found.primal, found.dual], rtol=1e-13)
+    assert abs(total.gap - found.gap) < 1e-12 * found.primal  # the difference of the sums, where that is larger
     assert found.parts[-1] == parts[-1]
     assert found.parts[2:4] == tuple(parts[2:4])
 

@@ -15,6 +15,7 @@ from reference.decimals import ONE, ZERO, decimals, forty_digits
 from reference.exact_kernels import Formula
 
 EPS = Decimal(2) ** -53
+SMALL = Decimal("1e-10")
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,27 @@ def compare(claim):
     at_most("equality", t.equality, decimals(c.kkt.get("dual feasibility: equality", 0.0)), 8 * EPS * t.mass)
     at_most("primal's error", abs(t.primal - primal), gap, Decimal("1e-10") * size)
     at_most("dual's error", abs(t.dual - dual), gap, Decimal("1e-10") * size)
+    return broken
+
+
+def against(certificate, value, rivals, what=""):
+    """What is wrong with a certificate of a solution of this value, given the values of other points."""
+    c = certificate
+    numbers = {"primal": c.primal, "dual": c.dual, "gap": c.gap, "violation": c.violation, **c.kkt}
+    broken = [f"{what}{key} is NaN" for key, number in numbers.items() if np.isnan(number)]
+    if broken or np.isinf(c.gap):
+        return broken
+    primal, dual, gap = map(decimals, (c.primal, c.dual, c.gap))
+    if c.primal - c.dual > c.gap:
+        broken.append(f"{what}printed: primal - dual {float(primal - dual):.6g}, gap {c.gap:.6g}")
+    if abs(value - primal) > gap + SMALL * abs(value):
+        broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
+    best = min([value, *rivals]) if c.proves == "optimality" else value  # without a convex problem there is no bound
+    slack = 8 * EPS * (abs(best) + abs(value))
+    if dual > best + SMALL * abs(best):
+        broken.append(f"{what}dual above a point by: claimed 0, true {float(dual - best):.3g}, of {float(best):.6g}")
+    if value - best > gap * (1 + Decimal("1e-9")) + slack:
+        broken.append(f"{what}gap: claimed {c.gap:.6g}, true {float(value - best):.6g}")
     return broken
 
 

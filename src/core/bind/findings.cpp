@@ -51,13 +51,14 @@ nb::object pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb:
         const nb::gil_scoped_release unlocked;
         mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
     }
-    constexpr std::size_t kFindings = 13;
+    constexpr std::size_t kFindings = 14;
     auto rows = std::make_unique<std::vector<double>>();
     rows->reserve(all.size() * kFindings);
     for (const mercer::PairFindings& pair : all) {
         const mercer::Findings& f = pair.found;
         rows->insert(rows->end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
-                                   f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved});
+                                   f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
+                                   pair.wrong});
     }
     double* const data = rows->data();
     const nb::capsule owner(rows.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
@@ -75,5 +76,5 @@ void bind_findings(nb::module_& m) {
     m.def("pair_findings", &pair_findings, "offsets"_a.none(), "p"_a.none(), "lower"_a.none(), "upper"_a.none(),
           "d"_a.none(), "u"_a.none(), "error"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
           "A row for each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
-          "outward, inward), ends of the gradient, b, and the sums b'u, p'b, b'd b.");
+          "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
 }

@@ -20,12 +20,13 @@ def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate
 
 def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
     """The same for many pairs, a row of findings each."""
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings.T
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
     unbalanced = np.abs(b * total) if paired else 0.0
+    # The errors include four roundings of p and u, and the sums have a few thousand terms.
     return CertificateTable(
-        primal=0.5 * energy + losses,
-        dual=gain - 0.5 * energy - 0.5 * curved,
+        primal=0.5 * energy + losses * _SUMMED + wrong,
+        dual=gain - 0.5 * energy - 0.5 * curved * _SUMMED - wrong - unbalanced,
         gap=(shares + unbalanced) * _SUMMED,
         violation=np.maximum(ends, 0.0),
         kkt={

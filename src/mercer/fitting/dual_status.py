@@ -15,6 +15,7 @@ from mercer.fitting.task import Solved
 
 FREE: Final = 1
 BOUNDED: Final = 2
+_BOUNDED_TWIN = 4  # the marks of twins are added, and two free ones must not look like a bounded one
 
 
 def dual_status(merged: Merged, solved: Sequence[Solved], n: int) -> Any:
@@ -23,10 +24,11 @@ def dual_status(merged: Merged, solved: Sequence[Solved], n: int) -> Any:
     used = np.flatnonzero(found.beta)
     sample = found.samples[used]
     column = np.repeat(np.arange(len(solved)), np.diff(found.variables))[used]
-    marks = np.where(_free(found)[used], FREE, BOUNDED)
+    marks = np.where(_free(found)[used], 1, _BOUNDED_TWIN)
     entries: Any = (marks, (sample, column))
     by_sample: Any = sp.csr_array(entries, shape=(len(merged.y), len(solved)))
-    by_sample.data = np.minimum(by_sample.data, BOUNDED).astype(np.float32)  # twins in use count once
+    # Twins in use count once, as free if one of them is.
+    by_sample.data = np.where(by_sample.data % _BOUNDED_TWIN == 0, BOUNDED, FREE).astype(np.float32)
     if len(merged.rows) == n:  # model files hold CSR matrices of floating-point numbers
         return freeze(by_sample[merged.member])
     place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one

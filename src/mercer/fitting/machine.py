@@ -34,6 +34,7 @@ from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
+from mercer.kernels.used_columns import narrowed
 from mercer.threads import effective_n_threads
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
@@ -187,6 +188,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: Sequence[Solved]) -> None:
         """What every fit says about its end."""
         self.certificate_ = certificate_of(solved)
+        if math.isnan(self.certificate_.gap) or math.isnan(self.certificate_.violation):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights or "
+                "coefficients are too large together. Scale the features or the weights, or lower C"
+            )
         reason = reason_of(solved)
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
@@ -279,6 +285,7 @@ def _scale_ratio(X: Any) -> float:
     if not hasattr(X, "shape"):
         return 1.0
     if is_sparse(X):
+        X, _ = narrowed(X, X)
         square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
         spread = np.sqrt(np.maximum(square, 0.0))
     else:

@@ -47,7 +47,8 @@ def solve_tasks(
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         asked = replace(fit.limits.stop.after(steps), tol=task.unit * fit.limits.stop.tol)
-        solution, proof = task.solve(task.problem, place, asked, start, report)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
+            solution, proof = task.solve(task.problem, place, asked, start, report)
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 

@@ -92,6 +92,8 @@ class BlockEvaluation:
     def _weights(self) -> Floats | None:
         """w of a linear kernel, a column for each output, summed in twice the precision; None for other kernels."""
         scale = linear_scale(self._kernel)
+        if is_sparse(self._vectors) and self._vectors.shape[1] > self._vectors.nnz:
+            return None  # w would take more memory than they do
         return None if scale is None else scale * weight_vectors(self._vectors, self._coefficients)
 
     @cached_property
