@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, read_samples
@@ -272,6 +272,6 @@ def _scale_ratio(X: Any) -> float:
         square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
         spread = np.sqrt(np.maximum(square, 0.0))
     else:
-        spread = X.std(axis=0, dtype=np.float64)
+        spread = moments(X)[1]
     spread = spread[spread > 0]
     return float(spread.max() / spread.min()) if len(spread) else 1.0

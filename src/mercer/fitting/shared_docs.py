@@ -9,7 +9,9 @@ _SHARED: Final = {
     shrinking : bool, default=True
         Leave settled samples aside while training; the answer is the same.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+        Largest violation of the optimality conditions that may remain, in the scale of f; LIBSVM's meaning. Where
+        everything that f could tell apart is smaller than 1, it is relative to that: to the standard deviation of y for
+        regression, to the squared distances of the samples in feature space for machines without C.
     gap_tol : float, optional
         Also go on until the duality gap is at most this share of the dual value.
     cache_size : float, default=1000

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, gamma, n_samples
+from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
@@ -174,11 +174,12 @@ class Cross:
         for Y, X, weight in self._pass(None if sample is None else [sample]):
             K = X.values()
             scaled = np.sqrt(weight)[:, None] * K
-            G += scaled.T @ scaled
+            add_gram(G, scaled)
             weighted = weight[:, None] * Y
             out.residual = K.T @ weighted + (out.residual if out.n else 0.0)
             out.pull += K.T @ weight
             out.add(weight, Y, weighted)
+        mirror(G)
         return G, out
 
     # --- one chunk at a time -----------------------------------------------------------------------------------

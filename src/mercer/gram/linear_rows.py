@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, add_gram, is_sparse
+
+_ROUNDOFF = 2.0**-53
 
 
 class LinearRows:
@@ -63,6 +65,25 @@ class LinearRows:
         self.core.transposed(c, out)
         return out
 
+    def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
+        """X'c in twice the precision of float64, as a sum of two vectors."""
+        hi, lo = np.empty(self.d), np.empty(self.d)
+        self.core.doubled_transposed(c, hi, lo)
+        return hi, lo
+
+    def doubled_product(self, hi: Floats, lo: Floats) -> Floats:
+        """X(hi + lo), summed in twice the precision of float64 and rounded once."""
+        out = np.empty(self.n)
+        self.core.doubled_product(hi, lo, out)
+        return out
+
+    def gram_product(self, c: Floats) -> tuple[Floats, Floats]:
+        """XX'c in twice the precision of float64, and a bound on its error: one rounding, unless 10³² cancel."""
+        u = self.doubled_product(*self.doubled_transposed(c))
+        lengths = np.sqrt(self.lengths)
+        terms = (self.n + self.d + 8) * _ROUNDOFF
+        return u, 4 * _ROUNDOFF * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths
+
     def outer(self, which: Indices, c: Floats) -> Floats:
         """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""
         out = np.empty((self.d + 1, self.d + 1))
@@ -77,7 +98,7 @@ class LinearRows:
             Z = np.ones((len(which[k : k + step]), self.d + 1))
             Z[:, : self.d] = self.X[which[k : k + step]]
             Z *= np.sqrt(c[k : k + step, None])
-            out += Z.T @ Z
+            add_gram(out, Z)
         return out
 
     @cached_property
@@ -86,3 +107,14 @@ class LinearRows:
         found = np.empty(self.n)
         self.core.lengths(found)
         return found
+
+
+def weight_vectors(vectors: Any, coefficients: Any) -> Floats:
+    """Σ_j c_j x_j for every column of coefficients, each sum rounded once; one column per output."""
+    rows = LinearRows(vectors if is_sparse(vectors) else np.ascontiguousarray(vectors), 1)
+    table = coefficients.tocsc() if is_sparse(coefficients) else coefficients
+    out = np.empty((rows.d, coefficients.shape[1]))
+    for k in range(out.shape[1]):
+        column = table[:, [k]].toarray().ravel() if is_sparse(table) else np.ascontiguousarray(table[:, k])
+        out[:, k] = np.add(*rows.doubled_transposed(column))
+    return out

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, gamma, is_sparse, sums_by
+from mercer.arrays import Floats, add_gram, gamma, is_sparse, mirror, sums_by
 from mercer.gram.linear_gram import float64_strips
 from mercer.problems.least_squares import LeastSquares
 
@@ -55,14 +55,14 @@ class Sums:
         xx, xy, rest = np.zeros((d, d)), np.zeros((d, q)), np.zeros(d)
         for rows, part in float64_strips(X):
             if sparse:  # about zero: a sparse part has no other origin
-                scaled = part.multiply(total[rows, None])
-                xx += (scaled.T @ part).toarray()
+                xx += (part.multiply(total[rows, None]).T @ part).toarray()
             else:
                 part = part - x
-                scaled = part * total[rows, None]
-                xx += scaled.T @ part
+                add_gram(xx, part * np.sqrt(total[rows, None]))
             xy += part.T @ Y[rows]
-            rest += np.asarray(scaled.sum(axis=0)).ravel()
+            rest += np.asarray(part.T @ total[rows]).ravel()
+        if not sparse:
+            mirror(xx)
         yy = np.sum(deviation * (problem.Y - y), axis=0)
         size = np.concatenate([[weight], xx.diagonal(), yy])
         error = np.sqrt(gamma(len(problem.weight) + _ROUNDINGS) * np.abs(size))

@@ -86,8 +86,8 @@ def solve_by_rows(
         point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
         steps = max(steps, point.steps)
         corrected = nearer(linear, rows, point.w, point.beta)
-        start, u = linear.dual_variables(corrected), rows.product(rows.transposed(corrected))
-        certificate = certificate_of(problem, start, u, "optimality", "float64")
+        start, (u, error) = linear.dual_variables(corrected), rows.gram_product(corrected)
+        certificate = certificate_of(problem, start, u, "optimality", "float64", error)
         if stop.met(certificate):
             return Solution(start, steps, "converged", u=u), certificate
         if point.stop_reason in ("max_iter", "max_time"):
