@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "algebra/array_checks.hpp"
+#include "bind/stop_flag.hpp"
 #include "threads/interrupt.hpp"
 
 namespace nb = nanobind;
@@ -100,10 +101,11 @@ void with_vector(nb::handle object, const char* name, const char* types, Use use
 }
 
 // Signals are Python's business, and only its main thread handles them: elsewhere asking once is enough, and a fit in a
-// worker thread does not queue for the lock again and again.
+// worker thread does not queue for the lock again and again. Threads that work for one fit watch its flag instead, also
+// before the call: a loop of short calls ends as well.
 class Signals {
 public:
-    Signals() : poll_(&Signals::ask, this) {}
+    Signals() : poll_(&Signals::ask, this) { StopFlag::check(); }
     mercer::Poll& poll() { return poll_; }
 
 private:
@@ -119,6 +121,7 @@ private:
     }
 
     static void ask(void* self) {
+        if (StopFlag::watching()) return StopFlag::check();
         auto& thread = static_cast<Signals*>(self)->thread_;
         if (thread == Thread::other || finalizing()) return;
         const nb::gil_scoped_acquire lock;

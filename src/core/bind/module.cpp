@@ -21,6 +21,7 @@ void bind_prepare(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
+void bind_stop_flag(nb::module_& m);
 void bind_text(nb::module_& m);
 
 namespace {
@@ -58,5 +59,6 @@ NB_MODULE(_core, m) {
     bind_row_hash(m);
     bind_samples(m);
     bind_smo(m);
+    bind_stop_flag(m);
     bind_text(m);
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, is_sparse, row_blocks
 from mercer.data.sparse_samples import canonical_csr, check_sparse
 
 
@@ -145,9 +145,10 @@ def check_gram_matrix(K: Any) -> None:
 def _check_finite(X: Any) -> None:
     """Raise an error that names the first entry that is not finite."""
     values = X.data if is_sparse(X) else X
+    row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
+        if all(np.isfinite(values[some].sum(dtype=np.float64)) for some in row_blocks(len(values), row_bytes)):
             return
     bad = np.argwhere(~np.isfinite(values))
     if len(bad) == 0:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse, n_samples
+from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
@@ -125,9 +125,11 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X = self.merged.X
+            origin = 0.0
             if centred and self.centre is not None:
-                X = np.ascontiguousarray(X - self.centre)
-            self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
+                X, origin = _less(X, self.centre), norm(self.centre)
+            which = self.merged.first if is_sparse(X) else None
+            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
         rows: LinearRows = self._places["rows", centred]
         return rows
 
@@ -142,7 +144,7 @@ class Fit:
         X = self.merged.X
         if is_sparse(X) or len(X) < 2:
             return None
-        mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+        mean, spread = moments(X)
         far = np.abs(mean) > _FAR_DEVIATIONS * spread
         return np.where(far, mean, 0.0) if far.any() else None
 
@@ -165,6 +167,14 @@ def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) ->
     if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
         raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
     return checked
+
+
+def _less(X: Any, centre: Floats) -> Floats:
+    """X − centre in float64."""
+    out = np.empty(X.shape)
+    for rows in row_blocks(len(X), 8 * X.shape[1]):
+        np.subtract(X[rows], centre, out=out[rows])
+    return out
 
 
 def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:

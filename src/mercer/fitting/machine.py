@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse
+from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, read_samples
@@ -185,6 +185,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""
         self.certificate_ = Certificate.total([s.certificate for s in solved])
+        if math.isnan(self.certificate_.gap) or math.isnan(self.certificate_.violation):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights or "
+                "coefficients are too large together. Scale the features or the weights, or lower C"
+            )
         reasons = [s.solution.stop_reason for s in solved]
         reason = next((reason for reason in reasons if reason != "converged"), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
@@ -272,6 +277,6 @@ def _scale_ratio(X: Any) -> float:
         square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
         spread = np.sqrt(np.maximum(square, 0.0))
     else:
-        spread = X.std(axis=0, dtype=np.float64)
+        spread = moments(X)[1]
     spread = spread[spread > 0]
     return float(spread.max() / spread.min()) if len(spread) else 1.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.fit import Fit
+from mercer.fitting.side_by_side import map_side_by_side
 from mercer.fitting.telling import Progress
 from mercer.solution import Solution, Solve, Stop
 from mercer.solvers.dual.pairs import Blocks, fits, solve_pairs
@@ -56,20 +58,15 @@ def solve_tasks(tasks: list[Task], fit: Fit, progress: Progress, starts: list[An
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         asked = replace(fit.limits.stop.after(steps), tol=task.unit * fit.limits.stop.tol)
-        solution, proof = task.solve(task.problem, place, asked, start, report)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
+            solution, proof = task.solve(task.problem, place, asked, start, report)
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 
     if side_by_side == 1 or progress.watched:
         done.update(zip(left, map(solve, left), strict=True))
-    elif left:
-        with ThreadPoolExecutor(side_by_side) as threads:
-            try:
-                done.update(zip(left, threads.map(solve, left), strict=True))
-            except BaseException:  # Ctrl-C above all: the others see it before their next outer step
-                progress.cancel()
-                threads.shutdown(cancel_futures=True)
-                raise
+    else:
+        done.update(zip(left, map_side_by_side(solve, left, side_by_side), strict=True))
     return [done[k] for k in range(len(tasks))]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from mercer import _core
 from mercer.errors import warn_user
 from mercer.solution import Report
 
@@ -22,11 +23,7 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupport", "Cancelled", "Progress", "warn_user", "with_callbacks"]
-
-
-class Cancelled(Exception):
-    """Another sub-problem of the same fit has failed."""
+__all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
 
 
 class Progress:
@@ -38,7 +35,6 @@ class Progress:
         self._n_tasks = n_tasks
         self._begun = time.monotonic()
         self._next_line = self._begun
-        self._cancelled = False
         self._root: Any = None
         self._task: Any = None
         self._step: Any = None
@@ -70,18 +66,13 @@ class Progress:
             self._task.call_on_fit_task_end(estimator=self._estimator)
             self._task = None
 
-    def cancel(self) -> None:
-        """Make every sub-problem stop at its next outer step."""
-        self._cancelled = True
-
     def close(self, X: Any, y: Any) -> None:
         """The fit is over."""
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
     def _report(self, name: str, words: Callable[[], str]) -> None:
-        if self._cancelled:
-            raise Cancelled
+        _core.check_stop()
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")

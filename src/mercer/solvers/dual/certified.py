@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mercer.arrays import Floats, norm
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify, single_suffices
+from mercer.certificates.dual import certify, coarse_pass
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
@@ -63,7 +63,7 @@ def _decomposed(
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)
-    if first.whole or single_suffices(gram, norm(problem.row_coefficients(first.beta, gram.n)), stop.tol):
+    if first.whole or coarse_pass(gram):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()
