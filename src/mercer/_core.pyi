@@ -482,9 +482,10 @@ def pair_findings(
     beta: NDArray[np.float64],
     paired: bool,
     n_threads: int,
-) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float]]:
+) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float, float]]:
     """What the certificate of each problem consists of, whose variables are those from one offset to the next.
 
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
-    towards it, the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β, β'dβ.
+    towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
+    and how far the first of these can be off.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, row_blocks
+from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
@@ -123,9 +123,11 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X = self.merged.X
+            origin = 0.0
             if centred and self.centre is not None:
-                X = _less(X, self.centre)
-            self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
+                X, origin = _less(X, self.centre), norm(self.centre)
+            which = self.merged.first if is_sparse(X) else None
+            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
         rows: LinearRows = self._places["rows", centred]
         return rows
 

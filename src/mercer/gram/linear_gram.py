@@ -79,7 +79,8 @@ class LinearGram:
         """(X − 1c')ᵀC and what bounds its error by entry; `size` is at least |C|, which is known up to `error`."""
         n, d = self.X.shape
         rows = max(1, min(n, _SUM_ROWS, BLOCK_BYTES // (8 * d)))
-        spread = gamma(2 * n + 3 if is_sparse(self.X) else rows + 2 * -(-n // rows) + 3) * size + 2 * error
+        parts = 2 * -(-n // rows)
+        spread = gamma((n if is_sparse(self.X) else rows) + parts + 3) * size + 2 * error
         out, errors = np.zeros((d, C.shape[1])), np.zeros((d, C.shape[1]))
         for some, part in self._parts(centre):
             out += part.T @ C[some]

@@ -119,7 +119,7 @@ def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) ->
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
         if len(free) == 0 or not missing.any():
             break
-        weight = room**2
+        weight = (room / room[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
         lower = np.tril(rows.outer(free, weight[free]))
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:
