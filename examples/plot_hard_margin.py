@@ -55,5 +55,6 @@ ax.legend(fontsize="small")
 
 rich = SVC(C=np.inf, kernel="rbf", gamma=2.0).fit(overlapping, y)
 print(
-    f"Gaussian: separable, margin {1 / rich.rkhs_norm_:.4f}; proven to be at least {(2 * rich.certificate_.primal) ** -0.5:.4f}"
+    f"Gaussian: separable, margin {1 / rich.rkhs_norm_:.4f}; "
+    f"proven to be at least {(2 * rich.certificate_.primal) ** -0.5:.4f}"
 )

@@ -23,7 +23,7 @@ _PROGRESS_SHARE = 1 / 3
 
 def progressed(certificate: Certificate, last: float) -> bool:
     """Whether the solver's last return lowered the true violation enough for another one."""
-    return certificate.violation <= _PROGRESS_SHARE * last
+    return math.isfinite(certificate.violation) and certificate.violation <= _PROGRESS_SHARE * last
 
 
 class Refinement:
