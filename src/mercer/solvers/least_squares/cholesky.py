@@ -22,6 +22,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import solve_eigen
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import factor_bytes, memory_error
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
@@ -52,7 +53,7 @@ def solve_cholesky(
             )
         if report is not None:
             report(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
-        found = solve_in_precision(problem, gram, dtype)
+        found = solve_in_precision(problem, gram, dtype, stop)
         if found is not None:
             beta = problem.split(found.C)
             certificate = certify_outputs(problem, gram, beta, found.U)
@@ -64,7 +65,7 @@ def solve_cholesky(
                 beta=beta,
                 precision=np.dtype(dtype).name,
                 steps=found.corrections,
-                stop_reason="converged" if found.reached else "rounding floor",
+                stop_reason="converged" if found.reached else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
     return solve_eigen(problem, gram, stop, start, report)
@@ -86,9 +87,10 @@ class Corrected(NamedTuple):
     reached: bool
 
 
-def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any) -> Corrected | None:
+def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop) -> Corrected | None:
     """The solution through a factor of this precision, or None where it does not reach float64's answer."""
-    factor = _Factor.of(problem, gram, np.dtype(dtype))
+    with in_time(stop):
+        factor = _Factor.of(problem, gram, np.dtype(dtype))
     if factor is None:
         return None
     single = dtype == np.float32
@@ -109,6 +111,8 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any) -> Correct
             return Corrected(C, b, U, corrections, True)
         if stalled or (not single and corrections > 1):
             return None if single else Corrected(C, b, U, corrections, False)
+        if stop.seconds == 0:
+            return Corrected(C, b, U, corrections, False)
         last = size
     return None
 

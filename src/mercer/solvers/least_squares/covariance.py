@@ -20,6 +20,7 @@ from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import SpectralFit
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import linear_spectrum_of
@@ -46,7 +47,8 @@ def solve_covariance(
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
     if report is not None:
         report(partial("covariance of {:,} features".format, d))
-    sums = Sums.of(X, problem)
+    with in_time(stop):
+        sums = Sums.of(X, problem)
     if problem.lam == 0 and not is_sparse(X):
         # The singular values of X resolve what their squares do not.
         fit = SpectralFit(problem, linear_spectrum_of(X, linear.scale, problem))

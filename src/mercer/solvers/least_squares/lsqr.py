@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as spla
 
+from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_weights
@@ -15,6 +16,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 # LSQR has no bound of its own on the error; a violation below this share of the targets and the bias will do.
@@ -31,7 +33,8 @@ def solve_lsqr(
     assert linear is not None
     if report is not None:
         report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
-    W, b, steps = _weights(linear, problem)
+    with in_time(stop):
+        W, b, steps = _weights(linear, problem)
     beta, certificate = certify_weights(problem, linear, W, b)
     size = np.abs(problem.Y).max() + np.abs(b).max(initial=0.0)
     reached = problem.lam == 0 or certificate.violation <= _VIOLATION_SHARE * size
@@ -56,6 +59,7 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
     y = total @ problem.mean / mass if problem.bias else np.zeros(problem.n_outputs)
 
     def times(v: Floats) -> Floats:
+        _core.check_stop()
         return np.asarray(root * (X @ v - centre @ v))
 
     def transposed(v: Floats) -> Floats:

@@ -17,8 +17,9 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.pegasos.draws import draw, one_pass
 from mercer.solvers.pegasos.early_stopping import EarlyStopping
 from mercer.solvers.pegasos.iterates import Iterates
-from mercer.solvers.pegasos.spaces import Call, Space
+from mercer.solvers.pegasos.spaces import Call, KernelSpace, Space
 from mercer.solvers.pegasos.trail import Trail
+from mercer.solvers.proof_time import ProofTime
 
 # Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
 # make no more steps and touch no more entries than this (some tenths of a second on one core).
@@ -99,6 +100,7 @@ def solve_pegasos(
         place, outputs = place.split(rows, held_out)
         stopping = EarlyStopping(validation, outputs, average, stop.tol, patience)
     iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start.copy()
+    proof = ProofTime(place.gram, stop) if isinstance(place, KernelSpace) else None
     trail = Trail(*problem.signs.shape) if sharp else None
     call = Call(iterates, problem.lam, project, None if trail is None else trail.counts)
     cumulative, m, done = np.cumsum(problem.weight), place.n, 0
@@ -112,7 +114,7 @@ def solve_pegasos(
         else:
             draws = draw(seed, cumulative, iterates.t, some * m)
         done += some
-        made = advance(place, problem.signs, draws, call, stop.deadline)
+        made = advance(place, problem.signs, draws, call, stop.deadline, proof)
         if trail is not None:
             trail.visit(draws[:made], iterates.t)
         if stopping is not None and stopping.should_stop(iterates):
@@ -137,11 +139,13 @@ def _default_epochs(place: Space, machines: int) -> int:
     return min(max(affordable, _LEAST_EPOCHS), MOST_EPOCHS)
 
 
-def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: float) -> int:
-    """Make the steps of these draws for every machine (row of `signs`); how many there was time for."""
+def advance(
+    place: Space, signs: Floats, draws: Indices, call: Call, deadline: float, proof: ProofTime | None = None
+) -> int:
+    """Make the steps of these draws for every machine (row of `signs`); how many there was time for, and a proof."""
     made = 0
     for part in _parts(place, draws, call.iterates, len(signs)):
-        if time.monotonic() >= deadline:
+        if time.monotonic() + (0.0 if proof is None else proof(call.iterates.theta)) >= deadline:
             break
         for machine in range(len(signs)):
             place.run(machine, signs[machine], part, call)
