@@ -128,6 +128,12 @@ class LeastSquaresMachine(Machine):
         return own[:, 0] if fit.target.flat else own
 
     def _unfinished(self, X: Any) -> str:
+        if self.stop_reason_ in ("max_iter", "max_time"):
+            found = self.certificate_
+            return (
+                f"{type(self).__name__} stopped early ({self.stop_reason_}): residual {self.residual_:.3g}, gap "
+                f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
+            )
         return (
             f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
             "scale the features, raise lam, or choose solver='eigen'"

@@ -68,7 +68,12 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             return Solution(field.beta, steps, limit, not field.shrunk)
 
         J = field.violators(q, KEPT_SHARE)
-        K, h, d, before = field.block(J), field.gradient(J), problem.d[J], field.beta[J]
+        try:
+            with _core.TimeLimit(left.seconds):
+                K = field.block(J)
+        except _core.OutOfTime:
+            return Solution(field.beta, steps, "max_time", not field.shrunk)
+        h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
         taken, _, reason = _core.smo(
             K,
