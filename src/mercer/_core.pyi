@@ -362,6 +362,12 @@ class LinearRows:
     def transposed(self, c: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """out = X'c; rows whose c is 0 are skipped. The result does not depend on the number of threads."""
 
+    def doubled_product(self, hi: NDArray[np.float64], lo: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """out = X(hi + lo), summed in twice the precision and rounded once."""
+
+    def doubled_transposed(self, c: NDArray[np.float64], hi: NDArray[np.float64], lo: NDArray[np.float64]) -> None:
+        """hi + lo = X'c in twice the precision."""
+
     def outer(self, which: NDArray[np.int64], c: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """The lower triangle of out = Σ c z z' over the rows named, z = (x, 1)."""
 
@@ -421,10 +427,13 @@ def linear_findings(
     d: NDArray[np.float64],
     epsilon: NDArray[np.float64],
     f: NDArray[np.float64],
+    error: NDArray[np.float64],
     beta: NDArray[np.float64],
 ) -> tuple[float, float, float, int, float, float, float, float, float]:
     """What a linear certificate consists of: losses, gap shares, Σβ, the worst sample, how far β is outside its box,
-    the largest wishes away from zero and towards it, the largest and smallest gradient that could be followed."""
+    the largest wishes away from zero and towards it, the largest and smallest gradient that could be followed.
+
+    f may be wrong by `error`: shares and residuals are the largest that this allows."""
 
 class Respondents:
     """How samples respond to outputs f: t = the point of [lower, upper] nearest to shrunk(q − f, epsilon)·inverse."""
@@ -479,12 +488,14 @@ def pair_findings(
     upper: NDArray[np.float64],
     d: NDArray[np.float64],
     u: NDArray[np.float64],
+    error: NDArray[np.float64],
     beta: NDArray[np.float64],
     paired: bool,
     n_threads: int,
-) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float]]:
+) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float, float]]:
     """What the certificate of each problem consists of, whose variables are those from one offset to the next.
 
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
-    towards it, the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β, β'dβ.
+    towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
+    and how far the first of these can be off.
     """

@@ -111,6 +111,12 @@ def norm(a: Floats) -> float:
     return math.sqrt(inner(a, a))
 
 
+def gamma(roundings: int) -> float:
+    """γ_k = ku/(1 − ku), u = 2⁻⁵³: the relative error of k roundings one after the other (Higham, lemma 3.1)."""
+    share = roundings * 2.0**-53
+    return share / (1.0 - share) if share < 1 else math.inf
+
+
 def sums_by(index: Any, values: Floats, n: int) -> Floats:
     """The values summed over equal indices, for each index from 0 to n − 1."""
     return np.bincount(index, weights=values, minlength=n).astype(np.float64, copy=False)

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certificate_of
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin
@@ -48,24 +48,25 @@ def test_refinement_reaches_what_float32_cannot():
     gram = gram_for(Gaussian(0.1), X)
     assert gram.precisions == (np.float32, np.float64)
     task = soft_margin(signs, np.full(len(y), 1e3))
-    solution, certificate = solve_certified(task, gram, Stop(tol=1e-9, max_iter=10_000_000))
+    solution, certificate = solve_certified(task, gram, Stop(tol=1e-8, max_iter=10_000_000))
     assert solution.stop_reason == "converged"
-    assert certificate.violation <= 1e-9
-    assert certificate.precision == "float64"
+    assert certificate.violation <= 1e-8
+    assert certificate.precision.startswith("float64")
 
 
-def test_a_float32_certificate_is_as_good_as_its_spot_check_says():
+def test_float32_only_where_it_cannot_matter():
+    """Rows that could move are recomputed in float64, so that the certificate is as good as one in float64."""
     X, y = problem(6000)
     model = SVC(C=1.0, gamma=0.1).fit(X, y)
-    assert model.certificate_.precision.startswith("float32")
-    signs = np.where(y == 1, 1.0, -1.0)
+    own = model.certificate_
+    assert own.precision.startswith("float32")
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_.ravel()
-    exact, _ = certify(soft_margin(signs, np.ones(len(y))), gram_for(Gaussian(0.1), X), beta)
-    assert exact.precision == "float64"
-    assert model.certificate_.violation == pytest.approx(exact.violation, abs=1e-4)
-    assert model.certificate_.dual == pytest.approx(exact.dual, rel=1e-6)
-    assert model.certificate_.gap == pytest.approx(exact.gap, rel=0.05)
+    task, K = soft_margin(np.where(y == 1, 1.0, -1.0), np.ones(len(y))), Gaussian(0.1)(X)
+    exact = certificate_of(task, beta, K @ beta, "optimality", "float64")
+    assert exact.violation <= own.violation <= exact.violation + 1e-6
+    assert exact.gap <= own.gap <= exact.gap * (1 + 1e-6)
+    assert own.dual == pytest.approx(exact.dual, rel=1e-6)
 
 
 @pytest.mark.parametrize(("C", "most"), [(1.0, 3.2), (10.0, 5.6)])

@@ -101,7 +101,7 @@ def fails(words, capsys, code=1):
 
 
 SLIPS = {
-    "unknown option": ("train --gama 1 heart", 2, r"unknown option --gama; mercer train --help"),
+    "unknown option": ("train --gama 1 heart", 2, r"unknown option --gama .did you mean --gamma"),
     "one file too many": ("predict a b c d", 2, r"one file too many: d"),
     "no folder": ("train heart nowhere/heart.model", 1, r"cannot save to 'nowhere/heart.model': there is no folder"),
     "no folder, table": ("train iris.csv --target species --output nowhere/i.mercer", 1, r"there is no folder"),

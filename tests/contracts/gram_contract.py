@@ -109,6 +109,15 @@ def _check_gram(gram, K, atol):
         if samples is not None:
             np.testing.assert_allclose(samples.block(which, samples.columns(which)), K[np.ix_(I, I)], atol=atol)
 
+    c = rng.normal(size=n)
+    assert np.float64 in gram.levels
+    for level in gram.levels:
+        u, error = gram.product_bound(c, J, level)
+        assert (np.abs(u - K[J] @ c) <= error + atol * np.abs(c).sum()).all()
+        np.testing.assert_array_equal(gram.errors(c, J, level) >= 0, True)
+    if gram.fused:
+        assert (gram.unit_errors(n) * np.abs(c).sum() >= 0).all()
+
     smallest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
     if gram.positive_definite == "yes" or smallest >= 0:
         assert gram.looks_positive_definite()

@@ -96,6 +96,9 @@ void test_one_sample() {
     Doubles many(25, 40.0), b(25);
     CHECK(best_separate(many.data(), 25, 1.0, 0.0, b.data()) == 25.0);
     CHECK(best_shared(many.data(), 25, 1.0, b.data()) == 1.0 && std::abs(b[7] - 0.04) < 1e-13);
+    // Where v is far above the bound, the multipliers still add up to it.
+    Doubles far{1e9 + 0.25, 1e9 + 0.25 - 1e-4, 0.5}, c(3);
+    CHECK(best_shared(far.data(), 3, 1e-3, c.data()) == 1e-3 && std::abs(c[0] + c[1] + c[2] - 1e-3) < 1e-18);
     v[0] = -1.0;
     CHECK(best_shared(v.data(), 1, 1.0, a.data()) == 0.0 && a[0] == 0.0);
     CHECK(best_separate(v.data(), 1, 1.0, 3.0, a.data()) == 0.0 && a[0] == 0.0);

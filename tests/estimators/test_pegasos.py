@@ -412,3 +412,30 @@ def test_no_warning_on_ordinary_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PegasosSVC(LAM, max_iter=2).fit(*noisy())
+
+
+CHANGES = {
+    "no bias any more": ({}, {"bias": False}, "bias=False was set"),
+    "a bias all at once": ({"bias": False}, {"bias": "regularized"}, "bias='regularized' was set"),
+    "a kernel": ({}, {"kernel": "rbf"}, "kernel='rbf' was set"),
+    "another kernel": ({"kernel": "rbf"}, {"kernel": "laplacian"}, "kernel='laplacian' was set"),
+    "w itself": ({"kernel": "rbf"}, {"kernel": "linear"}, "kernel='linear' was set"),
+    "another gamma": ({"kernel": "rbf", "gamma": 1.0}, {"gamma": 2.0}, "kernel='rbf' was set"),
+    "a kernel without bias": ({"kernel": "rbf"}, {"bias": False}, "bias=False was set"),
+    "a kernel with bias": ({"kernel": "rbf", "bias": False}, {"bias": "regularized"}, "bias='regularized' was set"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_stream_does_not_go_on_as_another_machine(change):
+    first, then, message = CHANGES[change]
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    machine = PegasosSVC(random_state=0, **first).partial_fit(X, y, classes=[0, 1])
+    before = machine.decision_function(X)
+    machine.set_params(**then)
+    with pytest.raises(ValueError, match=message):
+        machine.partial_fit(X, y)
+    np.testing.assert_array_equal(machine.decision_function(X), before)
+    machine.set_params(**{name: PegasosSVC(**first).get_params()[name] for name in then}).partial_fit(X, y)
+    assert machine.t_ == 80

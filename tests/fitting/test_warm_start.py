@@ -289,3 +289,16 @@ def test_nothing_in_common_is_a_cold_start():
     strangers = keys + np.uint64(1000)
     assert memory.start("task", np.arange(len(K)), problem, strangers, np.zeros(len(K))) is None
     assert memory.start("task", np.arange(len(K)), problem, keys, np.ones(len(K))) is None
+
+
+@pytest.mark.parametrize("first", ["integers", "names", "objects", "bools"])
+@pytest.mark.parametrize("then", ["integers", "names", "objects", "bools"])
+def test_labels_of_another_type_start_anew(first, then):
+    """Another type of label is another problem: the result is that of a cold fit."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    kinds = {"integers": y, "names": y.astype(str), "objects": y.astype(str).astype(object), "bools": y == 1}
+    warm = mercer.SVC(warm_start=True).fit(X, kinds[first]).fit(X, kinds[then])
+    cold = mercer.SVC().fit(X, kinds[then])
+    assert warm.classes_.tolist() == cold.classes_.tolist()
+    np.testing.assert_allclose(warm.decision_function(X), cold.decision_function(X), atol=5e-3)

@@ -107,13 +107,14 @@ def certificate(problem, K, beta, b=None) -> Truth:
     ridge = math.fsum(problem.d[i] * beta[i] ** 2 for i in range(m))
     dual = math.fsum(problem.p[i] * beta[i] for i in range(m)) - norm / 2 - ridge / 2
     primal = norm / 2 + math.fsum(loss) + math.fsum(b[g] * problem.totals[g] for g in range(len(b)))
+    sums = [math.fsum(beta[i] for i in range(m) if problem.group[i] == g) for g in range(len(b))]
     return Truth(
         u=u,
         h=h,
         b=b,
         primal=primal,
         dual=dual,
-        gap=math.fsum(terms),
+        gap=math.fsum(terms) + math.fsum(abs(b[g]) * abs(sums[g] - problem.totals[g]) for g in range(len(b))),
         terms=np.array(terms),
         violation=violation(problem, h, beta),
         kkt={

@@ -8,30 +8,31 @@ namespace {
 using Doubles = Vector<const double>;
 
 nb::tuple linear_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
-                          nb::handle f, nb::handle beta) {
+                          nb::handle f, nb::handle error, nb::handle beta) {
     const Doubles p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
     const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
     const Doubles d_ = vector<const double>(d, "d", n), epsilon_ = vector<const double>(epsilon, "epsilon", n);
+    const Doubles error_ = vector<const double>(error, "error", n);
     const Doubles f_ = vector<const double>(f, "f", n), beta_ = vector<const double>(beta, "beta", n);
     mercer::Findings found;
     {
         const nb::gil_scoped_release unlocked;
         found = mercer::certify_linear({p_.data(), lower_.data(), upper_.data(), d_.data(), epsilon_.data(), f_.data(),
-                                        beta_.data(), static_cast<std::int64_t>(n)});
+                                        error_.data(), beta_.data(), static_cast<std::int64_t>(n)});
     }
     return nb::make_tuple(found.losses, found.shares, found.total, found.worst, found.box, found.outward, found.inward,
                           found.top, found.bottom);
 }
 
 nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle u,
-                       nb::handle beta, bool paired, int n_threads) {
+                       nb::handle error, nb::handle beta, bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
     const Doubles p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
     const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
     const Doubles d_ = vector<const double>(d, "d", n), u_ = vector<const double>(u, "u", n);
-    const Doubles beta_ = vector<const double>(beta, "beta", n);
+    const Doubles error_ = vector<const double>(error, "error", n), beta_ = vector<const double>(beta, "beta", n);
     if (offsets_.shape(0) == 0) refuse("offsets", "must have one element more than there are pairs");
     const auto count = static_cast<std::int64_t>(offsets_.shape(0)) - 1;
     if (!mercer::is_indptr(offsets_.data(), count, static_cast<std::int64_t>(n))) {
@@ -41,8 +42,8 @@ nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::h
     std::vector<mercer::PairFindings> all(static_cast<std::size_t>(count));
     {
         const mercer::KernelPoint at{
-            p_.data(), lower_.data(), upper_.data(), d_.data(), u_.data(), beta_.data(), static_cast<std::int64_t>(n),
-            paired};
+            p_.data(),     lower_.data(), upper_.data(),                 d_.data(), u_.data(),
+            error_.data(), beta_.data(),  static_cast<std::int64_t>(n), paired};
         Signals signals;
         const nb::gil_scoped_release unlocked;
         mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
@@ -50,7 +51,7 @@ nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::h
     return as_list(all, [](const mercer::PairFindings& pair) {
         const mercer::Findings& f = pair.found;
         return nb::make_tuple(f.losses, f.shares, f.total, f.worst, f.box, f.outward, f.inward, f.top, f.bottom, pair.b,
-                              pair.energy, pair.gain, pair.curved);
+                              pair.energy, pair.gain, pair.curved, pair.wrong);
     });
 }
 
@@ -58,11 +59,11 @@ nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::h
 
 void bind_findings(nb::module_& m) {
     m.def("linear_findings", &linear_findings, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-          "epsilon"_a.none(), "f"_a.none(), "beta"_a.none(),
+          "epsilon"_a.none(), "f"_a.none(), "error"_a.none(), "beta"_a.none(),
           "Losses, gap shares, sum of beta, worst sample, largest residuals: outside the box, outward, inward; "
           "largest and smallest gradient that could be followed.");
     m.def("pair_findings", &pair_findings, "offsets"_a.none(), "p"_a.none(), "lower"_a.none(), "upper"_a.none(),
-          "d"_a.none(), "u"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
+          "d"_a.none(), "u"_a.none(), "error"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
           "For each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
-          "outward, inward), ends of the gradient, b, and the sums b'u, p'b, b'd b.");
+          "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
 }

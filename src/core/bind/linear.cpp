@@ -7,6 +7,7 @@
 
 #include "bind/arguments.hpp"
 #include "linear/descent.hpp"
+#include "linear/doubled.hpp"
 #include "linear/joint.hpp"
 #include "linear/packed_csr.hpp"
 #include "linear/response.hpp"
@@ -29,6 +30,8 @@ public:
     virtual ~LinearRows() = default;
     virtual void product(nb::handle w, double shift, nb::handle out) = 0;
     virtual void transposed(nb::handle c, nb::handle out) = 0;
+    virtual void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) = 0;
+    virtual void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) = 0;
     virtual void outer(nb::handle which, nb::handle c, nb::handle out) = 0;
     virtual void lengths(nb::handle out) = 0;
     virtual nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
@@ -66,6 +69,24 @@ public:
         const auto c_ = vector<const double>(c, "c", height());
         const auto out_ = vector<double>(out, "out", columns());
         run([&](const mercer::Threads& threads) { mercer::linear_transposed(rows_, c_.data(), out_.data(), threads); });
+    }
+
+    void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) override {
+        const auto hi_ = vector<const double>(hi, "hi", columns());
+        const auto lo_ = vector<const double>(lo, "lo", columns());
+        const auto out_ = vector<double>(out, "out", height());
+        run([&](const mercer::Threads& threads) {
+            mercer::doubled_product(rows_, hi_.data(), lo_.data(), out_.data(), threads);
+        });
+    }
+
+    void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) override {
+        const auto c_ = vector<const double>(c, "c", height());
+        const auto hi_ = vector<double>(hi, "hi", columns());
+        const auto lo_ = vector<double>(lo, "lo", columns());
+        run([&](const mercer::Threads& threads) {
+            mercer::doubled_transposed(rows_, c_.data(), hi_.data(), lo_.data(), threads);
+        });
     }
 
     void outer(nb::handle which, nb::handle c, nb::handle out) override {
@@ -254,6 +275,10 @@ void bind_linear(nb::module_& m) {
         .def_ro("d", &LinearRows::d)
         .def("product", &LinearRows::product, "w"_a.none(), "shift"_a, "out"_a.none(), "out = Xw + shift.")
         .def("transposed", &LinearRows::transposed, "c"_a.none(), "out"_a.none(), "out = X'c.")
+        .def("doubled_product", &LinearRows::doubled_product, "hi"_a.none(), "lo"_a.none(), "out"_a.none(),
+             "out = X(hi + lo), summed in twice the precision and rounded once.")
+        .def("doubled_transposed", &LinearRows::doubled_transposed, "c"_a.none(), "hi"_a.none(), "lo"_a.none(),
+             "hi + lo = X'c in twice the precision.")
         .def("outer", &LinearRows::outer, "which"_a.none(), "c"_a.none(), "out"_a.none(),
              "The lower triangle of out = sum of c z z' over the rows named, z = (x, 1).")
         .def("lengths", &LinearRows::lengths, "out"_a.none(), "Squared lengths of the rows.")

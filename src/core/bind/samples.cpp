@@ -32,8 +32,8 @@ struct Columns {
 // Prepared samples of either kind and precision, with the recipe's ending; they keep the arrays they were made of.
 class Samples {
 public:
-    Samples(int ending, nb::handle numbers, int n_threads) : ending_(ending), n_threads_(n_threads) {
-        if (ending < 0 || ending >= mercer::kEndings) refuse("ending", "is not one of the known endings");
+    Samples(int ending, int n_endings, nb::handle numbers, int n_threads) : ending_(ending), n_threads_(n_threads) {
+        if (ending < 0 || ending >= n_endings) refuse("ending", "is not one of the known endings");
         const auto given = vector<const double>(numbers, "numbers", mercer::kNumbers);
         std::copy_n(given.data(), mercer::kNumbers, numbers_);
     }
@@ -104,7 +104,7 @@ public:
     using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
     Dense(Rows rows_, Vector<const T> norms, int ending, nb::handle numbers, int n_threads)
-        : Samples(ending, numbers, n_threads), rows_array_(rows_), norms_(norms) {
+        : Samples(ending, mercer::kDenseEndings, numbers, n_threads), rows_array_(rows_), norms_(norms) {
         samples_ = {rows_array_.data(), static_cast<std::int64_t>(rows_array_.shape(0)),
                     static_cast<std::int64_t>(rows_array_.shape(1)), norms_.data()};
     }
@@ -223,7 +223,7 @@ class Sparse final : public Samples {
 public:
     Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms,
            std::int64_t d, int ending, nb::handle numbers, int n_threads)
-        : Samples(ending, numbers, n_threads),
+        : Samples(ending, mercer::kEndings, numbers, n_threads),
           own_(std::make_shared<Own>(Own{std::move(values), std::move(indices), std::move(starts), std::move(norms)})) {
         samples_ = {own_->values.data(),
                     own_->indices.data(),

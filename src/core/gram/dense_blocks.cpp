@@ -22,6 +22,10 @@ constexpr std::int64_t kElementsPerChunk = 1 << 20;
 // the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
 
+// Groups of rows per partial sum: rounding errors then grow with a thirty-second of the groups
+// (mercer/gram/rounding.py).
+constexpr std::int64_t kGroupsPerSum = 32;
+
 template <class T>
 struct PackedRows {
     std::int64_t groups;
@@ -141,9 +145,16 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
     Padded<T> weights(packed.groups * tiles.rows, T{0});
     std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
     for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
-        double sum[kMaxPanel] = {};
-        tiles.sum[ending](run, weights.data() + i, sum);
-        for (std::int64_t c = 0; c < std::min<std::int64_t>(tiles.columns, columns.n - j); ++c) total[j + c] += sum[c];
+        for (std::int64_t g = 0; g < run.groups; g += kGroupsPerSum) {
+            TileRun<T> some = run;
+            some.rows += g * run.d * tiles.rows;
+            some.row_norms += g * tiles.rows;
+            some.groups = std::min(kGroupsPerSum, run.groups - g);
+            double sum[kMaxPanel] = {};
+            tiles.sum[ending](some, weights.data() + i + g * tiles.rows, sum);
+            const std::int64_t filled = std::min<std::int64_t>(tiles.columns, columns.n - j);
+            for (std::int64_t c = 0; c < filled; ++c) total[j + c] += sum[c];
+        }
     });
 }
 

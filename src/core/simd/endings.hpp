@@ -83,6 +83,14 @@ struct Laplacian {
     }
 };
 
+// Of a squared distance or a distance that is in the data's own unit; numbers[1] = gamma log2 e.
+struct OfDifferences {
+    template <class T>
+    static Vec<T> apply(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
+        return numbers[0] * exp2_negative<T>(-(numbers[1] * distance));
+    }
+};
+
 struct Polynomial {
     template <class T>
     static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {

@@ -43,8 +43,19 @@ struct JointPasses {
                  T* top, T* bottom);
 };
 
-// How inner products or distances become kernel values; the order of the tables below.
-enum Ending { kIdentity, kGaussian, kPolynomial, kSigmoid, kLaplacian, kEndings };
+// How inner products or distances become kernel values; the order of the tables below. The last two are for dense
+// float64 samples as they are, neither centred nor scaled: their values come from differences and cannot cancel.
+enum Ending {
+    kIdentity,
+    kGaussian,
+    kPolynomial,
+    kSigmoid,
+    kLaplacian,
+    kEndings,
+    kGaussianOfDifferences = kEndings,
+    kLaplacianOfDifferences,
+    kDenseEndings
+};
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
 inline constexpr int kMaxPanel = 32;  // widest panel of any level
 
@@ -62,10 +73,10 @@ struct TileRun {
 template <class T>
 struct Tiles {
     int rows, columns;  // of one tile: rows per group, columns per panel
-    void (*store[kEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
-    void (*sum[kEndings])(const TileRun<T>& run, const T* coefficients, double* total);
+    void (*store[kDenseEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
+    void (*sum[kDenseEndings])(const TileRun<T>& run, const T* coefficients, double* total);
     // One row, as it is, against `groups` panels, which lie one after another.
-    void (*store_row[kEndings])(const TileRun<T>& run, T* out);
+    void (*store_row[kDenseEndings])(const TileRun<T>& run, T* out);
 };
 
 // Adds one panel's share of K W K'c: with u = w K'c for the panel's columns, total[row][lane] += K u, where columns are
@@ -73,7 +84,7 @@ struct Tiles {
 // weights of padding columns are zero.
 struct NormalTiles {
     int lanes;
-    void (*add[kEndings])(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
+    void (*add[kDenseEndings])(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
                           double* total);
 };
 

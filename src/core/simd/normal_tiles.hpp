@@ -39,7 +39,8 @@ void normal_panel(const TileRun<double>& run, const double* coefficients, const 
 constexpr NormalTiles normal_tiles() {
     return {lanes<double>,
             {normal_panel<Dot, Identity>, normal_panel<Dot, Gaussian>, normal_panel<Dot, Polynomial>,
-             normal_panel<Dot, Sigmoid>, normal_panel<Distance1, Laplacian>}};
+             normal_panel<Dot, Sigmoid>, normal_panel<Distance1, Laplacian>, normal_panel<Distance2, OfDifferences>,
+             normal_panel<Distance1, OfDifferences>}};
 }
 
 }  // namespace

@@ -33,9 +33,21 @@ struct Distance1 {
     }
 };
 
+struct Distance2 {
+    template <class T>
+    static Vec<T> add(Vec<T> sum, T a, Vec<T> b) {
+        const Vec<T> difference = a - b;
+        return sum + difference * difference;
+    }
+};
+
+// float32 sums run over this many features at a time, so that their rounding errors grow with the features in a run
+// plus the number of runs, not with all features (mercer/gram/rounding.py relies on it).
+constexpr std::int64_t kRun = 64;
+
 template <class T, class Inner>
-MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],
-                                Vec<T> (&right)[kTileRows]) {
+MERCER_INLINE void sum_run(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],
+                           Vec<T> (&right)[kTileRows]) {
 #pragma GCC unroll 12
     for (int r = 0; r < kTileRows; ++r) left[r] = right[r] = Vec<T>{};
     for (std::int64_t k = 0; k < d; ++k) {
@@ -47,6 +59,27 @@ MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, V
         }
         row += kTileRows;
         column += kTileColumns<T>;
+    }
+}
+
+template <class T, class Inner>
+MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],
+                                Vec<T> (&right)[kTileRows]) {
+    if (sizeof(T) == 8 || d <= kRun) {
+        sum_run<T, Inner>(row, column, d, left, right);
+        return;
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < kTileRows; ++r) left[r] = right[r] = Vec<T>{};
+    for (std::int64_t k = 0; k < d; k += kRun) {
+        Vec<T> run_left[kTileRows], run_right[kTileRows];
+        sum_run<T, Inner>(row + k * kTileRows, column + k * kTileColumns<T>, d - k < kRun ? d - k : kRun, run_left,
+                          run_right);
+#pragma GCC unroll 12
+        for (int r = 0; r < kTileRows; ++r) {
+            left[r] += run_left[r];
+            right[r] += run_right[r];
+        }
     }
 }
 
@@ -119,11 +152,14 @@ constexpr Tiles<T> tiles() {
     return {kTileRows,
             kTileColumns<T>,
             {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
-             store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>},
+             store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>,
+             store_tiles<T, Distance2, OfDifferences>, store_tiles<T, Distance1, OfDifferences>},
             {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
-             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>},
+             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>, sum_tiles<T, Distance2, OfDifferences>,
+             sum_tiles<T, Distance1, OfDifferences>},
             {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
-             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>}};
+             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>, store_row<T, Distance2, OfDifferences>,
+             store_row<T, Distance1, OfDifferences>}};
 }
 
 }  // namespace

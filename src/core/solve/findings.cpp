@@ -8,13 +8,29 @@
 
 namespace mercer {
 
-void accumulate(double p, double f, double d, double lower, double upper, double beta, std::int64_t i, Findings* to) {
-    const double r = p - f, residual = r - d * beta;
+namespace {
+
+// The loss at r = p - f, and what beta leaves of it.
+struct Loss {
+    double value, share;
+};
+
+Loss loss_at(double r, double d, double lower, double upper, double beta) {
     double best = d > 0.0 ? std::clamp(r / d, lower, upper) : (r > 0.0 ? upper : lower);
     if (r == 0.0) best = 0.0;  // any is best; this one does not multiply an infinite bound by zero
     const double loss = r * best - 0.5 * d * best * best;
-    const double share = std::max(loss - beta * (r - 0.5 * d * beta), 0.0);
-    to->losses += loss;
+    return {loss, std::max(loss - beta * (r - 0.5 * d * beta), 0.0)};
+}
+
+}  // namespace
+
+void accumulate(double p, double f, double error, double d, double lower, double upper, double beta, std::int64_t i,
+                Findings* to) {
+    const double r = p - f, residual = r - d * beta;
+    // Loss and share are convex in r: they are largest at an end.
+    const Loss below = loss_at(r - error, d, lower, upper, beta), above = loss_at(r + error, d, lower, upper, beta);
+    const double share = std::max(below.share, above.share);
+    to->losses += std::max(below.value, above.value);
     to->shares += share;
     if (share > to->worst_share) {
         to->worst_share = share;
@@ -22,24 +38,25 @@ void accumulate(double p, double f, double d, double lower, double upper, double
     }
     to->box = std::max({to->box, lower - beta, beta - upper});
     const bool up = beta<upper, low = beta> lower;
-    const double grow = up ? std::max(residual, 0.0) : 0.0, shrink = low ? std::max(-residual, 0.0) : 0.0;
+    const double grow = up ? std::max(residual + error, 0.0) : 0.0, shrink = low ? std::max(error - residual, 0.0) : 0.0;
     to->outward = std::max(to->outward, beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink));
     to->inward = std::max(to->inward, beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0);
-    if (up) to->top = std::max(to->top, residual);
-    if (low) to->bottom = std::min(to->bottom, residual);
+    if (up) to->top = std::max(to->top, residual + error);
+    if (low) to->bottom = std::min(to->bottom, residual - error);
 }
 
 Findings certify_linear(const LinearPoint& at) {
     const bool twins = std::any_of(at.epsilon, at.epsilon + at.n, [](double e) { return e != 0.0; });
     Findings found;
     for (std::int64_t i = 0; i < at.n; ++i) {
-        const double p = at.p[i], f = at.f[i], d = at.d[i], epsilon = at.epsilon[i], beta = at.beta[i];
+        const double p = at.p[i], f = at.f[i], error = at.error[i], d = at.d[i], epsilon = at.epsilon[i],
+                     beta = at.beta[i];
         found.total += beta;
         if (twins) {
-            accumulate(p - epsilon, f, d, 0.0, at.upper[i], std::max(beta, 0.0), i, &found);
-            accumulate(p + epsilon, f, d, at.lower[i], 0.0, std::min(beta, 0.0), i, &found);
+            accumulate(p - epsilon, f, error, d, 0.0, at.upper[i], std::max(beta, 0.0), i, &found);
+            accumulate(p + epsilon, f, error, d, at.lower[i], 0.0, std::min(beta, 0.0), i, &found);
         } else {
-            accumulate(p, f, d, at.lower[i], at.upper[i], beta, i, &found);
+            accumulate(p, f, error, d, at.lower[i], at.upper[i], beta, i, &found);
         }
     }
     return found;
@@ -71,14 +88,19 @@ double bias_of(const KernelPoint& at) {
 PairFindings certify_pair(const KernelPoint& at) {
     PairFindings out;
     if (at.paired) out.b = bias_of(at);
+    double rest = 0.0;  // what rounding takes from the sum of beta: b is a factor of it
     for (std::int64_t i = 0; i < at.n; ++i) {
         const double beta = at.beta[i];
-        accumulate(at.p[i], at.u[i] + out.b, at.d[i], at.lower[i], at.upper[i], beta, i, &out.found);
-        out.found.total += beta;
+        accumulate(at.p[i], at.u[i] + out.b, at.error[i], at.d[i], at.lower[i], at.upper[i], beta, i, &out.found);
+        const double sum = out.found.total + beta, back = sum - out.found.total;
+        rest += (out.found.total - (sum - back)) + (beta - back);
+        out.found.total = sum;
         out.energy += beta * at.u[i];
+        out.wrong += std::abs(beta) * at.error[i];
         out.gain += at.p[i] * beta;
         out.curved += at.d[i] * beta * beta;
     }
+    out.found.total += rest;
     return out;
 }
 
@@ -89,7 +111,7 @@ void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int
         [&](std::int64_t t) {
             const std::int64_t from = offsets[t];
             out[t] = certify_pair({all.p + from, all.lower + from, all.upper + from, all.d + from, all.u + from,
-                                   all.beta + from, offsets[t + 1] - from, all.paired});
+                                   all.error + from, all.beta + from, offsets[t + 1] - from, all.paired});
         },
         poll);
 }

@@ -19,13 +19,15 @@ struct Findings {
     double bottom = std::numeric_limits<double>::infinity();  // smallest where it may fall
 };
 
-// Adds one variable to the findings, but for `total`.
-void accumulate(double p, double f, double d, double lower, double upper, double beta, std::int64_t i, Findings* to);
+// Adds one variable to the findings, but for `total`. f may be wrong by `error`: shares and residuals are the largest
+// that this allows.
+void accumulate(double p, double f, double error, double d, double lower, double upper, double beta, std::int64_t i,
+                Findings* to);
 
 // A linear machine at outputs f. Where any epsilon is not zero, every sample has two variables, beta's positive and
 // negative part.
 struct LinearPoint {
-    const double *p, *lower, *upper, *d, *epsilon, *f, *beta;
+    const double *p, *lower, *upper, *d, *epsilon, *f, *error, *beta;
     std::int64_t n;
 };
 Findings certify_linear(const LinearPoint& at);
@@ -33,13 +35,14 @@ Findings certify_linear(const LinearPoint& at);
 // A kernel machine at u = K beta, with one equality where `paired`: then f = u + b for the b that the free variables
 // agree on.
 struct KernelPoint {
-    const double *p, *lower, *upper, *d, *u, *beta;
+    const double *p, *lower, *upper, *d, *u, *error, *beta;
     std::int64_t n;
     bool paired;
 };
 struct PairFindings {
     Findings found;
     double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
+    double wrong = 0.0;                                       // sum of |b| times the errors of u
 };
 PairFindings certify_pair(const KernelPoint& at);
 

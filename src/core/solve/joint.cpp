@@ -240,17 +240,17 @@ double best_shared(const double* v, std::int64_t n, double bound, double* a) {
         if (!(next > t)) break;
         t = next;
     }
-    const bool binds = t >= bound;
-    double threshold = t;
-    if (binds) {
-        // Now sum_k max(0, v_k - threshold) = bound, whose root lies at `bound` or to the right of it.
-        threshold = bound;
+    if (t >= bound) {
+        // Now sum_k max(0, v_k - threshold) = bound, whose root lies at `bound` or to the right of it, and at most
+        // `bound` below the largest v. Counted from there, no digits of the a_k are lost where v is far above bound.
+        const double top = *std::max_element(v, v + n);
+        double threshold = std::max(bound - top, -bound);
         for (;;) {
             double sum = 0.0;
             std::int64_t count = 0;
             for (std::int64_t k = 0; k < n; ++k) {
-                const bool in = v[k] > threshold;
-                sum += in ? v[k] : 0.0;
+                const bool in = v[k] - top > threshold;
+                sum += in ? v[k] - top : 0.0;
                 count += in;
             }
             if (count == 0) break;
@@ -258,13 +258,15 @@ double best_shared(const double* v, std::int64_t n, double bound, double* a) {
             if (!(next > threshold)) break;
             threshold = next;
         }
+        for (std::int64_t k = 0; k < n; ++k) a[k] = std::max(v[k] - top - threshold, 0.0);
+        return bound;
     }
     double total = 0.0;
     for (std::int64_t k = 0; k < n; ++k) {
-        a[k] = v[k] > threshold ? v[k] - threshold : 0.0;
+        a[k] = v[k] > t ? v[k] - t : 0.0;
         total += a[k];
     }
-    return binds ? bound : std::min(total, bound);
+    return std::min(total, bound);
 }
 
 // a_k = clip(v_k - t, 0, bound) with t the root of sum_k clip(v_k - t, 0, bound) - t, which falls and is piecewise

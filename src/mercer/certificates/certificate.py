@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,9 +12,13 @@ Proves = Literal["optimality", "optimality if K is positive semi-definite", "sta
 _STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
 
 
-def _is_plain_float64(precision: str) -> bool:
-    """What sorts last, so that the least precision is the first that says something else."""
-    return precision == "float64"
+def _or(value: float, otherwise: float) -> float:
+    return otherwise if math.isnan(value) else value
+
+
+def _rank(precision: str) -> tuple[bool, bool]:
+    """A key that is smallest for the least precise: float32, then what needed more than float64, then float64."""
+    return not precision.startswith("float32"), precision == "float64"
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,23 @@ class Certificate:
     b: tuple[float, ...] = ()
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
 
+    def __post_init__(self) -> None:
+        """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller."""
+        safe: dict[str, Any] = {
+            "primal": _or(self.primal, math.inf),
+            "dual": _or(self.dual, -math.inf),
+            "violation": _or(self.violation, math.inf),
+            "kkt": {name: _or(residual, math.inf) for name, residual in self.kkt.items()},
+        }
+        safe["gap"] = max(_or(self.gap, math.inf), safe["primal"] - safe["dual"])
+        for name, value in safe.items():
+            object.__setattr__(self, name, value)
+
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the dual value."""
+        if math.isinf(self.gap):
+            return math.inf
         return self.gap / max(abs(self.dual), float(np.finfo(float).tiny))
 
     @classmethod
@@ -80,7 +99,7 @@ class Certificate:
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
             proves=min((part.proves for part in parts), key=_STRENGTH.index),
-            precision=min((part.precision for part in parts), key=_is_plain_float64),
+            precision=min((part.precision for part in parts), key=_rank),
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),

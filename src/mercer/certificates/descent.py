@@ -54,7 +54,7 @@ def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, f: 
             alpha, v, u, energy = np.minimum(multiple * alpha, C), multiple * v, multiple * u, multiple**2 * energy
         bound = y * C
         losses, terms, _, worst, box, outward, inward, _, _ = _core.linear_findings(
-            y, np.minimum(bound, 0.0), np.maximum(bound, 0.0), zeros, zeros, f[k], y * alpha
+            y, np.minimum(bound, 0.0), np.maximum(bound, 0.0), zeros, zeros, f[k], zeros, y * alpha
         )
         slope = 1.0 - y * u  # of the dual in α
         certificate = Certificate(

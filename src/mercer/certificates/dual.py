@@ -5,23 +5,29 @@ With f = u[row] + b_group, r = p − f:
     loss_i = max over t in [lower_i, upper_i] of  r_i t − d_i t²/2
     primal = ½β'Kβ + Σ loss_i + Σ_g b_g·total_g
     dual   = p'β − ½β'(K + diag d)β
-    gap    = primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)],  every term ≥ 0
+    primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)] + Σ_g b_g·(total_g − Σβ),  every term of the first sum ≥ 0
 
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
 is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
+
+Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation` and `gap` are the largest
+values that any u within these bounds gives, so rounding cannot make them too small. Rows that could matter for them are
+recomputed with more precision until they do not, or until there is no more (docs/certificate.md).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner, norm
+from mercer.arrays import Flags, Floats, Indices, inner
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.working_set import violation
 
 # What a certificate proves, by what is known of the kernel matrix.
 PROOF: dict[str, Proves] = {
@@ -31,44 +37,60 @@ PROOF: dict[str, Proves] = {
     "unknown": "optimality if K is positive semi-definite",
 }
 
-# The largest error of u in a float32 pass, per unit of ‖β‖₂ (tested in tests/certificates/test_precision.py).
-_FLOAT32_ERROR = 1e-7
-# Rows of a float32 pass that are recomputed in float64, among them those that decide the violation. With fewer than
-# eight times as many rows the whole pass is float64.
-SPOT_CHECK_ROWS = 512
+# From this many rows on a float32 pass over the rows that cannot matter saves time.
+_ROWS_FOR_FLOAT32 = 4096
+# A bound on rounding below this share of tol is small enough.
+NEGLIGIBLE_SHARE = 0.05
+_EPS = float(np.finfo(float).eps)
+
+# u and e on some rows, or all, at one of the levels of `Gram.levels`.
+BoundedProduct = Callable[[Indices | None, Any], tuple[Floats, Floats]]
 
 
 def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the recomputed u = Kβ that it rests on.
-
-    Kernel values are float32 only if their error is far below `tol`. The rows that matter most are then checked in
-    float64.
-    """
+    """The certificate of β, and the recomputed u = Kβ that it rests on."""
     coefficients = problem.row_coefficients(beta, gram.n)
-    u, precision = recompute_u(
+    up, low = problem.movable(beta)
+    free = np.zeros(gram.n, dtype=np.bool_)
+    free[problem.row[up & low]] = True
+    u, e, precision = bounded_u(
         gram,
-        norm(coefficients),
-        tol,
-        lambda rows, dtype: gram.product(coefficients, rows, dtype),
-        lambda u: _deciding(problem, beta, u),
+        lambda rows, level: gram.product_bound(coefficients, rows, level),
+        lambda u, e: _undecided(problem, beta, u, e, tol),
+        free,
     )
-    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u
+    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision, e), u
 
 
-def certificate_of(problem: DualProblem, beta: Floats, u: Floats, proves: Proves, precision: str) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it."""
+def certificate_of(
+    problem: DualProblem, beta: Floats, u: Floats, proves: Proves, precision: str, e: Floats | None = None
+) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it, and whose rows err by at most e."""
     coefficients = problem.row_coefficients(beta, len(u))
     h = problem.gradient(beta, u)
-    violation, b = problem.violation_and_offsets(beta, h)
-    residual = h - (b[problem.group] if len(b) else 0.0)
-    losses, terms = gap_terms(problem, beta, residual)
+    error = gradient_errors(problem, beta, u, e)
+    b = problem.violation_and_offsets(beta, h)[1]
+    offset = b[problem.group] if len(b) else 0.0
+    residual = h - offset
+    ends = [gap_terms(problem, beta, residual + error), gap_terms(problem, beta, residual - error)]
+    losses, terms = (np.maximum(*both) for both in zip(*ends, strict=True))  # both are convex in the residual
     energy = inner(coefficients, u)
+    primal = 0.5 * energy + float(losses.sum() + b @ problem.totals)
+    dual = inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta)
+    if not precision.startswith("float32"):  # the values become bounds as well
+        summed = _EPS * len(beta) * float(np.abs(beta) @ (np.abs(problem.p) + np.abs(u[problem.row])))
+        wrong = 0.5 * inner(np.abs(coefficients), error_of_rows(e, u)) + summed
+        primal += wrong + _EPS * len(beta) * float(losses.sum())
+        dual -= wrong + _EPS * len(beta) * inner(problem.d * beta, beta)
+    unbalanced = float(np.abs(b) @ np.abs(_excess_sums(problem, beta)))
+    dual -= unbalanced
+    gap = (float(terms.sum()) + unbalanced) * (1 + len(terms) * _EPS)
     return Certificate(
-        primal=0.5 * energy + float(losses.sum() + b @ problem.totals),
-        dual=inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta),
-        gap=float(terms.sum()),
-        violation=violation,
-        kkt=kkt_residuals(problem, beta, residual),
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        violation=_largest_violation(problem, beta, h, error),
+        kkt=kkt_residuals(problem, beta, residual, error),
         proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
@@ -88,64 +110,108 @@ def gap_terms(problem: DualProblem, beta: Floats, residual: Floats) -> tuple[Flo
     return losses, np.maximum(losses - beta * (r - 0.5 * d * beta), 0.0)
 
 
-def single_suffices(gram: Gram, norm: float, tol: float) -> bool:
-    """Whether float32 kernel values are precise enough, and faster, for a certificate of coefficients of this norm."""
-    return gram.n > 8 * SPOT_CHECK_ROWS and len(gram.precisions) > 1 and _FLOAT32_ERROR * norm <= tol / 10
+def gradient_errors(problem: DualProblem, beta: Floats, u: Floats, e: Floats | None) -> Floats:
+    """How far each h = p − u − dβ can be from the true one, given the errors of u."""
+    sizes = np.abs(problem.p) + np.abs(u[problem.row]) + np.abs(problem.d * beta)
+    return 2 * _EPS * sizes if e is None else e[problem.row] + 2 * _EPS * sizes
 
 
-def recompute_u(
+def coarse_pass(gram: Gram) -> bool:
+    """Whether a certificate computes the rows that cannot matter in float32."""
+    return gram.n > _ROWS_FOR_FLOAT32 and gram.precisions[0] == np.float32
+
+
+def error_of_rows(e: Floats | None, u: Floats) -> Floats:
+    return 2 * _EPS * np.abs(u) if e is None else e
+
+
+def bounded_u(
     gram: Gram,
-    norm: float,
-    tol: float,
-    product: Callable[[Indices | None, Any], Floats],
-    deciding: Callable[[Floats], Indices],
-) -> tuple[Floats, str]:
-    """u = Kβ, recomputed as precisely as `tol` requires for coefficients of this norm, and its precision in words.
+    product: BoundedProduct,
+    undecided: Callable[[Floats, Floats], Flags],
+    free: Flags,
+) -> tuple[Floats, Floats, str]:
+    """u = Kβ, a bound on each row's error, and the precision in words.
 
-    `product` computes u for some rows, or all, with kernel values of some precision; `deciding` finds the rows that
-    decide the violation, given u.
+    Rows that are `undecided` given u and e go to the next level of precision. `free` rows are known to be among them,
+    so they are spared the float32 pass.
     """
-    if not single_suffices(gram, norm, tol):
-        return product(None, np.float64), "float64"
-    u = product(None, np.float32)
-    rows = deciding(u)
-    exact = product(rows, np.float64)
-    if np.abs(exact - u[rows]).max() > tol / 10:
-        return product(None, np.float64), "float64"
-    u[rows] = exact
-    return u, f"float32 with float64 sums, {len(rows)} rows in float64"
+    levels, n = list(gram.levels), gram.n
+    if levels[0] == np.float32 and (not coarse_pass(gram) or free.sum() > n // 2):
+        levels = levels[1:]
+    if levels[0] != np.float32:
+        u, e = product(None, levels[0])
+        words = "float64"
+    else:
+        fine, coarse = np.flatnonzero(free), np.flatnonzero(~free)
+        u_coarse, e_coarse = product(coarse, np.float32)
+        u, e = np.empty((n, *u_coarse.shape[1:])), np.empty((n, *e_coarse.shape[1:]))
+        u[coarse], e[coarse] = u_coarse, e_coarse
+        u[fine], e[fine] = product(fine, np.float64)
+        rows = np.flatnonzero(undecided(u, e) & ~free)
+        u[rows], e[rows] = product(rows, np.float64)
+        levels = levels[1:]
+        words = f"float32 with float64 sums, {len(fine) + len(rows)} rows in float64"
+    for level in levels[1:]:
+        rows = np.flatnonzero(undecided(u, e))
+        if len(rows) == 0:
+            break
+        u[rows], e[rows] = product(rows if len(rows) < n else None, level)
+        words += f", {len(rows)} rows without cancellation"
+    return u, e, words
 
 
-def _deciding(problem: DualProblem, beta: Floats, u: Floats) -> Indices:
-    """The rows of the variables that violate most, or are closest to it, on both sides."""
-    h = problem.gradient(beta, u)
+def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: float) -> Flags:
+    """The rows whose errors are not negligible, and might hide that a variable should move."""
+    h, error = problem.gradient(beta, u), gradient_errors(problem, beta, u, e)
+    b = problem.violation_and_offsets(beta, h)[1]
+    residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
-    half = SPOT_CHECK_ROWS // 2
-    worst = np.concatenate([_largest(np.where(up, h, -np.inf), half), _largest(np.where(low, -h, -np.inf), half)])
-    return np.unique(problem.row[worst])
+    moves = (up & (residual + error > 0)) | (low & (residual - error < 0))
+    rows = np.zeros(len(u), dtype=np.bool_)
+    rows[problem.row[moves & ~(error <= NEGLIGIBLE_SHARE * tol)]] = True
+    return rows
 
 
-def _largest(score: Floats, count: int) -> Indices:
-    return np.argpartition(score, -count)[-count:] if len(score) > count else np.arange(len(score))
+def _largest_violation(problem: DualProblem, beta: Floats, h: Floats, error: Floats) -> float:
+    """The largest violation of any gradient within these errors of h."""
+    up, low = problem.movable(beta)
+    return violation(h, up, low, problem.group, len(problem.totals), error)[0]
 
 
-def kkt_residuals(problem: DualProblem, beta: Floats, residual: Floats) -> dict[str, float]:
-    """Each optimality condition by name with its largest residual.
+def _excess_sums(problem: DualProblem, beta: Floats) -> Floats:
+    """Σβ − total of every group."""
+    n_groups = len(problem.totals)
+    members = (beta if n_groups == 1 else beta[problem.group == g] for g in range(n_groups))
+    return np.array([_sum(some) - total for some, total in zip(members, problem.totals, strict=True)])
+
+
+def _sum(values: Floats) -> float:
+    """Rounded once; infinite where it overflows on the way."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return math.inf
+
+
+def kkt_residuals(
+    problem: DualProblem, beta: Floats, residual: Floats, error: Floats | float = 0.0
+) -> dict[str, float]:
+    """Each optimality condition by name with its largest residual, for any gradient within these errors.
 
     A positive `residual` = h − b says that β should grow, a negative one that it should shrink. If β should move away
     from zero, the sample's error exceeds the slack that its multiplier allows (primal feasibility). If it should move
     towards zero, its multiplier belongs to a constraint that is not tight (complementary slackness).
     """
     up, low = problem.movable(beta)
-    grow = np.where(up, np.maximum(residual, 0.0), 0.0)
-    shrink = np.where(low, np.maximum(-residual, 0.0), 0.0)
+    grow = np.where(up, np.maximum(residual + error, 0.0), 0.0)
+    shrink = np.where(low, np.maximum(error - residual, 0.0), 0.0)
     outward = np.where(beta > 0, grow, np.where(beta < 0, shrink, np.maximum(grow, shrink)))
     inward = np.where(beta > 0, shrink, np.where(beta < 0, grow, 0.0))
     box = np.maximum(problem.lower - beta, beta - problem.upper)
-    sums = np.array([beta[problem.group == g].sum() for g in range(len(problem.totals))])
     return {
         "dual feasibility: box": max(0.0, float(box.max(initial=0.0))),
-        "dual feasibility: equality": float(np.abs(sums - problem.totals).max(initial=0.0)),
+        "dual feasibility: equality": float(np.abs(_excess_sums(problem, beta)).max(initial=0.0)),
         "primal feasibility": float(outward.max(initial=0.0)),
         "complementary slackness": float(inward.max(initial=0.0)),
     }

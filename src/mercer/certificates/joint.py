@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Proves
-from mercer.certificates.dual import PROOF, SPOT_CHECK_ROWS, recompute_u
+from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.problems.multiclass import JointProblem
@@ -28,36 +28,61 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
     sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
     coefficients = beta[sources]
 
-    def product(rows: Indices | None, dtype: Any) -> Floats:
-        return joint_product(gram, coefficients, sources, everything if rows is None else rows, dtype)
+    def product(rows: Indices | None, level: Any) -> tuple[Floats, Floats]:
+        some = everything if rows is None else rows
+        u = joint_product(gram, coefficients, sources, some, level)
+        return u, np.column_stack([gram.errors(column, some, level) for column in beta.T])
 
-    def deciding(u: Floats) -> Indices:
-        violations = problem.violations(beta, problem.excess(u, b))
-        return np.sort(np.argpartition(violations, -SPOT_CHECK_ROWS)[-SPOT_CHECK_ROWS:])
+    def undecided(u: Floats, error: Floats) -> Flags:
+        wrong = _rounded(problem, u, b, error)
+        moved = problem.violations(beta, problem.excess(u, b), error=wrong) > 0
+        return np.asarray(moved & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
-    norm = float(np.sqrt((coefficients**2).sum(axis=0)).max(initial=0.0))
-    u, precision = recompute_u(gram, norm, tol, product, deciding)
-    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u
+    free = ((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1)
+    u, error, precision = bounded_u(gram, product, undecided, free)
+    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision, error), u
 
 
-def joint_certificate(problem: JointProblem, beta: Floats, u: Floats, proves: Proves, precision: str) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it."""
+def joint_certificate(
+    problem: JointProblem, beta: Floats, u: Floats, proves: Proves, precision: str, error: Floats | None = None
+) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it, and whose entries err by at most `error`."""
     b = problem.offsets(beta)
     e = problem.excess(u, b)
+    wrong = _rounded(problem, u, b, np.zeros_like(u) if error is None else error)
     losses, terms = problem.gap_terms(beta, e)
+    shares = terms + problem.gap_errors(beta, e, wrong)
     own = np.arange(problem.n), problem.y
     energy = float((beta * (u + b)).sum())
+    primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy
+    if not precision.startswith("float32"):  # the values become bounds as well
+        summed = float(np.finfo(float).eps) * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
+        off = 0.5 * float((np.abs(beta) * wrong).sum()) + summed
+        primal, dual = primal + off + float((problem.C * 2 * wrong.max(axis=1)).sum()), dual - off
+    kkt = _kkt(problem, beta, e)
+    widest = 2 * float(wrong.max(initial=0.0))
+    for name in ("primal feasibility", "complementary slackness"):
+        kkt[name] += widest
+    unbalanced = (
+        float(np.abs(problem.b) @ np.abs(beta.sum(axis=0))) if problem.balanced and problem.b is not None else 0.0
+    )
+    gap = (float(shares.sum()) + unbalanced) * (1 + problem.n * float(np.finfo(float).eps))
     return Certificate(
-        primal=0.5 * energy + float(losses.sum()),
-        dual=float(beta[own].sum()) - 0.5 * energy,
-        gap=float(terms.sum()),
-        violation=float(problem.violations(beta, e).max(initial=0.0)),
-        kkt=_kkt(problem, beta, e),
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        violation=float(problem.violations(beta, e, error=wrong).max(initial=0.0)),
+        kkt=kkt,
         proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
     )
+
+
+def _rounded(problem: JointProblem, u: Floats, b: Floats, error: Floats) -> Floats:
+    """The errors of e = u + b + 1, given those of u."""
+    return error + 2 * float(np.finfo(float).eps) * (np.abs(u) + np.abs(b) + 1.0)
 
 
 def _largest(values: Floats) -> float:

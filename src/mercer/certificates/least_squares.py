@@ -1,100 +1,236 @@
-"""Certificates of least squares: per output the dual problem's, and what takes its place where there is none."""
+"""Certificates of least squares: bounds that include the rounding of their own evaluation.
+
+For f and b, and any β with d = λ/w, r = y − f − b and f_β = Σ β_i k(x_i, ·),
+
+    P(f, b) − D(β) = ½‖f − f_β‖² + Σ (r_i − d_iβ_i)²/(2d_i) − bΣβ
+
+A kernel machine has f = f_β; a linear one has weights of its own (mercer.certificates.weights). In exact arithmetic
+Σβ = 0 with a bias. Where it is s, the optimum P* is at least D(β) − b*s. The best bias b* for the optimal f* differs
+from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with G the
+first two terms,
+
+    P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap = max(near, G + |b s|) ≥ P − D(β)
+
+`dual` is P minus that gap. Every residual enters with the bound of its error added.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from mercer.arrays import Floats, sums_by
-from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import PROOF, certificate_of
-from mercer.gram.gram import Products
-from mercer.gram.linear_gram import LinearGram
-from mercer.gram.sums import Sums
+from mercer.arrays import Floats, gamma, row_blocks, sums_by
+from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.dual import PROOF
+from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 
+# What "exact" means: a relative gap far below what any target is known to; f is within 1.5e-5 of the optimal one,
+# relative to √(2P).
+EXACT_GAP = 1e-10
+# What is proven of P itself. The gap is often larger: it takes the rounding of β for that of the solution, which counts
+# where b is large or the features' units differ much.
+ABOVE = "primal value above the optimum"
+# A few operations on a number, as a share of it.
+ROUNDINGS = gamma(6)
+# The sums of squares behind a gap are relatively exact to less than this.
+_SUM_SLACK = 1 + 1e-10
 
-def certify_outputs(problem: LeastSquares, gram: Products, beta: Floats, U: Floats) -> Certificate:
-    """One part per output; U = K times β summed over the rows of each distinct sample, computed afresh."""
-    proves = PROOF[gram.positive_definite]
+
+def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
+    """KC from fresh kernel values, and what bounds its error by entry, since |K_ij| ≤ √(K_ii K_jj)."""
+    root = np.sqrt(np.abs(gram.diagonal))
+    return gram.products(C), gamma(gram.n + _features(gram) + 8) * np.outer(root, root @ np.abs(C))
+
+
+def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
+    """The same from the kernel values themselves, in partial sums of about √n terms: slower, with a closer bound."""
+    U, errors, size, everything = np.zeros_like(C), np.zeros_like(C), np.abs(C), np.arange(gram.n)
+    few = math.isqrt(gram.n) + 1
+    for rows in row_blocks(gram.n, 8 * gram.n):
+        K = gram.block(everything[rows], everything)
+        for left in range(0, gram.n, few):
+            U[rows] += K[:, left : left + few] @ C[left : left + few]
+        errors[rows] = np.abs(K, out=K) @ size
+    return U, gamma(2 * few + _features(gram) + 8) * errors
+
+
+def _features(gram: Gram) -> int:
+    """Terms of one kernel value."""
+    return int(gram.X.shape[1]) if hasattr(gram.X, "shape") and not gram.stored else 0
+
+
+def certify_solution(
+    problem: LeastSquares, gram: Gram, C: Floats, U: Floats, errors: Floats
+) -> tuple[Floats, Certificate]:
+    """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
+    beta = problem.split(C)
+    if problem.n < len(problem.weight):
+        C = joint(problem, beta)
+        U, errors = products_with_bounds(gram, C)
+        copies = int(np.bincount(problem.member).max())
+        errors = errors * (1 + gamma(copies) / gamma(gram.n))  # β itself is summed over the rows of a sample
+    certificate = certify_outputs(problem, gram, beta, U, errors)
+    if not is_exact(problem, certificate):
+        certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C))
+    return beta, certificate
+
+
+def certify_outputs(
+    problem: LeastSquares, gram: Gram, beta: Floats, U: Floats, errors: Floats | None = None
+) -> Certificate:
+    """One part per output; U = K times β summed over the rows of each distinct sample, exact up to `errors`."""
+    if errors is None:
+        errors = products_with_bounds(gram, joint(problem, beta))[1]
+    reach = math.sqrt(float(np.abs(gram.diagonal).max()))
+    with np.errstate(over="ignore", invalid="ignore"):
+        F = U[problem.member]
+        ridge = (problem.lam / problem.weight)[:, None] * beta
+        H = problem.Y - F - ridge
+        b = problem.weight @ H / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+        rest = H - b
+        errors = errors[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(F) + np.abs(ridge) + np.abs(b))
+        squares = np.sum(beta * F, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
+    totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
     return Certificate.total(
         [
-            certificate_of(problem.dual(k), np.ascontiguousarray(beta[:, k]), U[:, k], proves, "float64")
+            certificate_of_output(
+                problem,
+                float(b[k]),
+                total=abs(float(totals[k])),
+                primal=0.5 * float(squares[k]),
+                distance=0.0,
+                residual=rest[:, k] + ridge[:, k],
+                rest=np.abs(rest[:, k]) + errors[:, k],
+                low=rest[:, k] - errors[:, k],
+                high=rest[:, k] + errors[:, k],
+                shift=(0.0, 0.0),
+                reach=reach,
+                proves=PROOF[gram.positive_definite],
+            )
             for k in range(problem.n_outputs)
         ]
     )
 
 
-def certify_weights(
-    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats
-) -> tuple[Floats | None, Certificate]:
-    """The β of the rows that weights of the features give, and whether W and b are what that β gives; no β at λ = 0."""
-    F = linear.times(W) + b
-    if problem.lam == 0:
-        return None, certify_limit(problem, linear, np.zeros_like(F), F - b, b)
-    beta = problem.duals(F)
-    if problem.bias:  # what rounding left of the sum, spread by weight
-        beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
-    joint = np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
-    return beta, certify_outputs(problem, linear, beta, linear.products(joint))
+def certify_limit(problem: LeastSquares, gram: Gram, C: Floats, U: Floats, b: Floats) -> Certificate:
+    """λ = 0, where ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0 and Σw(y − f) = 0 are left.
 
-
-def certify_limit(problem: LeastSquares, gram: Products, C: Floats, U: Floats, b: Floats) -> Certificate:
-    """λ = 0, where the objective ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0, Σw(y − f) = 0.
-
-    `gap` is what the best rescaling of f would gain, to first order.
+    `gap` is the most that a step along a single k(x_i, ·) would gain.
     """
-    G = gram.products(problem.total[:, None] * (problem.mean - U - b))
-    R = problem.Y - U[problem.member] - b
+    U_error = products_with_bounds(gram, C)[1]
+    R = problem.mean - U - b
+    R_error = U_error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b))
+    total = problem.total[:, None]
+    G, G_error = products_with_bounds(gram, total * R)
+    root = np.sqrt(np.abs(gram.diagonal))
+    G_error += np.outer(root, root @ (total * R_error))
+    return limit_of_outputs(problem, R, R_error, G, G_error, problem.total * gram.diagonal**2, b)
+
+
+def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
+    """Whether every output is as close to its optimum as promised.
+
+    Where the optimum is zero, for a constant target, no share of it can be reached: what the rounding of y alone
+    would do, n times over, is allowed as well. At λ = 0 the optimum is often zero, and the spread of y takes its place.
+    """
+    parts = certificate.parts or (certificate,)
+    if problem.lam == 0:
+        mean = problem.weight @ problem.Y / problem.mass if problem.bias else 0.0
+        spread = 0.5 * (problem.weight @ (problem.Y - mean) ** 2)
+        floor = EXACT_GAP * spread + 0.5 * (problem.weight @ (gamma(len(problem.weight) + 16) * problem.Y) ** 2)
+    else:
+        floor = problem.weight @ (gamma(len(problem.weight) + 16) * problem.Y) ** 2 / (2 * problem.lam)
+    return all(
+        part.kkt.get(ABOVE, part.gap) <= EXACT_GAP * part.primal + allowed
+        for part, allowed in zip(parts, floor.tolist(), strict=True)
+    )
+
+
+def certificate_of_output(
+    problem: LeastSquares,
+    b: float,
+    *,
+    total: float,
+    primal: float,
+    distance: float,
+    residual: Floats,
+    rest: Floats,
+    low: Floats,
+    high: Floats,
+    shift: tuple[float, float],
+    reach: float,
+    proves: Proves,
+    above: float = math.inf,
+) -> Certificate:
+    """One output's, where |Σβ| = `total`, ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`.
+
+    y − f_β − b − dβ lies between `low` and `high`, plus a `shift` that all rows share, known up to its second number.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = rest * rest * problem.weight
+        gap = near = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
+        if total:
+            mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
+            # near = first + total·reach·√(2·near) at most, solved for near.
+            first, step = near + total * mean, total * reach * math.sqrt(2.0)
+            near = _SUM_SLACK * (first + step * math.sqrt(first) + step * step)
+            gap = max(near, _SUM_SLACK * (gap + total * abs(b)))
+        outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
+        apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
+        dual = primal - gap
+    return Certificate(
+        primal=primal,
+        dual=dual,
+        gap=max(gap, primal - dual),
+        violation=max(apart, outside),
+        kkt={
+            "dual feasibility: box": 0.0,
+            "dual feasibility: equality": total,
+            "primal feasibility": outside,
+            "complementary slackness": outside,
+            ABOVE: min(above, near),
+        },
+        proves=proves,
+        worst=int(np.argmax(shares)),
+        b=(b,) if problem.bias else (),
+    )
+
+
+def limit_of_outputs(
+    problem: LeastSquares, R: Floats, R_error: Floats, G: Floats, G_error: Floats, curvature: Floats, b: Floats
+) -> Certificate:
+    """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes."""
+    spread = problem.weight @ (problem.Y - problem.mean[problem.member]) ** 2
     parts = []
     for k in range(problem.n_outputs):
-        risk = 0.5 * float(problem.weight @ R[:, k] ** 2)
-        gain = abs(float(C[:, k] @ G[:, k]))
-        kkt = {
-            "normal equations": float(np.abs(G[:, k]).max(initial=0.0)),
-            "residuals sum to 0": abs(float(problem.weight @ R[:, k])) if problem.bias else 0.0,
-        }
+        risk = 0.5 * float(problem.total @ R[:, k] ** 2 + spread[k])
+        g = np.abs(G[:, k]) + G_error[:, k]
+        gains = np.divide(g * g, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
+        sums = abs(float(problem.total @ R[:, k])) + float(problem.total @ R_error[:, k]) if problem.bias else 0.0
+        gain = float(gains.max(initial=0.0))
+        kkt = {"normal equations": float(g.max(initial=0.0)), "residuals sum to 0": sums}
         parts.append(
             Certificate(
                 primal=risk,
                 dual=risk - gain,
-                gap=gain,
+                gap=max(gain, risk - (risk - gain)),
                 violation=max(kkt.values()),
                 kkt=kkt,
                 proves="stationarity",
+                worst=int(np.argmax(gains)) if len(gains) else 0,
                 b=(float(b[k]),) if problem.bias else (),
             )
         )
     return Certificate.total(parts)
 
 
-def certify_sums(sums: Sums, W: Floats, lam: float) -> Certificate:
-    """The same problem where only sums over the samples are left.
+def sums_of(beta: Floats) -> Floats:
+    """The exact sum of each column, rounded once; 0 where it is not finite, which the residuals show."""
+    return np.array([math.fsum(column.tolist()) if np.isfinite(column).all() else 0.0 for column in beta.T])
 
-    With β = w(y − f)/λ and v = X̃'β = (X̃'Wỹ − X̃'WX̃w)/λ the duality gap is ½‖w − v‖²; at λ = 0 the gradient remains.
-    """
-    gradient = sums.xy - sums.xx @ W - lam * W  # λ(v − w)
-    risk = sums.yy - 2 * np.einsum("dq,dq->q", W, sums.xy) + np.einsum("dq,dq->q", W, sums.xx @ W)
-    b = sums.y - sums.x @ W
-    parts = []
-    for k in range(W.shape[1]):
-        w, g = W[:, k], gradient[:, k]
-        if lam > 0:
-            primal = 0.5 * float(w @ w) + 0.5 * max(0.0, float(risk[k])) / lam
-            gap = 0.5 * float(g @ g) / lam**2
-        else:
-            primal, gap = 0.5 * max(0.0, float(risk[k])), abs(float(w @ g))
-        worst = float(np.abs(g).max(initial=0.0))
-        parts.append(
-            Certificate(
-                primal=primal,
-                dual=primal - gap,
-                gap=gap,
-                violation=worst,
-                kkt={"normal equations": worst},
-                proves="optimality" if lam > 0 else "stationarity",
-                precision="float64, from sums over the samples",
-                worst=int(np.argmax(np.abs(g))),
-                b=(float(b[k]),) if sums.bias else (),
-            )
-        )
-    return Certificate.total(parts)
+
+def joint(problem: LeastSquares, beta: Floats) -> Floats:
+    """β summed over the rows of each distinct sample."""
+    return np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])

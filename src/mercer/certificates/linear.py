@@ -2,7 +2,8 @@
 
     P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
 
-The shares are those of `mercer.certificates.dual`, with f = Xw + b in the place of Kβ + b; all sums are float64.
+The shares are those of `mercer.certificates.dual`, with f = Xw + b in the place of Kβ + b. With an unregularised bias
+b·Σβ joins them. All sums are float64, and the gap and the violation include the most that rounding can hide.
 """
 
 from __future__ import annotations
@@ -11,31 +12,49 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
+from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
+
+_ROUNDOFF = 2.0**-53
+# A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
+_LARGEST_ERROR_SHARE = 1e-6
 
 
 def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
     f = rows.product(w, b)
-    off = w - rows.transposed(beta)
+    lengths = np.sqrt(rows.lengths)
+    # The bias of rows that were not centred is b − w'c, rounded.
+    error = (rows.d + 6) * _ROUNDOFF * (lengths * norm_of(w) + abs(b)) + 4 * _ROUNDOFF * rows.origin * norm_of(w)
+    error += 2 * _ROUNDOFF * (np.abs(problem.p) + np.abs(f))
+    off, off_error = _difference(rows, w, beta, lengths)
     combined = w - off
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
-        problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, beta
+        problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
     )
-    norm, energy, distance = inner(w, w), inner(combined, combined), inner(off, off)
+    norm, energy = inner(w, w), (norm_of(combined) + off_error) ** 2
+    distance = (norm_of(off) + off_error) ** 2
+    total_error = rows.n * _ROUNDOFF * float(np.abs(beta).sum())
     if problem.bias not in (0, np.inf):
         own, meant = b / problem.bias, problem.bias * total
-        norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
-    primal = 0.5 * norm + losses
+        wrong = problem.bias * total_error + 2 * _ROUNDOFF * (abs(own) + abs(meant))
+        norm, energy = norm + own * own, energy + (abs(meant) + wrong) ** 2
+        distance += (abs(own - meant) + wrong) ** 2
+    summed = (rows.n + rows.d + 8) * _ROUNDOFF
+    primal = (0.5 * norm + losses) * (1 + summed)
+    terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
+    unbalanced = abs(b) * (abs(total) + total_error) if problem.exact_bias else 0.0
+    dual = problem.value(beta, energy) - 2 * summed * (float(terms.sum()) + energy) - unbalanced
+    gap = (0.5 * distance + shares + unbalanced) * (1 + summed)
     # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap, as
     # a share of the primal value.
     apart = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
     return Certificate(
         primal=primal,
-        dual=problem.value(beta, energy),
-        gap=0.5 * distance + shares,
+        dual=dual,
+        gap=gap,
         violation=max(apart, top - bottom) if problem.exact_bias else max(apart, top, -bottom),
         kkt={
             "dual feasibility: box": box,
@@ -48,3 +67,14 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
         worst=worst,
         b=(b,) if problem.bias else (),
     )
+
+
+def _difference(rows: LinearRows, w: Floats, beta: Floats, lengths: Floats) -> tuple[Floats, float]:
+    """w − X'β, and a bound on the length of its error."""
+    summed, terms = float(np.abs(beta) @ lengths), rows.n + 8
+    error = terms * _ROUNDOFF * summed
+    if error <= _LARGEST_ERROR_SHARE * norm_of(w):
+        return w - rows.transposed(beta), error
+    hi, lo = rows.doubled_transposed(beta)
+    off = (w - hi) - lo
+    return off, 4 * _ROUNDOFF * norm_of(off) + (terms * _ROUNDOFF) ** 2 * summed + 2 * _ROUNDOFF * norm_of(lo)

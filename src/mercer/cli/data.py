@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +13,9 @@ import scipy.sparse as sp
 from sklearn import datasets
 
 from mercer.arrays import is_sparse
+from mercer.cli.labels import classes_in
+from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
 from mercer.files.libsvm_text import read_labelled_text
-from mercer.optional import require
 
 _FORMATS: Final = {
     ".csv": "csv",
@@ -36,7 +36,10 @@ TITLES: Final = {
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows, what is to be predicted for them (None where the file does not say), and the columns' names."""
+    """Rows, what is to be predicted for them (None where the file does not say), and the columns' names.
+
+    Of data to predict, what is to be predicted stands as in the file, and cells of it may be empty.
+    """
 
     source: str
     form: str
@@ -68,63 +71,51 @@ def read_data(
     target: str | None = None,
     *,
     training: bool = True,
+    regression: bool = False,
     first_index: int = 1,
     wanted: Any = None,
 ) -> Data:
     """Read a data file; ``-`` is standard input.
 
-    Training needs a target, prediction does without, and takes from a table only the columns ``wanted``, where the
-    model knows them by name.
+    Training needs a target, of numbers for a regression. Prediction does without, and takes from a table only the
+    columns ``wanted``, where the model knows them by name.
     """
     form = format_of(path, form)
     name = "standard input" if path == "-" else path
-    source: Any = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path
+    source: Any = path
+    if path == "-":
+        source = io.BytesIO(sys.stdin.buffer.read())
+    elif Path(path).is_fifo():  # such as bash's <(command), in which nobody can go back
+        source = io.BytesIO(Path(path).read_bytes())
     if target is not None and form in ("libsvm", "npz"):
         where = "the first word of each line" if form == "libsvm" else "the array y"
         raise ValueError(f"--target names a column of a table, but {name} has no names: its targets are {where}")
     if form == "libsvm":
-        if path == "-":
+        if source is not path:
             source.name = name
         text = read_labelled_text(source, first_index=first_index)
         if text.queries is not None:
             raise ValueError(f"{name} has qid: fields: ranking data, which no machine here learns from")
         return Data(name, form, text.X, text.y)
     if form == "npz":
-        return _read_npz(source, name, training)
-    header, columns = _read_parquet(source) if form == "parquet" else _read_csv(source, name, form)
-    return _table(name, form, header, columns, target, training, wanted)
+        return _read_npz(source, name, training, regression)
+    if form == "parquet":
+        header, columns = read_parquet(source)
+    else:
+        content = Path(path).read_bytes() if source is path else source.getvalue()
+        header, columns = read_csv(content, name, tabs=form == "tsv")
+    if not len(columns[0]):
+        raise ValueError(f"{name} holds no rows, only the names of its columns")
+    table = _table(name, form, header, columns, target, training, wanted)
+    if not training or target is None:
+        return table
+    return replace(table, y=_target(table.y, name, target, regression))
 
 
-def _read_csv(source: Any, name: str, form: str) -> tuple[list[str], list[Any]]:
-    text = source.getvalue().decode("utf-8-sig") if isinstance(source, io.BytesIO) else None
-    with io.StringIO(text) if text is not None else open(source, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file, delimiter="\t" if form == "tsv" else _delimiter(file.readline()))
-        file.seek(0)
-        header = next(rows, None)
-        if not header:
-            raise ValueError(f"{name} is empty; its first line must name the columns")
-        repeated = [title for title in header if header.count(title) > 1]
-        if repeated:
-            raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice")
-        body = []
-        for row in rows:
-            if len(row) != len(header):
-                if not row:
-                    continue  # an empty line
-                raise ValueError(f"{name}:{rows.line_num}: {len(row)} fields, but {len(header)} columns are named")
-            body.append(row)
-    return header, list(zip(*body, strict=True)) if body else [() for _ in header]
-
-
-def _delimiter(first_line: str) -> str:
-    """A comma, or, in a first line without any, the semicolon of spreadsheets that write 0,5 for a half, or a tab."""
-    return next((mark for mark in (",", ";", "\t") if mark in first_line), ",")
-
-
-def _read_parquet(source: Any) -> tuple[list[str], list[Any]]:
-    parquet = require("pyarrow.parquet", "reading Parquet")
-    table = parquet.read_table(source)
-    return list(table.column_names), [column.to_numpy() for column in table.columns]
+def _target(column: Any, name: str, title: str, regression: bool) -> Any:
+    if regression:
+        return numbers(column, name, title, "regression needs numbers: choose another target, or another machine")
+    return classes_in(column, name, title)
 
 
 def _table(
@@ -148,58 +139,17 @@ def _table(
         raise ValueError(f"{name} has no column besides the target {target!r}")
     truth = "" if training or target is not None else ", or, if it holds the truth, name it with --target"
     remedy = f"encode the column or leave it out{truth}"
-    X = np.column_stack([_numbers(columns[header.index(title)], name, title, remedy) for title in names])
-    y = None if target is None else labels_of(columns[header.index(target)])
+    X = np.column_stack([numbers(columns[header.index(title)], name, title, remedy) for title in names])
+    y = None if target is None else columns[header.index(target)]
     return Data(name, form, X, y, names, target)
 
 
 def _header_hint(header: list[str]) -> str:
     """Where the names are numbers, the first line was none of names."""
-    return "; its first line must name the columns" if any(_is_number(title) for title in header) else ""
+    return "; its first line must name the columns" if any(is_number(title) for title in header) else ""
 
 
-def _has_decimal_comma(text: Any) -> bool:
-    return isinstance(text, str) and text.count(",") == 1 and _is_number(text.replace(",", "."))
-
-
-def _numbers(column: Any, name: str, title: str, remedy: str) -> Any:
-    try:
-        values = np.asarray(column, dtype=np.float64)
-    except ValueError:
-        row, text = next((i, item) for i, item in enumerate(column, 1) if not _is_number(item))
-        if isinstance(text, str) and not text.strip():
-            raise ValueError(f"{name}: row {row} of the column {title!r} is empty; fill or drop such rows") from None
-        raise ValueError(
-            f"{name}: row {row} of the column {title!r} holds {text!r:.40}, which is not a number; "
-            f"{'write decimals with a point' if _has_decimal_comma(text) else remedy}"
-        ) from None
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"{name}: row {row + 1} of the column {title!r} is {column[row]!r}; fill or drop such rows")
-    return values
-
-
-def _is_number(item: Any) -> bool:
-    try:
-        float(item)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def labels_of(column: Any) -> Any:
-    """Integers, else numbers, else strings: whatever all entries are."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        return column
-    for kind in (np.int64, np.float64):
-        try:
-            return np.array([kind(item) for item in column])
-        except (TypeError, ValueError):
-            continue
-    return np.array([str(item) for item in column])
-
-
-def _read_npz(source: Any, name: str, training: bool) -> Data:
+def _read_npz(source: Any, name: str, training: bool, regression: bool) -> Data:
     with np.load(source, allow_pickle=False) as arrays:
         pieces = {"data", "indices", "indptr", "shape"}
         if "X" in arrays:
@@ -213,4 +163,8 @@ def _read_npz(source: Any, name: str, training: bool) -> Data:
         raise ValueError(f"{name} holds no y to learn from")
     if not is_sparse(X) and X.ndim != 2:
         raise ValueError(f"{name}: X must be a table of rows and columns, but its shape is {X.shape}")
+    if not X.shape[0]:
+        raise ValueError(f"{name} holds no rows")
+    if training and np.ndim(y) == 1:
+        y = _target(y, name, "y", regression)
     return Data(name, "npz", X, y)

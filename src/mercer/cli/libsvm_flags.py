@@ -1,8 +1,8 @@
 """LIBSVM's one-letter options, turned into mercer's long ones before argparse sees them.
 
 As in LIBSVM, only the letter after ``-`` counts and the value is the next word, whatever it looks like; ``-q`` takes
-none, and ``-w`` carries a class: ``-w1 10``, ``-w-1 2``. An unknown letter is told as LIBSVM tells it: the option on
-stderr, the usage on stdout, exit code 1. Options may also follow the file names.
+none, and ``-w`` carries a class: ``-w1 10``, ``-w-1 2``. An unknown letter is told as LIBSVM tells it, the option on
+stderr and the usage on stdout, with the exit code of wrong usage. Options may also follow the file names.
 """
 
 from __future__ import annotations
@@ -91,4 +91,4 @@ def _named(text: str, names: Sequence[str]) -> str:
 def _refuse(message: str, usage: str) -> NoReturn:
     print(message, file=sys.stderr)
     print(usage)
-    raise SystemExit(1)
+    raise SystemExit(2)

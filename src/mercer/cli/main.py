@@ -9,7 +9,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import mercer
@@ -34,10 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         parser.print_help(sys.stderr)
         parser.exit(2)
+    if own is None and not words[0].startswith("-"):
+        parser.error(f"there is no command {words[0]!r}{_meant(words[0], commands)}; mercer --help tells them all")
     args, unknown = parser.parse_known_args(words)
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-        told = f"unknown option {options[0]}" if options else f"one file too many: {unknown[0]}"
+        meant = _meant(options[0], args.parser._option_string_actions) if options else ""
+        told = f"unknown option {options[0]}{meant}" if options else f"one file too many: {unknown[0]}"
         args.parser.error(f"{told}; mercer {args.command} --help tells them all")
     try:
         with warnings.catch_warnings():
@@ -56,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mercer {args.command}: error: {_one_line(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _switches(command: argparse.ArgumentParser) -> set[str]:

@@ -7,7 +7,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.data import FORMATS, read_data
+import numpy as np
+
+from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.labels import known_truth
 from mercer.cli.terminal import WithExamples, examples
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
@@ -48,13 +51,14 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model(args.model)
     data = read_data(args.file, args.format, args.target, training=False, wanted=model.feature_names)
+    estimator = model.estimator(data.X.shape[1])
     a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         display = DecisionDisplay.from_estimator(
-            model.estimator(data.X.shape[1]),
+            estimator,
             data.X,
-            data.y,
+            _truth(data, getattr(estimator, "classes_", None)),
             features=(a, b),
             resolution=args.resolution,
             names=data.names,
@@ -65,6 +69,16 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib.pyplot", "drawing a decision").close(display.figure_)
     if not args.quiet:
         print(f"saved {args.output}")
+
+
+def _truth(data: Data, classes: Any) -> Any:
+    """The class of each row as the model calls it; None where the file does not tell, or there are none."""
+    if data.y is None or classes is None:
+        return None
+    out = np.full(len(data.y), None, dtype=object)
+    rows, truth = known_truth(data.y, classes, False, data.source, data.target or "y")
+    out[rows] = truth
+    return out
 
 
 def _column(text: str, names: Any) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.cli.data import FORMATS, Data, read_data
 from mercer.cli.folds import squared_correlation
+from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
 from mercer.cli.terminal import WithExamples, examples
@@ -75,8 +76,9 @@ def run(args: argparse.Namespace) -> None:
         wanted=model.feature_names,
     )
     answer = _ask(model, data, bool(args.probability))
-    figures, told = _judge(answer, data.y)
-    remarks = [*answer.remarks, *_unjudged(args, answer, data)]
+    rows, truth = _truth(answer, data)
+    figures, told = _judge(answer.kind, answer.values[rows], truth)
+    remarks = [*answer.remarks, *_unjudged(args, answer, data, truth)]
     text = "\n".join([*answer.lines, ""])
     if args.output != "-":
         with replacing(args.output) as file:
@@ -104,7 +106,10 @@ def _line(value: Any) -> str:
     """A prediction as text; several outputs stand side by side."""
     if isinstance(value, list):
         return " ".join(_line(item) for item in value)
-    return f"{value:.17g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.17g}"
+    text = str(value)
+    return text if len(text.splitlines()) < 2 else json.dumps(text)  # one line for each row, whatever a class is called
 
 
 def _with_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
@@ -131,35 +136,47 @@ def _with_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
 # --- how good it is --------------------------------------------------------------------------------------------------
 
 
-def _unjudged(args: argparse.Namespace, answer: _Answer, data: Data) -> list[str]:
-    """Of a table: why there are no figures, or none that mean much."""
+def _truth(answer: _Answer, data: Data) -> tuple[Any, Any]:
+    """The rows whose truth the file tells, and it; several outputs have no single truth."""
+    if data.y is None or np.ndim(answer.values) > 1:
+        return np.empty(0, dtype=np.intp), None
+    return known_truth(data.y, answer.values, answer.kind == "regression", data.source, data.target or "y")
+
+
+def _unjudged(args: argparse.Namespace, answer: _Answer, data: Data, truth: Any) -> list[str]:
+    """Of a table: why there are no figures, or of fewer rows, or none that mean much."""
     rows = f"{len(answer.values)} rows predicted."
     if data.y is None and args.target is not None:
         return [f"{data.source} has no column {args.target!r} to compare with: {rows}"]
     if data.y is None:
         return [rows] if args.output != "-" else []
-    if data.target is None or answer.kind == "regression":
+    if truth is None:
         return []
-    if set(data.y.tolist()) & set(answer.values.tolist()):
-        return []
+    untold = len(answer.values) - len(truth)
+    told = []
+    if untold:
+        told.append(f"{untold} of {len(answer.values)} rows do not tell the truth, and are left out of what follows.")
+    known = set(truth.tolist())
+    if data.target is None or answer.kind == "regression" or not known or known & set(answer.values.tolist()):
+        return told
     return [
-        f"WARNING: {data.target!r} holds {str(data.y[0])!r:.40} and others that are never predicted: is it the truth?"
+        *told,
+        f"WARNING: {data.target!r} holds {str(truth[0])!r:.40} and others that are never predicted: is it the truth?",
     ]
 
 
-def _judge(answer: _Answer, truth: Any) -> tuple[dict[str, Any], list[str]]:
+def _judge(kind: str, answers: Any, truth: Any) -> tuple[dict[str, Any], list[str]]:
     """svm-predict's figures, where the file holds the truth."""
-    if truth is None or len(truth) == 0 or np.ndim(answer.values) > 1:  # several outputs have no single truth
+    if truth is None or len(truth) == 0:
         return {}, []
-    if answer.kind == "regression":
-        truth = np.asarray(truth, dtype=np.float64)
-        error = float(np.mean((answer.values - truth) ** 2))
-        correlation = squared_correlation(truth, answer.values)
+    if kind == "regression":
+        error = float(np.mean((answers - truth) ** 2))
+        correlation = squared_correlation(truth, answers)
         return {"mean_squared_error": error, "squared_correlation": correlation}, [
             f"Mean squared error = {error:g} (regression)",
             f"Squared correlation coefficient = {correlation:g} (regression)",
         ]
-    right = int(np.sum(answer.values == truth))
+    right = int(np.sum(answers == truth))
     share = right / len(truth)
     told = [f"Accuracy = {100 * share:g}% ({right}/{len(truth)}) (classification)"]
     return {"accuracy": share, "correct": right, "rows": len(truth)}, told

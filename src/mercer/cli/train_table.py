@@ -36,9 +36,7 @@ class Table:
         args = self._args
         if args.file is None:
             return embedded(args.data)
-        data = read_data(args.file, args.format, args.target)
-        if args.machine in REGRESSORS and data.y.dtype.kind not in "biuf":
-            raise ValueError(f"{data.source}: the target {args.target!r} holds names, but regression needs numbers")
+        data = read_data(args.file, args.format, args.target, regression=args.machine in REGRESSORS)
         if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
             some = data.y[np.argmax(data.y % 1 != 0)]
             raise ValueError(

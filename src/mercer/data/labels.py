@@ -37,13 +37,8 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
     small = _small_integers(y)
     if small is not None:
         return small
-    kinds = {type(label) for label in y.tolist()} if y.dtype == object else set()
-    if str in kinds and kinds - {str}:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"y mixes label types ({names}), which have no common order; use one type for all labels")
-    if kinds and str not in kinds:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
+    if y.dtype == object:
+        _check_objects(y.tolist())
     if y.dtype.kind == "f":
         check_finite_targets(y)
     check_classification_targets(y)
@@ -58,6 +53,8 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
 def codes_among(classes: np.ndarray, y: Any) -> Indices:
     """Each label's place among known classes, which may be in any order."""
     y = column_or_1d(_plain(y), warn=True)
+    if y.dtype == object:
+        _check_objects(y.tolist())
     check_classification_targets(y)
     if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
@@ -102,14 +99,12 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
             factor = mass.sum() / (len(classes) * mass)
     elif isinstance(class_weight, dict):
         known = {label: k for k, label in enumerate(classes.tolist())}
-        unknown = [label for label in class_weight if label not in known]
-        if unknown:
-            raise ValueError(f"class_weight names {unknown}, but the classes are {classes.tolist()}")
         factor = np.ones(len(classes))
         for label, value in class_weight.items():
             if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
                 raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
-            factor[known[label]] = value
+            if label in known:  # a part of the data, such as a fold, need not hold every class
+                factor[known[label]] = value
     else:
         raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
     for k, label in enumerate(classes.tolist()):
@@ -129,7 +124,37 @@ def _plain(y: Any) -> Any:
         return y.to_numpy(dtype=dtype.numpy_dtype)
     if getattr(dtype, "kind", "") == "T":
         return y.astype(object)
+    if isinstance(y, (list, tuple)):
+        made = np.asarray(y)
+        if made.dtype.kind in "US":  # NumPy writes whatever stands among strings as a string: 1 as '1', NaN as 'nan'
+            _check_objects(np.array(y, dtype=object).ravel().tolist())
+        return made
     return y
+
+
+def _check_objects(labels: list[Any]) -> None:
+    """Raise an error that names the first label that is missing, or of another type than the first, or not a string."""
+    missing = next((i for i, label in enumerate(labels) if label is None or _is_nan(label)), None)
+    if missing is not None:
+        raise ValueError(
+            f"Input y contains NaN or None: y[{missing}]={labels[missing]!r}; drop such samples, or give them a label"
+        )
+    kinds = {str if isinstance(label, str) else type(label) for label in labels}
+    if kinds <= {str}:
+        return
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    if str not in kinds:
+        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
+    odd = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
+    raise ValueError(
+        f"y mixes label types ({names}), which have no common order: y[0]={labels[0]!r}, y[{odd}]={labels[odd]!r}; "
+        "use one type for all labels"
+    )
+
+
+def _is_nan(label: Any) -> bool:
+    """NaN, and pandas' NA and NaT, which equal nothing."""
+    return not isinstance(label, str) and (label == label) is not True
 
 
 def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:

@@ -9,13 +9,13 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
-from mercer.data.merging import unit_weight
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.units import unit_of_kernel, unit_of_weights
 from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 
@@ -127,7 +127,8 @@ class OneClassSVM(NoveltyDetector):
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
-        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_weight(weight))]
+        unit = unit_of_kernel(fit) * unit_of_weights(weight)
+        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)]
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         (b,) = solved[0].certificate.b
@@ -185,7 +186,7 @@ class SVDD(NoveltyDetector):
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
-        return [Task("", problem, self._solver(), np.arange(len(weight)))]
+        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_of_kernel(fit))]
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p

@@ -23,6 +23,7 @@ from mercer.fitting.limits import deadline_of, physical_memory
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.stream_checks import check_stream
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
@@ -358,7 +359,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
         """One pass over a chunk."""
-        self._check_stream()
+        check_stream(self, super()._kernel())
         first = not hasattr(self, "_theta_")
         labels = known_classes(classes, None if first else self.classes_)
         if first:
@@ -386,15 +387,3 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
             self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
         self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
-
-    def _check_stream(self) -> None:
-        """Refuse what a chunk alone cannot give."""
-        for name in ("early_stopping", "certificate"):
-            if getattr(self, name):
-                raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} needs all labels at once; give a dict from label to weight"
-            )
-        if self._kernel().accepts == "gram":
-            raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")

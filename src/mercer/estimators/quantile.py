@@ -17,6 +17,7 @@ from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.units import unit_of_targets
 from mercer.parameters import one_of, share, store
 from mercer.problems.regression import quantile
 
@@ -101,12 +102,12 @@ class QuantileSVR(KernelRegressor):
 
     def _tasks(self, fit: Fit) -> list[Task]:
         y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
-        tasks, rows = [], np.arange(len(y))
+        tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)
             problem = problem if self.bias is True else problem.without_bias()
             solve = self._solver(linear_way(self, fit, rows, problem))
-            tasks.append(Task(f"quantile {tau:g}", problem, solve, rows))
+            tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
         return tasks
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:

@@ -110,7 +110,7 @@ class _ChoosesLam(LeastSquaresMachine):
         best = _best(solved)
         self.path_ = self.paths_[solved.index(best)]
         self.lam_, self.best_params_ = self.path_.lam, self.path_.params
-        self.loo_residuals_ = freeze(self._own_rows(fit, best.solution.loo))
+        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
         if best.task.place is not None:
             fit = replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
         self._conclude_rows(fit, best.solution.best, self.lam_)

@@ -200,8 +200,9 @@ def _bytes(source: Any) -> NDArray[np.uint8]:
     if opener is not None:
         with opener(source, "rb") as file:
             return np.frombuffer(file.read(), dtype=np.uint8)
-    # Read, not mapped: a file that shrinks while it is mapped ends the process.
-    return np.fromfile(source, dtype=np.uint8)
+    # Read, not mapped: a file that shrinks while it is mapped ends the process. Nor by np.fromfile: it goes back to
+    # the beginning, which a pipe does not have.
+    return np.frombuffer(Path(source).read_bytes(), dtype=np.uint8)
 
 
 def _name(source: Any) -> str:

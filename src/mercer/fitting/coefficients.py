@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, take
+from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.tasks import Solved
+from mercer.gram.linear_rows import weight_vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,5 +89,4 @@ def weight_vector(model: Any) -> Any:
     if recipe is None or not recipe.linear:
         raise AttributeError(f"coef_ exists only for a linear kernel, and this one is {model.kernel_!r}")
     expansion: Expansion = model._expansion_
-    w = expansion.coefficients.T @ expansion.vectors
-    return freeze((w.toarray() if is_sparse(w) else np.asarray(w)) * recipe.scale)
+    return freeze(np.ascontiguousarray(recipe.scale * weight_vectors(expansion.vectors, expansion.coefficients).T))

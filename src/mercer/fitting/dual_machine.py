@@ -65,6 +65,11 @@ class DualMachine(Machine):
         chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
+    def _solver_around(self, outer: Solver) -> Solve:
+        """A solver that asks the one that `solver` names several times."""
+        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS)
+        return partial(outer, inner_solver=chosen, shrinking=bool(getattr(self, "shrinking", True)))
+
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _starts(self, fit: Fit, tasks: list[Task], before: WarmStart | None) -> list[Any]:

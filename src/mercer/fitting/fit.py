@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, row_blocks
+from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
+from mercer.fitting.class_balance import tell_unknown_classes, without_weightless_classes
 from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
 from mercer.gram import Gram, gram_for
@@ -59,9 +61,12 @@ class Fit:
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
         check_consistent_length(X, y)
+        weight = samples.weights(sample_weight, n)
+        if not chunk:
+            y = _balanced(machine, y, weight)
         codes, target = machine._read(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
-        weight, target = machine._weigh(target, codes, samples.weights(sample_weight, len(codes)))
+        weight, target = machine._weigh(target, codes, weight)
         if not weight.any() and not chunk:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
         merges = machine._merges(X, limits.budget)
@@ -118,9 +123,11 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X = self.merged.X
+            origin = 0.0
             if centred and self.centre is not None:
-                X = _less(X, self.centre)
-            self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
+                X, origin = _less(X, self.centre), norm(self.centre)
+            which = self.merged.first if is_sparse(X) else None
+            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
         rows: LinearRows = self._places["rows", centred]
         return rows
 
@@ -133,6 +140,13 @@ class Fit:
         mean, spread = moments(X)
         far = np.abs(mean) > _FAR_DEVIATIONS * spread
         return np.where(far, mean, 0.0) if far.any() else None
+
+
+def _balanced(machine: Any, y: Any, weight: Floats) -> Any:
+    """y of a classifier without classes that have no weight; of other machines as it is."""
+    if isinstance(getattr(machine, "class_weight", None), dict):
+        tell_unknown_classes(machine.class_weight, y)
+    return without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
 
 
 def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:

@@ -23,6 +23,7 @@ from mercer.fitting.targets import Targets
 from mercer.fitting.tasks import Solved, Task
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
+from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
@@ -217,7 +218,7 @@ class LandmarkMachine(Machine):
         if not isinstance(self.landmarks, str):
             if fit.precomputed:
                 raise ValueError("with a precomputed kernel, landmarks are drawn; give 'uniform', not samples")
-            own = read_samples(self, self.landmarks, kernel, reset=False)
+            own = self._own_landmarks(kernel)
             return Landmarks(own, np.empty(0, dtype=np.intp), np.ones(n_samples(own)))
         count = len(pool.index)
         some = np.sort(source.rng.choice(count, min(m, count), replace=False))
@@ -229,6 +230,14 @@ class LandmarkMachine(Machine):
         pilot = take(uniform.X, np.arange(0, len(some), _LANDMARKS_PER_PILOT))
         scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
         return draw(source.chunks(), m, source.rng, scores)
+
+    def _own_landmarks(self, kernel: Kernel) -> Any:
+        """The caller's landmarks, checked like samples; a copy, since the machine keeps them."""
+        try:
+            checked = read_samples(self, self.landmarks, kernel, reset=False)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"landmarks cannot be used as samples, here called X: {error}") from error
+        return checked.copy()
 
     def _expect_room(self, m: int, budget: int) -> None:
         needed = _SQUARES * 8 * m * m

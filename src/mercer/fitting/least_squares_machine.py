@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Floats, Indices, freeze, sums_by
+from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data.labels import class_weights
 from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
@@ -53,6 +55,9 @@ class LeastSquaresMachine(Machine):
             xy=Array("features", "outputs"),
             yy=Array("outputs"),
             bias=Flag(),
+            rest_x=Array("features"),
+            rest_y=Array("outputs"),
+            error=Array(None),
         ),
     )
 
@@ -79,10 +84,9 @@ class LeastSquaresMachine(Machine):
         return _MAX_STEPS
 
     def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
-        merged = fit.merged
-        return LeastSquares(
-            fit.target.Y[merged.rows], merged.own_weight, merged.member, len(merged.weight), bool(self.bias), lam
-        )
+        merged, same = fit.merged, _distinct(fit)
+        Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
+        return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
 
     def _record_end(self, solved: list[Solved]) -> None:
         super()._record_end(solved)
@@ -94,9 +98,14 @@ class LeastSquaresMachine(Machine):
         assert fit.kernel is not None
         self._conclude_solution(fit.kernel, solution, lam)
         if solution.C is not None:
-            self._expansion_ = expansion_of(fit, np.array(solution.C), self.intercept_)
+            expansion = expansion_of(fit, np.array(solution.C), self.intercept_)
+            if fit.merged.X is fit.X and expansion.vectors is not None:  # the caller's own samples
+                expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
+            self._expansion_ = expansion
         if solution.beta is not None:
-            self.dual_coef_ = freeze(self._own_rows(fit, solution.beta))
+            same = _distinct(fit)
+            share = fit.merged.own_weight / same.weight[same.group]
+            self.dual_coef_ = freeze(self._own_rows(fit, solution.beta[same.group] * share[:, None]))
         self._conclude_targets(fit.target)
 
     def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:
@@ -127,6 +136,10 @@ class LeastSquaresMachine(Machine):
         own[fit.merged.rows] = values
         return own[:, 0] if fit.target.flat else own
 
+    def _own_residuals(self, fit: Fit, residuals: Floats) -> Floats:
+        """Residuals of rows of equal samples and targets, for all of the caller's rows."""
+        return self._own_rows(fit, residuals[_distinct(fit).group])
+
     def _unfinished(self, X: Any) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
             found = self.certificate_
@@ -135,8 +148,9 @@ class LeastSquaresMachine(Machine):
                 f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
             )
         return (
-            f"{type(self).__name__} left a residual of {self.residual_:.3g}, more than rounding explains; "
-            "scale the features, raise lam, or choose solver='eigen'"
+            f"{type(self).__name__} met the rounding floor: float64 proves its solution to a relative gap of "
+            f"{self.certificate_.relative_gap:.1e} here, not of {EXACT_GAP:g} (largest residual {self.residual_:.3g}); "
+            "raise lam, scale the features, or leave out what is far from everything else"
         )
 
     @property
@@ -190,6 +204,28 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     def _conclude_targets(self, target: Targets) -> None:
         super()._conclude_targets(target)
         self.class_weight_ = freeze(target.factor)
+
+
+@dataclass(frozen=True, eq=False)
+class _Distinct:
+    """Rows of equal samples and targets as one, in an order that depends on their values alone."""
+
+    first: Indices  # of the kept rows that each was joined from
+    weight: Floats
+    group: Indices  # for each kept row, the one it went into
+
+
+def _distinct(fit: Fit) -> _Distinct:
+    """The kept rows by sample and target, so that an integer weight is a repetition to the last bit."""
+    merged = fit.merged
+    Y = fit.target.Y[merged.rows]
+    order = np.lexsort((*Y.T[::-1], merged.member))
+    member, Y = merged.member[order], Y[order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(fresh) - 1
+    return _Distinct(order[fresh], sums_by(group, merged.own_weight, int(fresh.sum())), group)
 
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:

@@ -58,7 +58,7 @@ class LinearMachine(Machine):
         self.solver_ = solved[0].solution.solver
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
-            b = b - w @ fit.centre
+            b = b - np.array([LinearRows(fit.centre[None], 1).doubled_product(row, 0 * row)[0] for row in w])
         return w, b
 
     def _decision(self, X: Any) -> Floats:

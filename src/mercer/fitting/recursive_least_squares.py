@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats
+from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.least_squares_machine import LeastSquaresMachine, checked_lam
@@ -77,6 +78,15 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._record_end([solved])
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
+        if not self.converged_:
+            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(X))
+
+    def _forgotten(self) -> str:
+        return (
+            f"{type(self).__name__} has forgotten samples so large that rounding has eaten the digits of what is left: "
+            f"its certificate proves a relative gap of {self.certificate_.relative_gap:.1e}, not of {EXACT_GAP:g}; fit "
+            "the samples that are left anew"
+        )
 
     def _sums_with(self, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
         """The sums over what was learnt before, with these samples or without them."""
@@ -85,13 +95,16 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         if len(rows):
             if sums is not None and sums.xy.shape[1] != Y.shape[1]:
                 raise ValueError(f"y has {Y.shape[1]} outputs, but the samples before had {sums.xy.shape[1]}")
+            if sums is not None and sums.bias != bool(self.bias):
+                raise ValueError(
+                    f"bias={self.bias!r}, but the samples before were learnt with bias={sums.bias}, about "
+                    f"{'their mean' if sums.bias else 'zero'}; set it back, or make a new estimator"
+                )
             problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
             fresh = Sums.of(X[rows] if len(rows) < len(weight) else X, problem)
             sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
-        if sums.weight == 0:
-            raise ValueError("nothing would be left: forget fewer samples, or make a new estimator")
         return sums
 
 

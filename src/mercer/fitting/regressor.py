@@ -16,6 +16,7 @@ from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -33,8 +34,10 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
 
     def _tasks(self, fit: Fit) -> list[Task]:
         rows = np.arange(len(fit.merged.y))
-        problem = self._problem(fit, fit.target[fit.merged.y], fit.merged.weight)
-        return [Task("", problem, self._solver(linear_way(self, fit, rows, problem)), rows)]
+        y, weight = fit.target[fit.merged.y], fit.merged.weight
+        problem = self._problem(fit, y, weight)
+        solve = self._solver(linear_way(self, fit, rows, problem))
+        return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
         one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1

@@ -9,7 +9,9 @@ _SHARED: Final = {
     shrinking : bool, default=True
         Leave settled samples aside while training; the answer is the same.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain; LIBSVM's meaning.
+        Largest violation of the optimality conditions that may remain, in the scale of f; LIBSVM's meaning. Where
+        everything that f could tell apart is smaller than 1, it is relative to that: to the standard deviation of y for
+        regression, to the squared distances of the samples in feature space for machines without C.
     gap_tol : float, optional
         Also go on until the duality gap is at most this share of the dual value.
     cache_size : float, default=1000
@@ -23,7 +25,7 @@ _SHARED: Final = {
     solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
         holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
-        small pairs of several classes the same steps on all pairs at once.
+        small pairs of several classes the same steps on all pairs at once. The joint multi-class machines have no other.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored

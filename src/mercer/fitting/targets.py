@@ -7,8 +7,8 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin
 
-from mercer.arrays import Floats, freeze
-from mercer.data.labels import codes_among, read_labels, signs
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.fitting.kinds import Labels, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
@@ -38,6 +38,10 @@ class SignClassifier(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # typ
         else:
             codes = codes_among(classes, y)
         return Targets(signs(codes, len(classes)), classes=classes, codes=codes)
+
+    def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        class_weights(None, target.classes, codes, weight)  # every class needs weight
+        return weight, target
 
     def _conclude_targets(self, target: Targets) -> None:
         self.classes_ = freeze(target.classes)

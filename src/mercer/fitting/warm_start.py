@@ -89,7 +89,10 @@ class WarmStart:
 
     def _counterparts(self, kept: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
         """For each variable of a new task the old variable of the same sample, or −1."""
-        _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
+        try:
+            _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
+        except TypeError:  # numbers then and names now, or the reverse: no sample has the target it had
+            return np.full(len(sample), -1, dtype=np.intp)
         before = _mixed(self.keys, codes[: len(self.keys)])
         after = _mixed(keys, codes[len(self.keys) :])
         old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _OF_COPY

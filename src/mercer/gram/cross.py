@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples
+from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
@@ -22,6 +22,10 @@ from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
 _FEW_OUTPUTS = 6
+# Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
+_PROOF_ROWS = 256
+# Roundings of one term beside those of sums.
+_FEW_ROUNDINGS = 12
 # Landmarks up to this size stay in the second-level cache.
 _CACHE_BYTES = 1 << 20
 
@@ -43,6 +47,15 @@ class Totals:
         self.mean = weighted.sum(axis=0) + self.mean
         self.squares = (weighted * E).sum(axis=0) + self.squares
         self.n += len(weight)
+
+
+@dataclass
+class Doubt:
+    """What bounds the rounding of Totals: entry by entry of `residual`, and of f itself."""
+
+    residual: Floats  # of sums over the samples
+    squares: Floats  # Σ w e², where f(x) is off by at most e
+    trace: float = 0.0  # Σ w k(x, x)
 
 
 class Cross:
@@ -119,6 +132,41 @@ class Cross:
             out.add(weight, E, weighted)
         return out
 
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
+        """The totals of `residual` again, from kernel values in short sums, and what rounding can have done to them.
+
+        A sum of k products is off by at most γ_k times the sum of their absolute values (Higham, 3.1).
+        """
+        out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+        features = int(self.landmarks.shape[-1]) if hasattr(self.landmarks, "shape") else 1
+        share, size, parts = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C), 0
+        for chunk in self.chunks():
+            for start in range(0, chunk.n, CHUNK_ROWS):
+                part = slice(start, start + CHUNK_ROWS)
+                rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
+                for begin in range(0, len(weight), _PROOF_ROWS):
+                    some = slice(begin, begin + _PROOF_ROWS)
+                    K, w = rows.values(some), weight[some]
+                    E = Y[some] - K @ C - b
+                    weighted = w[:, None] * E
+                    out.residual += K.T @ weighted
+                    out.add(w, E, weighted)
+                    K = np.abs(K)
+                    off = share * (K @ size + np.abs(Y[some]) + np.abs(b))
+                    doubt.residual += K.T @ np.abs(weighted)
+                    doubt.squares += np.sum(w[:, None] * off * off, axis=0)
+                    parts += 1
+                doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
+                self.evaluations += len(weight) * self.m
+        doubt.residual *= gamma(_PROOF_ROWS + parts + features + _FEW_ROUNDINGS)
+        return out, doubt
+
+    def _diagonal(self, X: Any) -> Floats:
+        """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""
+        if self.kernel.accepts == "gram":
+            return np.full(n_samples(X), float(np.abs(self.K_MM.diagonal()).max()))
+        return np.abs(self.kernel.diag(X))
+
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
         """K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
@@ -167,8 +215,8 @@ class Cross:
 class _Rows:
     """Some rows K of K_nM, and what a pass does with them."""
 
-    def values(self) -> Floats:
-        """The rows themselves, in float64."""
+    def values(self, some: slice = slice(None)) -> Floats:
+        """The rows themselves, or some of them, in float64."""
         raise NotImplementedError
 
     def forward(self, C: Floats) -> Floats:
@@ -192,8 +240,8 @@ class _Prepared(_Rows):
         self._samples, self._rows, self._landmarks = samples, np.arange(n), landmarks
         self._columns = samples.columns(self._rows)
 
-    def values(self) -> Floats:
-        return np.asarray(self._samples.block(self._rows, self._landmarks[2]), dtype=np.float64)
+    def values(self, some: slice = slice(None)) -> Floats:
+        return np.asarray(self._samples.block(self._rows[some], self._landmarks[2]), dtype=np.float64)
 
     def forward(self, C: Floats) -> Floats:
         if C.shape[1] > _FEW_OUTPUTS:
@@ -231,11 +279,11 @@ class _Evaluated(_Rows):
         self._kernel, self._X, self._landmarks = kernel, X, landmarks
         self._values: Floats | None = None
 
-    def values(self) -> Floats:
+    def values(self, some: slice = slice(None)) -> Floats:
         if self._values is None:
             if self._kernel.accepts == "gram":
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
             else:
                 self._values = self._kernel(self._X, self._landmarks)
             finite_values(self._values, self._kernel)
-        return self._values
+        return self._values[some]

@@ -13,9 +13,15 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, row_blocks, take
+from mercer.arrays import Flags, Floats, Indices, is_sparse, row_blocks, take
+from mercer.gram.linear_gram import linear_scale
+from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
 from mercer.kernels import Kernel
+
+# Samples for which float32 kernel values would move f by more than this are predicted in float64: a tenth of the
+# default tol.
+_FLOAT32_ERROR = 1e-4
 
 
 class BlockEvaluation:
@@ -29,18 +35,41 @@ class BlockEvaluation:
         n_vectors, n_outputs = self._coefficients.shape
         if n_vectors == 0:
             return
+        if self._weights is not None:
+            for some in row_blocks(len(out), 8 * X.shape[1]):
+                out[some] += X[some] @ self._weights
+            return
         if n_threads not in self._prepared:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
         kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
         for some in row_blocks(len(out), 8 * (n_vectors if kept else X.shape[1])):
-            self._add(out[some], take(X, np.arange(some.start, some.stop)), prepared, n_threads)
+            part = take(X, np.arange(some.start, some.stop))
+            if prepared is None or X.dtype != np.float32:
+                self._add(out[some], part, prepared, np.float64, n_threads)
+                continue
+            fine = self._too_coarse(part, prepared)
+            for rows, precision in ((np.flatnonzero(~fine), np.float32), (np.flatnonzero(fine), np.float64)):
+                if len(rows) == len(fine):
+                    self._add(out[some], part, prepared, precision, n_threads)
+                elif len(rows):
+                    added = np.zeros((len(rows), n_outputs))
+                    self._add(added, take(part, rows), prepared, precision, n_threads)
+                    out[some.start + rows] += added
 
-    def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, n_threads: int) -> None:
+    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> Flags:
+        """The samples whose float32 kernel values would be off by more than `_FLOAT32_ERROR`."""
+        table = self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
+        norm = float(np.sqrt(np.max(table.sum(axis=0), initial=0.0)))
+        sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
+        likely = prepared.rounding.likely(sizes, prepared.sizes, norm)
+        return np.asarray(~(likely <= _FLOAT32_ERROR))
+
+    def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
         vectors = others = None
         if prepared is not None:
-            vectors = prepared.whole(X.dtype)
-            others = prepared.prepare(X, X.dtype)
+            vectors = prepared.whole(precision)
+            others = prepared.prepare(X, precision)
         if vectors is not None and others is not None:
             columns, rows = others.columns(np.arange(X.shape[0])), np.arange(self._coefficients.shape[0])
             if out.shape[1] == 1:
@@ -57,6 +86,12 @@ class BlockEvaluation:
             K = X[:, self._columns] if self._columns is not None else self._kernel(X, self._vectors)
         for part, outputs, coefficients in self._segments:
             out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
+
+    @cached_property
+    def _weights(self) -> Floats | None:
+        """w of a linear kernel, a column for each output, summed in twice the precision; None for other kernels."""
+        scale = linear_scale(self._kernel)
+        return None if scale is None else scale * weight_vectors(self._vectors, self._coefficients)
 
     @cached_property
     def _segments(self) -> list[tuple[slice, Indices, Floats]]:

@@ -124,6 +124,29 @@ class Gram(Products, Protocol):
         """The core's samples (of these rows, or of the `whole` data) and the rows' places in them, or (None, rows)."""
         ...
 
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there are such values."""
+        ...
+
+    def product_bound(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
+    ) -> tuple[Floats, Floats]:
+        """K[rows] @ coefficients as `product` computes it, and for each row a bound on its distance from the true one.
+
+        Exact values are float64 values that do not cancel. The bound counts every rounding of kernel values and sums;
+        values that a user's function or matrix gave are taken as they are.
+        """
+        ...
+
+    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64."""
+        ...
+
+    def unit_errors(self, columns: int) -> Floats:
+        """For a fused kernel, each row's error of a float64 product with any β of ‖β‖₁ = 1 on this many columns."""
+        ...
+
     # --- the same matrix, or a part of it, for another use ------------------------------------------------------
 
     def view(self, rows: Indices) -> Gram:

@@ -5,6 +5,7 @@ The whole matrix is stored only if it was given, is asked for, or is small and s
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
 from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
-from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
+from mercer.gram.linear_gram import linear_scale
+from mercer.gram.linear_rows import LinearRows
+from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
+from mercer.gram.rounding import DOUBLE, generic_error
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -170,6 +174,58 @@ class KernelMatrix:
             for some in row_blocks(len(rows), 8 * len(columns)):
                 out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
         return out
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        prepared = self._source.prepared
+        if prepared is None or self.stored:
+            return (np.float64,)
+        exact = prepared.has_exact or self._linear_rows is not None
+        return (*self.precisions, EXACT) if exact else self.precisions
+
+    def product_bound(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
+    ) -> tuple[Floats, Floats]:
+        if level == EXACT and self._linear_rows is not None:
+            return self._doubled_product(coefficients, rows)
+        u = self.product(coefficients, rows, level)
+        return u, self.errors(coefficients, rows, level)
+
+    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+        J = np.flatnonzero(coefficients)
+        prepared, source = self._source.prepared, self._source
+        rows = np.arange(self.n) if rows is None else rows
+        if prepared is not None and not self.stored:
+            level = EXACT if level == np.float64 and prepared.cancels else level
+            sizes = prepared.sizes
+            return prepared.rounding.errors(sizes[self._global(rows)], sizes[self._global(J)], coefficients[J], level)
+        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
+        roots = np.sqrt(np.abs(self.diagonal))
+        if self.positive_definite != "yes":
+            roots = np.full(self.n, roots.max(initial=0.0))
+        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(source.X.shape[1])
+        return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
+
+    def unit_errors(self, columns: int) -> Floats:
+        prepared = self._source.prepared
+        assert prepared is not None
+        sizes, level = prepared.sizes, EXACT if prepared.cancels else np.float64
+        longest = np.array([sizes.max(initial=0.0)])
+        return prepared.rounding.errors(sizes[self._global(np.arange(self.n))], longest, np.ones(1), level, columns)
+
+    @cached_property
+    def _linear_rows(self) -> LinearRows | None:
+        """The samples for sums in twice the precision, if the kernel is linear."""
+        scale = linear_scale(self.kernel)
+        return None if scale is None else LinearRows(self.X, self.n_threads)
+
+    def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> tuple[Floats, Floats]:
+        """Kβ = X(X'β) in twice the precision."""
+        linear, scale = self._linear_rows, linear_scale(self.kernel)
+        assert linear is not None
+        assert scale is not None
+        u, e = (scale * part for part in linear.gram_product(coefficients))
+        return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
         """The same through the core, chunk by chunk; None if numbers are too large for it."""

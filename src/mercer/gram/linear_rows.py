@@ -10,15 +10,17 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, add_gram, is_sparse
 
+_ROUNDOFF = 2.0**-53
+
 
 class LinearRows:
     """Dense or CSR rows, without a copy unless the two index arrays of a CSR matrix differ in type.
 
-    `which` selects rows of a CSR matrix, in any order.
+    `which` selects rows of a CSR matrix, in any order. `origin` is the length of a vector that was subtracted from all.
     """
 
-    def __init__(self, X: Any, n_threads: int, which: Indices | None = None) -> None:
-        self.X, self.n_threads, self._which = X, n_threads, which
+    def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
+        self.X, self.n_threads, self._which, self.origin = X, n_threads, which, origin
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
         self.sparse = is_sparse(X)
@@ -36,14 +38,14 @@ class LinearRows:
     def first(self, m: int) -> LinearRows:
         """The first m rows, sharing memory."""
         if self._which is not None:
-            return LinearRows(self.X, self.n_threads, self._which[:m])
-        return LinearRows(self.X[:m], self.n_threads)
+            return LinearRows(self.X, self.n_threads, self._which[:m], self.origin)
+        return LinearRows(self.X[:m], self.n_threads, origin=self.origin)
 
     def some(self, which: Indices) -> LinearRows:
         """The rows `which`; those of a CSR matrix share memory."""
         if self.sparse:
-            return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which])
-        return LinearRows(self.X[which], self.n_threads)
+            return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which], self.origin)
+        return LinearRows(self.X[which], self.n_threads, origin=self.origin)
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         """The inner products of the rows `which` with the rows `others`, in float64."""
@@ -62,6 +64,25 @@ class LinearRows:
         out = np.empty(self.d)
         self.core.transposed(c, out)
         return out
+
+    def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
+        """X'c in twice the precision of float64, as a sum of two vectors."""
+        hi, lo = np.empty(self.d), np.empty(self.d)
+        self.core.doubled_transposed(c, hi, lo)
+        return hi, lo
+
+    def doubled_product(self, hi: Floats, lo: Floats) -> Floats:
+        """X(hi + lo), summed in twice the precision of float64 and rounded once."""
+        out = np.empty(self.n)
+        self.core.doubled_product(hi, lo, out)
+        return out
+
+    def gram_product(self, c: Floats) -> tuple[Floats, Floats]:
+        """XX'c in twice the precision of float64, and a bound on its error: one rounding, unless 10³² cancel."""
+        u = self.doubled_product(*self.doubled_transposed(c))
+        lengths = np.sqrt(self.lengths)
+        terms = (self.n + self.d + 8) * _ROUNDOFF
+        return u, 4 * _ROUNDOFF * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""
@@ -86,3 +107,14 @@ class LinearRows:
         found = np.empty(self.n)
         self.core.lengths(found)
         return found
+
+
+def weight_vectors(vectors: Any, coefficients: Any) -> Floats:
+    """Σ_j c_j x_j for every column of coefficients, each sum rounded once; one column per output."""
+    rows = LinearRows(vectors if is_sparse(vectors) else np.ascontiguousarray(vectors), 1)
+    table = coefficients.tocsc() if is_sparse(coefficients) else coefficients
+    out = np.empty((rows.d, coefficients.shape[1]))
+    for k in range(out.shape[1]):
+        column = table[:, [k]].toarray().ravel() if is_sparse(table) else np.ascontiguousarray(table[:, k])
+        out[:, k] = np.add(*rows.doubled_transposed(column))
+    return out

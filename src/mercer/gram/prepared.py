@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, sums_by, take
+from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
+from mercer.gram.rounding import Rounding
 from mercer.kernels import Kernel, Recipe
+from mercer.kernels.matrices import unit_rows
 
 # Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192
 
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
+_OF_DIFFERENCES = {"gaussian": 5, "laplacian": 6}
+# The precision of float64 values that do not cancel.
+EXACT = "exact"
+_ROUNDOFF = 2.0**-53
+# Norms of samples that are not prepared as a whole are computed in this many times smaller blocks than usual, because
+# memory is scarce then.
+_NORM_BLOCKS = 16
+# A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
+_CANCELLED_EXPONENT = 1e-11
 # Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
 # share is estimated from about this many rows, if there are at least this many features.
 _SPARSE_SHARE = 0.3
@@ -32,36 +44,124 @@ _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
 
 
 class PreparedSamples:
-    """The samples X for a recipe; None in a precision for which their numbers are too large."""
+    """The samples X for a recipe; None in a precision for which their numbers are too large.
+
+    A precision is float32, float64, or EXACT: float64 values that do not cancel, whatever the data. Float64 itself is
+    computed like that where the norms of X say that it would cancel.
+    """
 
     def __init__(self, recipe: Recipe, X: Any, n_threads: int) -> None:
         self.lowering = Lowering.of(recipe, X)
         self._X, self._n_threads = X, n_threads
-        self._whole: dict[np.dtype[Any], _core.Samples | None] = {}
+        self._whole: dict[Any, _core.Samples | None] = {}
+        self._norms: Floats | None = None
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
         """None if the core does not compute this kernel."""
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-        return None if recipe is None else cls(recipe, X, n_threads)
+        if recipe is None:
+            return None
+        made = cls(recipe, X, n_threads)
+        return None if made._mapped_cancels else made
 
-    def whole(self, dtype: Any) -> _core.Samples | None:
+    def whole(self, precision: Any) -> _core.Samples | None:
         """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
-        dtype = np.dtype(dtype)
-        if dtype not in self._whole:
-            self._whole[dtype] = self.prepare(self._X, dtype)
-        return self._whole[dtype]
+        precision = _key(precision)
+        if precision not in self._whole:
+            self._whole[precision] = self._prepare_whole(precision)
+        return self._whole[precision]
 
-    def prepare_rows(self, rows: Indices, dtype: Any) -> tuple[_core.Samples | None, Indices]:
+    def prepare_rows(self, rows: Indices, precision: Any) -> tuple[_core.Samples | None, Indices]:
         """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
-        dtype = np.dtype(dtype)
-        if dtype in self._whole:
-            return self._whole[dtype], rows
-        return self.prepare(take(self._X, rows), dtype), np.arange(len(rows))
+        precision = _key(precision)
+        if precision in self._whole:
+            return self._whole[precision], rows
+        return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
 
-    def prepare(self, X: Any, dtype: Any) -> _core.Samples | None:
+    def prepare(self, X: Any, precision: Any) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""
-        return self.lowering.prepare(X, dtype, self._n_threads)
+        precision = _key(precision)
+        exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
+        dtype = np.dtype(np.float64) if precision == EXACT else precision
+        return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
+
+    def _prepare_whole(self, precision: Any) -> _core.Samples | None:
+        if precision != EXACT:
+            samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
+            if self._norms is None:
+                self._norms = norms
+            if precision != np.float64 or not self.cancels:
+                return samples
+        return self.prepare(self._X, EXACT)
+
+    @property
+    def norms(self) -> Floats:
+        """What the core adds to inner products: half the squared length of each sample about the centre, or |x|₁."""
+        if self._norms is None:
+            n, width = self._X.shape
+            self._norms = np.concatenate(
+                [
+                    self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
+                    for some in row_blocks(n, _NORM_BLOCKS * 8 * width)
+                ]
+            )
+        return self._norms
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        factor = self.lowering.recipe.factor
+        if factor is None:
+            return np.asarray(self.norms, dtype=np.float64)
+        absolute, parts = np.abs(factor), []
+        for some in row_blocks(self._X.shape[0], 8 * self._X.shape[1]):
+            X = self._X[some].toarray() if is_sparse(self._X) else self._X[some]
+            mapped = self.lowering.scale * (np.abs(X - self.lowering.centre) @ absolute)
+            parts.append(0.5 * np.einsum("ij,ij->i", mapped, mapped))
+        return np.concatenate(parts)
+
+    @cached_property
+    def cancels(self) -> bool:
+        """Whether values of k in float64, computed from norms, would lose digits that matter."""
+        exact = self._exact
+        if exact is None:
+            return False
+        if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
+            return True  # differences of unscaled rows cost no more
+        largest = float(np.max(self.norms, initial=0.0))
+        return not _ROUNDOFF * (self._X.shape[1] + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+
+    @property
+    def _mapped_cancels(self) -> bool:
+        """The same behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        factor = self.lowering.recipe.factor
+        if factor is None or self.lowering.recipe.inner == "dot":
+            return False
+        largest = float(np.max(self.sizes, initial=0.0))
+        return not _ROUNDOFF * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether there are values that do not cancel."""
+        return self._exact is not None
+
+    @cached_property
+    def _exact(self) -> Lowering | None:
+        return None if is_sparse(self._X) else self.lowering.by_differences()
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """The bounds on what rounding does to products with these samples."""
+        lowering, X = self.lowering, self._X
+        factor, terms = lowering.recipe.factor, X.shape[1]
+        if factor is not None:
+            terms = factor.shape[1]
+        elif lowering.sparse:
+            stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
+            terms = int(stored.max(initial=0))
+            terms = min(X.shape[1], terms + int(np.count_nonzero(lowering.centre)))
+        return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,39 +183,51 @@ class Lowering:
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
         centre = np.zeros(X.shape[1])
         if recipe.inner != "dot":
-            centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+            with np.errstate(over="ignore"):
+                centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
             if sparse:  # columns with zeros stay as they are, so that the data stay sparse
                 stored = X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)
                 centre[np.asarray(stored).ravel() < X.shape[0]] = 0.0
-        if recipe.factor is not None:
-            centre = centre @ recipe.factor
         numbers = np.array([recipe.scale, gamma, coef0, degree])
         return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse)
 
-    def prepare(self, X: Any, dtype: Any, n_threads: int) -> _core.Samples | None:
-        """The samples of X for the core; None if their numbers are too large for this precision."""
-        samples = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
-        if samples is None or self.recipe.constant == 0:
-            return samples
-        return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
-
-    def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
+    def by_differences(self) -> Lowering | None:
+        """The same values from differences of dense rows as they are; None for a recipe of inner products."""
         recipe = self.recipe
+        if recipe.ending not in _OF_DIFFERENCES or recipe.factor is not None:
+            return None
+        numbers = np.array([recipe.scale, recipe.numbers[0] * _LOG2E, 0.0, 0.0])
+        return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
+
+    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """The samples of X for the core, None if their numbers are too large for this precision; and their norms."""
+        if self.ending in _OF_DIFFERENCES.values():
+            rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+            norms = np.zeros(len(rows))
+            samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
+        else:
+            samples, norms = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+        if samples is not None and self.recipe.constant != 0:
+            samples = cast(_core.Samples, _Shifted(samples, self.recipe.constant))
+        return samples, norms
+
+    def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        recipe, centre = self.recipe, self.centre
         if is_sparse(X):
             X = X.toarray()
         if recipe.factor is not None:
-            X = X @ recipe.factor
+            X = (X - centre) @ recipe.factor
+            centre = np.zeros(X.shape[1])
         if recipe.normalise:
-            length = np.linalg.norm(X, axis=1, keepdims=True)
-            X = X / np.where(length > 0, length, 1.0)
+            X = unit_rows(X)
         X = np.ascontiguousarray(X)
         rows, norms = np.empty(X.shape, dtype), np.empty(len(X), dtype)
-        _core.prepare(X, self.centre, self.scale, rows, norms, n_threads)
+        _core.prepare(X, centre, self.scale, rows, norms, n_threads)
         if not np.max(norms, initial=0.0) < _LARGEST[dtype]:
-            return None
-        return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
+            return None, norms
+        return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
 
-    def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> _core.Samples | None:
+    def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         if not is_sparse(X) and not self.recipe.normalise:
             l1, single = self.recipe.inner == "l1", dtype == np.float32
             entries = _core.prepare_sparse(np.ascontiguousarray(X), self.centre, self.scale, l1, single, n_threads)
@@ -125,10 +237,7 @@ class Lowering:
         if len(full):
             shift = np.tile(-self.centre[full], (X.shape[0], 1))
             X = sp.csr_array(X + _in_columns(shift, full, X.shape[1]))
-        values = X.data.astype(np.float64)
-        if self.recipe.normalise:
-            length = np.sqrt(_row_sums(values**2, X.indptr))
-            values /= np.repeat(np.where(length > 0, length, 1.0), np.diff(X.indptr))
+        values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
         with np.errstate(over="ignore"):
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
@@ -138,10 +247,10 @@ class Lowering:
 
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, norms: Any, d: int, n_threads: int
-    ) -> _core.Samples | None:
+    ) -> tuple[_core.Samples | None, Floats]:
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
-            return None
-        return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads)
+            return None, norms
+        return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms
 
 
 class _Shifted:
@@ -182,6 +291,10 @@ class _Shifted:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._samples.dtype
+
+
+def _key(precision: Any) -> Any:
+    return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
 
 
 def _row_sums(values: Floats, indptr: Any) -> Floats:

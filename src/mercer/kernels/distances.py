@@ -26,8 +26,8 @@ from mercer.kernels.matrices import (
     with_data,
 )
 
-# Below this share of ‖x − c‖² + ‖z − c‖² fewer than eight digits of a difference of float64 numbers are correct.
-_CANCELLED_SHARE = 1e-8
+# Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
+_CANCELLED_SHARE = 1e-4
 # Differences of rows are held in blocks of this size.
 _GATHER_BYTES = 4 << 20
 # If more than this share of the pairs must be recomputed, recomputing all of them without gathering rows is faster.

@@ -44,6 +44,7 @@ class FromFunction(Kernel):
 
     accepts: Domain = "vectors"
     mergeable: bool = False
+    given: bool = True
 
     def __init__(self, function: Callable[[Any, Any], Any], accepts: Domain = "vectors") -> None:
         self.function = function

@@ -112,6 +112,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         return "vectors"
 
     @property
+    def given(self) -> bool:
+        """Whether its values are what a user's function returns, so that rounding inside of it is not our error."""
+        return False
+
+    @property
     def mergeable(self) -> bool:
         """Whether equal samples have equal kernel values for certain, so that they may be merged."""
         return True

@@ -50,6 +50,8 @@ class LeastSquares:
     @cached_property
     def mean(self) -> Floats:
         """The weighted mean target of each distinct sample."""
+        if self.n == len(self.weight):  # every row is a sample of its own: nothing is to be rounded
+            return self.Y[np.argsort(self.member)]
         sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
         return np.column_stack(sums) / self.total[:, None]
 

@@ -31,6 +31,10 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 
+# The shares of its bound by which a multiplier, and the sum of a sample's multipliers, may miss a bound for rounding.
+_DUST = 8 * float(np.finfo(float).eps)
+_ON_THE_BOUND = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
@@ -85,16 +89,42 @@ class JointProblem:
             down[own] = up[own] = False
         return down, up
 
-    def violations(self, beta: Floats, e: Floats, rows: Indices | None = None) -> Floats:
-        """Per sample, the largest difference of gradients that a feasible move could still exploit."""
+    def within_bounds(self, beta: Floats, rows: Indices | None = None) -> Floats:
+        """β with multipliers inside their bounds, and each label's β their sum: a move by a few roundings, as a rule.
+
+        A multiplier that reaches a bound to rounding is put exactly on it. So is the sum of those that share one, and
+        they are scaled to add up.
+        """
+        y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
+        own = np.arange(len(y)), y
+        alpha = np.maximum(-beta, 0.0)
+        alpha[own] = 0.0
+        alpha[alpha <= _DUST * C[:, None]] = 0.0
+        if not self.shared:
+            alpha = np.where(alpha >= (1 - _DUST) * C[:, None], C[:, None], alpha)
+        total = alpha.sum(axis=1)
+        if self.shared:
+            spent = total >= C * (1 - _ON_THE_BOUND)
+            alpha[spent] *= (C[spent] / total[spent])[:, None]
+            total = np.where(spent, C, total)
+        beta = -alpha
+        beta[own] = total
+        return beta
+
+    def violations(self, beta: Floats, e: Floats, rows: Indices | None = None, error: Floats | float = 0.0) -> Floats:
+        """Per sample, the largest difference of gradients that a feasible move could still exploit.
+
+        With an `error` of e, the largest that it allows.
+        """
         down, up = self.movable(beta, rows)
-        top = np.where(down, e, -np.inf).max(axis=1)
-        bottom = np.where(up, e, np.inf).min(axis=1)
+        highest, lowest = e + error, e - error
+        top = np.where(down, highest, -np.inf).max(axis=1)
+        bottom = np.where(up, lowest, np.inf).min(axis=1)
         if self.shared:
             return np.asarray(top - bottom)
         y = self.y if rows is None else self.y[rows]
-        own = e[np.arange(len(y)), y]
-        return np.asarray(np.maximum(np.maximum(top - own, own - bottom), 0.0))
+        own = np.arange(len(y)), y
+        return np.asarray(np.maximum(np.maximum(top - lowest[own], highest[own] - bottom), 0.0))
 
     def losses(self, e: Floats) -> Floats:
         """C_i loss_i."""
@@ -109,3 +139,22 @@ class JointProblem:
         own = e[np.arange(self.n), self.y]
         paid = -(beta * (e - own[:, None])).sum(axis=1)
         return losses, np.maximum(losses - paid, 0.0)
+
+    def gap_errors(self, beta: Floats, e: Floats, error: Floats) -> Floats:
+        """How much larger each sample's share of the gap can be than at e, for any e within the error.
+
+        A share is convex in e. Crammer–Singer's grows by at most its subgradient at the other end times the error,
+        where only a class that can be the largest there counts as such; Weston–Watkins' is a sum over classes.
+        """
+        own = np.arange(self.n), self.y
+        if self.shared:
+            slope = beta.copy()
+            slope[own] -= self.C
+            rival = e + error >= (e - error).max(axis=1)[:, None]
+            change = np.where(rival, (np.abs(slope + self.C[:, None]) - np.abs(slope)) * error, -np.inf)
+            return np.asarray((np.abs(slope) * error).sum(axis=1) + change.max(axis=1))
+        x, reach = e - e[own][:, None], error + error[own][:, None]
+        shares = [self.C[:, None] * np.maximum(at, 0.0) + beta * at for at in (x, x + reach, x - reach)]
+        grown = np.maximum(shares[1], shares[2]) - shares[0]
+        grown[own] = 0.0
+        return np.asarray(np.maximum(grown, 0.0).sum(axis=1))

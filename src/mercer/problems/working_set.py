@@ -14,19 +14,28 @@ from mercer.arrays import Flags, Floats, Indices
 
 
 def violation(
-    h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int
+    h: Floats,
+    up: Flags,
+    low: Flags,
+    group: NDArray[np.int32],
+    n_groups: int,
+    error: Floats | float = 0.0,
 ) -> tuple[float, Floats, Floats]:
-    """The largest violation, and per group the largest h that may grow and the smallest that may shrink."""
+    """The largest violation, and per group the largest h that may grow and the smallest that may shrink.
+
+    With an `error` of h, the worst that it can make of them.
+    """
+    upper, lower = h + error, h - error
     if n_groups == 0:
-        top = max(0.0, float(h[up].max(initial=-np.inf)))
-        bottom = min(0.0, float(h[low].min(initial=np.inf)))
+        top = max(0.0, float(upper[up].max(initial=-np.inf)))
+        bottom = min(0.0, float(lower[low].min(initial=np.inf)))
         return max(top, -bottom), np.array([top]), np.array([bottom])
     tops = np.full(n_groups, -np.inf)
     bottoms = np.full(n_groups, np.inf)
     for g in range(n_groups):
         member = True if n_groups == 1 else group == g
-        tops[g] = h[up & member].max(initial=-np.inf)
-        bottoms[g] = h[low & member].min(initial=np.inf)
+        tops[g] = upper[up & member].max(initial=-np.inf)
+        bottoms[g] = lower[low & member].min(initial=np.inf)
     return max(0.0, float(np.max(tops - bottoms))), tops, bottoms
 
 

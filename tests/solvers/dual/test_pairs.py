@@ -85,14 +85,14 @@ def test_each_certificate_is_the_naive_one(slack, bias):
     ):
         rows = np.concatenate(both)
         expected = truth(problem, Gaussian(gamma=0.2)(X[rows]), solution.beta)
-        assert found.violation == pytest.approx(expected.violation, abs=1e-12)
+        assert expected.violation - 1e-14 <= found.violation <= expected.violation + 1e-9
         assert found.violation <= STOP.tol
         assert found.primal == pytest.approx(expected.primal, rel=1e-12)
         assert found.dual == pytest.approx(expected.dual, rel=1e-12)
-        assert found.gap == pytest.approx(expected.gap, abs=1e-11)
+        assert expected.gap - 1e-12 <= found.gap <= expected.gap + 1e-7
         assert found.b == pytest.approx(tuple(expected.b), abs=1e-12)
         assert expected.terms[found.worst] == pytest.approx(expected.terms.max(), abs=1e-12)
-        assert found.kkt == pytest.approx(expected.kkt, abs=1e-12)
+        assert found.kkt == pytest.approx(expected.kkt, abs=1e-9)
         assert found.proves == "optimality"
         np.testing.assert_allclose(solution.u, expected.u, atol=1e-12)
 
@@ -104,7 +104,9 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     beta = np.random.default_rng(0).choice([-3.5, 0.0, 2.0], problems[0].n_variables)
     K = Gaussian(gamma=0.2)(X[np.concatenate(blocks[0])])
     problem, offsets = problems[0], np.array([0, len(beta)])
-    found = _core.pair_findings(offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, beta, True, 1)[0]
+    found = _core.pair_findings(
+        offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, 0 * beta, beta, True, 1
+    )[0]
     certificate, expected = pair_certificate(found, True, "optimality"), truth(problem, K, beta)
     assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
     assert certificate.violation == pytest.approx(expected.violation)
@@ -341,5 +343,6 @@ def test_the_general_certificate_is_the_same():
     ):
         other, u = certify(problem, gram.view(np.concatenate(both)), solution.beta)
         np.testing.assert_allclose(solution.u, u, atol=1e-11)
-        assert (found.primal, found.dual, found.gap) == pytest.approx((other.primal, other.dual, other.gap), rel=1e-9)
-        assert found.kkt == pytest.approx(other.kkt, abs=1e-10)
+        assert (found.primal, found.dual) == pytest.approx((other.primal, other.dual), rel=1e-9)
+        assert found.gap == pytest.approx(other.gap, rel=1e-5)
+        assert found.kkt == pytest.approx(other.kkt, abs=1e-8)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mercer.arrays import Floats, norm
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify, single_suffices
+from mercer.certificates.dual import certify, coarse_pass
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
@@ -73,7 +73,7 @@ def _decomposed(
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)
     over = first.stop_reason in ("max_iter", "max_time")
-    if first.whole or over or single_suffices(gram, norm(problem.row_coefficients(first.beta, gram.n)), stop.tol):
+    if first.whole or over or coarse_pass(gram):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Indices
+from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
 from mercer.certificates.pairs import pair_certificate
@@ -64,7 +64,7 @@ def solve_pairs(
     steps, last = np.zeros(len(problems), dtype=np.int64), np.full(len(problems), np.inf)
     proofs: list[Certificate | None] = [None] * len(problems)
     latest = list(proofs)
-    which = np.arange(len(problems))
+    which, unit = np.arange(len(problems)), gram.unit_errors(layout.largest)
     while len(which):
         # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
@@ -84,7 +84,8 @@ def solve_pairs(
         )
         products = np.zeros(len(now))
         exact.add_pairs(*part.arrays, now, products, n_threads)
-        found = _core.pair_findings(part.offsets, p[v], *fixed, products, now, paired, n_threads)
+        error = part.errors(unit, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
+        found = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
         gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         again = []
@@ -140,6 +141,14 @@ class _Layout:
         if len(which) == len(self.offsets) - 1:
             return slice(None)
         return np.concatenate([np.arange(self.offsets[t], self.offsets[t + 1]) for t in which])
+
+    def errors(self, unit: Floats, beta: Floats) -> Floats:
+        """How far each u = Kβ can be from the true one, with what each row errs by for ‖β‖₁ = 1."""
+        lengths = np.diff(self.starts)[self.pairs]
+        ends = np.cumsum(lengths)
+        rows = self.members[np.repeat(self.starts[self.pairs] - (ends - lengths), lengths) + np.arange(len(beta))]
+        l1 = np.add.reduceat(np.abs(beta), self.offsets[:-1])
+        return np.asarray(unit[rows] * np.repeat(l1, np.diff(self.offsets)))
 
     @property
     def arrays(self) -> tuple[Indices, ...]:

@@ -67,13 +67,13 @@ def solve_joint(
     while True:
         field = JointField(gram, problem, beta, u, ask.precision)
         solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
-        beta, problem = solution.beta, field.problem
+        beta, problem = problem.within_bounds(solution.beta), field.problem
         begun = time.monotonic()
         certificate, u = certify_joint(problem, gram, beta, ask.asked.tol)
         proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
-            return dataclasses.replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
+            return dataclasses.replace(solution, beta=beta, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
@@ -84,14 +84,15 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     excess at the end of an ascent is already that of the new b, so that only the rest of the sums must be removed.
     """
     problem = field.problem
-    scale = penalty = float(np.abs(field.gram.diagonal).mean()) or 1.0
+    diagonal = np.abs(field.gram.diagonal)
+    penalty, largest = float(diagonal.mean()) or 1.0, float(diagonal.max()) or 1.0
     steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
         field.set_problem(dataclasses.replace(problem, shift=penalty, b=b, balanced=False))
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution = ascend(field, asked, report, shrinking)
         steps += solution.steps
-        missing = scale * float(np.abs(solution.beta.sum(axis=0)).max())
+        missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())  # what removing it may do to the excess
         b = field.problem.offsets(solution.beta)
         settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
@@ -102,7 +103,8 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
         # The sums are only as accurate as the ascent, so that the ascent must be the more accurate of the two.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
     field.set_problem(dataclasses.replace(problem, b=b - b.mean()))
-    return Solution(rebalanced(problem, solution.beta), steps, solution.stop_reason)
+    e = problem.excess(field.u, b)
+    return Solution(rebalanced(problem, solution.beta, e, 0.5 * stop.tol), steps, solution.stop_reason)
 
 
 def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:

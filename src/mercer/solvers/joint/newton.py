@@ -52,7 +52,7 @@ def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta:
             break
         moved = beta[touched] + min(step, limit) * delta[touched]
         hit = room <= limit * (1 + 1e-14) if limit <= step else np.zeros(room.shape, dtype=bool)
-        beta[touched] = _onto_bounds(problem.shared, y[touched], C[touched], moved, hit)
+        beta[touched] = _onto_bounds(problem, J[touched], moved, hit)
         e += min(step, limit) * change
         if step < limit:
             break
@@ -90,13 +90,7 @@ def _room(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> F
     return np.maximum(room, 0.0)
 
 
-def _onto_bounds(shared: bool, y: Indices, C: Floats, beta: Floats, hit: Flags) -> Floats:
-    """β with variables that reached a bound exactly on it, and each label's β again the sum of the others."""
-    own = np.arange(len(y)), y
-    bound = np.where(beta > -0.5 * C[:, None], 0.0, beta if shared else -C[:, None])
-    spent = (hit[own] | (beta[own] >= C)) if shared else np.zeros(len(y), dtype=bool)
-    beta = np.where(hit, bound, beta)
-    beta = np.minimum(beta, 0.0) if shared else np.clip(beta, -C[:, None], 0.0)
-    beta[own] = 0.0
-    beta[own] = np.where(spent, C, np.minimum(-beta.sum(axis=1), C if shared else np.inf))
-    return beta
+def _onto_bounds(problem: JointProblem, rows: Indices, beta: Floats, hit: Flags) -> Floats:
+    """β of these samples with multipliers that reached a bound exactly on it, and feasible again."""
+    bound = 0.0 if problem.shared else np.where(beta > -0.5 * problem.C[rows, None], 0.0, -problem.C[rows, None])
+    return problem.within_bounds(np.where(hit, bound, beta), rows)

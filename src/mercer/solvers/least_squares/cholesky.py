@@ -1,10 +1,11 @@
 """(K + diag d)C + 1b' = Y, 1'C = 0: one Cholesky factor for all outputs, corrected by true residuals.
 
-The factor overwrites the only copy of the matrix. It is float32 first: a correction needs nothing but the residual, and
-that comes from fresh float64 kernel values, so the answer is the float64 one as soon as the residual is (iterative
-refinement; the stopping rule is that of LAPACK's dsposv). Where it stops shrinking before, the float64 factor takes
-over. Without bias the last column and the condition on sums are left out; with bias b is eliminated exactly (bordered
-system).
+Rows and columns are scaled to the diagonal 1 first, so that neither the scale of K nor weights of any size change more
+than rounding. The factor overwrites the only copy of the matrix. It is float32 first: a correction needs nothing but
+the residual, and that comes from fresh float64 kernel values, so the answer is the float64 one as soon as the residual
+is (iterative refinement). Corrections end where the bound on a residual's rounding exceeds the residual. Where it stops
+shrinking before, the float64 factor takes over. Without bias the last column and the condition on sums are left out;
+with bias b is eliminated exactly (bordered system).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, gamma, row_blocks
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_outputs
+from mercer.certificates.least_squares import certify_solution, is_exact, products_with_bounds
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
@@ -30,7 +31,7 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution
 _FLOAT64_ROWS = 500
 # Corrections with one factor; each is one pass of kernel values, a few hundredths of a factorisation.
 _MOST_CORRECTIONS = 30
-# A float32 matrix must stay far from the largest and smallest numbers of its type.
+# K must stay far from the largest and smallest numbers of float32 to be computed in it.
 _FLOAT32_RANGE = (1e-25, 1e25)
 
 
@@ -55,8 +56,7 @@ def solve_cholesky(
             report(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
         found = solve_in_precision(problem, gram, dtype, stop)
         if found is not None:
-            beta = problem.split(found.C)
-            certificate = certify_outputs(problem, gram, beta, found.U)
+            beta, certificate = certify_solution(problem, gram, found.C, found.U, found.errors)
             solution = LeastSquaresSolution(
                 b=np.array(certificate.b) if problem.bias else found.b,
                 solver="cholesky",
@@ -65,7 +65,7 @@ def solve_cholesky(
                 beta=beta,
                 precision=np.dtype(dtype).name,
                 steps=found.corrections,
-                stop_reason="converged" if found.reached else stop.limit(0) or "rounding floor",
+                stop_reason="converged" if is_exact(problem, certificate) else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
     return solve_eigen(problem, gram, stop, start, report)
@@ -78,13 +78,13 @@ def _precisions(gram: Gram) -> tuple[Any, ...]:
 
 
 class Corrected(NamedTuple):
-    """C and b, the freshly computed U = KC, and whether the residual is that of rounding."""
+    """C and b, and the freshly computed U = KC with what bounds its errors."""
 
     C: Floats
     b: Floats
     U: Floats
+    errors: Floats
     corrections: int
-    reached: bool
 
 
 def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop) -> Corrected | None:
@@ -95,26 +95,28 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
         return None
     single = dtype == np.float32
     Y, d = problem.mean, _ridge(problem)[:, None]
-    C, b, U = np.zeros_like(Y), np.zeros(Y.shape[1]), np.zeros_like(Y)
-    R, last = Y, np.full(Y.shape[1], np.inf)
+    C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
+    best: Corrected | None = None
     for corrections in range(1, _MOST_CORRECTIONS + 1):
         step, shift = factor.solve(R, C)
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
-            return None
-        U = gram.products(C)
+            return best
+        U, errors = products_with_bounds(gram, C)
         R = Y - U - d * C - b
-        size, floor = np.abs(R).max(axis=0), _floor(problem, gram, C, b)
-        stalled = bool((size > 0.5 * last).any())
+        floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(d * C) + np.abs(b))
+        left = float(np.max(np.abs(R) / np.maximum(floor, np.finfo(float).tiny)))
+        stalled = not left <= 0.5 * last
+        if stalled and best is not None and left > last:
+            return None if single and last > 1 else best
+        best = Corrected(C, b, U, errors, corrections)
         # A float32 factor goes on to what a float64 one typically leaves, which is less than its bound by √n.
-        if (size <= (floor / np.sqrt(gram.n) if single and not stalled else floor)).all():
-            return Corrected(C, b, U, corrections, True)
-        if stalled or (not single and corrections > 1):
-            return None if single else Corrected(C, b, U, corrections, False)
-        if stop.seconds == 0:
-            return Corrected(C, b, U, corrections, False)
-        last = size
-    return None
+        if left <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
+            return best
+        if stalled or stop.seconds == 0:
+            return None if single and stalled else best
+        last = left
+    return best
 
 
 def _ridge(problem: LeastSquares) -> Floats:
@@ -122,36 +124,35 @@ def _ridge(problem: LeastSquares) -> Floats:
     return np.asarray(problem.lam / problem.total)
 
 
-def _floor(problem: LeastSquares, gram: Gram, C: Floats, b: Floats) -> Floats:
-    """√n · eps · (‖K + diag d‖ ‖C‖ + ‖Y‖) per output: the residual that rounding leaves a float64 factor with."""
-    root = np.sqrt(np.abs(gram.diagonal))
-    terms = root.max() * (root @ np.abs(C)) + (_ridge(problem)[:, None] * np.abs(C)).max(axis=0)
-    size = terms + np.abs(problem.mean).max(axis=0) + np.abs(b)
-    return np.asarray(np.sqrt(gram.n) * np.finfo(np.float64).eps * size)
-
-
 class _Factor:
-    """L with LLᵀ = K + diag d, and with a bias its answer to 1."""
+    """L with LLᵀ = D⁻¹(K + diag d)D⁻¹, where D² is that matrix's diagonal, and with a bias its answer to 1."""
 
-    def __init__(self, L: Any, bias: bool, n_threads: int) -> None:
-        self.L, self.n_threads = L, n_threads
+    def __init__(self, L: Any, unit: Floats, bias: bool, n_threads: int) -> None:
+        self.L, self.unit, self.n_threads = L, unit[:, None], n_threads
         self.ones = self._solve(np.ones((len(L), 1))) if bias else None
 
     @classmethod
     def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
         diagonal = gram.diagonal + _ridge(problem)
         low, high = _FLOAT32_RANGE
-        if dtype == np.float32 and not (diagonal.min() > low and diagonal.max() < high):
+        if not diagonal.min() > 0 or not np.isfinite(diagonal).all():
             return None
+        size = float(np.abs(gram.diagonal).max())
+        if dtype == np.float32 and not low < size < high:
+            return None
+        unit = 1.0 / np.sqrt(diagonal)
         A = gram.full(dtype)
-        np.einsum("ii->i", A)[...] = diagonal
+        for rows in row_blocks(len(A), 8 * len(A)):
+            A[rows] *= unit[rows, None]
+            A[rows] *= unit
+        np.einsum("ii->i", A)[...] = 1.0
         if _core.cholesky(A, gram.n_threads) >= 0:  # an infinite entry ends here too
             return None
         pivots = np.einsum("ii->i", A).astype(np.float64)
         # The squared ratio bounds the reciprocal of the condition number from above.
         if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= len(A) * np.finfo(np.float64).eps:
             return None
-        return cls(A, problem.bias, gram.n_threads)
+        return cls(A, unit, problem.bias, gram.n_threads)
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """The change of C and b that removes the residual R, and what is left of 1'C."""
@@ -162,8 +163,9 @@ class _Factor:
         return Z - self.ones * shift, shift
 
     def _solve(self, R: Floats) -> Floats:
+        R = self.unit * R
         size = np.abs(R).max(axis=0)
         size[size == 0] = 1.0
         Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
         _core.cholesky_solve(self.L, Z, self.n_threads)
-        return np.asarray(Z * size, dtype=np.float64)
+        return np.asarray(self.unit * np.asarray(Z, dtype=np.float64) * size)

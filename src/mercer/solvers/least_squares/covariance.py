@@ -5,29 +5,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_sums, certify_weights
+from mercer.certificates.least_squares import is_exact
+from mercer.certificates.sums import certify_sums, sums_are_exact
+from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
-from mercer.gram.linear_gram import LinearGram, linear_scale
+from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
-from mercer.solvers.least_squares.eigen import SpectralFit
 from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
+from mercer.solvers.least_squares.ridge_inverse import RidgeInverse
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.least_squares.spectrum import linear_spectrum_of
-from mercer.solvers.ridge_factor import ridge_factor
 
-# Corrections by what the samples themselves say, since centring sparse samples costs the sums digits.
-_CORRECTIONS = 2
+_EPS = float(np.finfo(np.float64).eps)
+# Corrections end by themselves, usually after two, since each must gain a quarter of what the last one did.
+_MOST_CORRECTIONS = 30
+# From sums alone two corrections leave rounding.
+_SUM_CORRECTIONS = 2
 
 
 def needs_linear_kernel(problem: LeastSquares, gram: Gram) -> str | None:
@@ -49,21 +52,68 @@ def solve_covariance(
         report(partial("covariance of {:,} features".format, d))
     with in_time(stop):
         sums = Sums.of(X, problem)
-    if problem.lam == 0 and not is_sparse(X):
-        # The singular values of X resolve what their squares do not.
-        fit = SpectralFit(problem, linear_spectrum_of(X, linear.scale, problem))
-        W, rank = fit.weights(0.0), len(fit.spectrum.values)
-    else:
-        lam = problem.lam / linear.scale
-        inverse = RidgeInverse(sums.xx, lam, gram.n_threads)
-        W, rank = inverse(sums.xy), inverse.rank
-        for _ in range(_CORRECTIONS):
-            residual = problem.total[:, None] * (problem.mean - linear.times(W) - (sums.y - sums.x @ W))
-            gradient = linear.transposed(residual) - np.outer(sums.x, residual.sum(axis=0)) - lam * W
-            W = W + inverse(gradient)
-    b = sums.y - sums.x @ W
-    beta, certificate = certify_weights(problem, linear, W, b)
-    return LeastSquaresSolution(b, "covariance", rank, W=W, beta=beta, sums=sums, dropped=d - rank), certificate
+    centre = None if is_sparse(X) or not problem.bias else sums.x
+
+    def rows() -> Iterator[tuple[Any, Floats]]:
+        for some, part in float64_strips(X):
+            yield _centred(part, sums.x if problem.bias else None), problem.total[some]
+
+    inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, gram.n_threads, rows)
+    W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
+    b = sums.bias_of(W)
+    beta, certificate = certify_weights(problem, linear, W, b, centre, sums)
+    rank = inverse.rank
+    return (
+        LeastSquaresSolution(
+            b,
+            "covariance",
+            rank,
+            W=W,
+            beta=beta,
+            sums=sums,
+            dropped=d - rank,
+            stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
+        ),
+        certificate,
+    )
+
+
+def refined_weights(
+    problem: LeastSquares, linear: LinearGram, x: Floats, y: Floats, W: Floats, inverse: Callable[[Floats], Floats]
+) -> Floats:
+    """Weights corrected by gradients from the samples themselves, until that gains nothing more.
+
+    x and y are the means, or 0 without bias. The sums that an inverse is made of have lost the digits of what they
+    cancelled; a gradient has not.
+    """
+    lam = problem.lam / linear.scale
+    centre = None if is_sparse(linear.X) or not problem.bias else x
+    squares = problem.weight @ (problem.Y - y) ** 2
+    last = np.full(W.shape[1], np.inf)
+    for _ in range(_MOST_CORRECTIONS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = y if centre is not None else y - x @ W
+            R = problem.total[:, None] * (problem.mean - linear.times(W, centre) - offset)
+            gradient = linear.transposed(R, centre) - lam * W
+            if centre is None and problem.bias:
+                gradient -= np.outer(x, R.sum(axis=0))
+            step = inverse(gradient)
+            gain = np.abs(np.sum(gradient * step, axis=0))
+        better = gain < 0.25 * last
+        if not better.any():
+            break
+        W = np.where(better, W + step, W)
+        if (gain <= _EPS**2 * squares).all():
+            break
+        last = np.where(better, gain, 0.0)
+    return W
+
+
+def _centred(part: Any, centre: Floats | None) -> Any:
+    """Samples minus their mean, dense where there is one."""
+    if centre is None:
+        return part
+    return (part.toarray() if is_sparse(part) else part) - centre
 
 
 def solve_sums(
@@ -82,31 +132,16 @@ def solve_sums(
         report(partial("covariance of {:,} features".format, len(sums.x)))
     inverse = RidgeInverse(sums.xx, lam, n_threads)
     W = inverse(sums.xy)
-    W += inverse(sums.xy - sums.xx @ W - lam * W)
-    b, dropped = sums.y - sums.x @ W, len(sums.x) - inverse.rank
-    solution = LeastSquaresSolution(b, "covariance", inverse.rank, W=W, sums=sums, dropped=dropped)
-    return solution, certify_sums(sums, W, lam)
-
-
-class RidgeInverse:
-    """(X̃'WX̃ + λI)⁻¹ by Cholesky, or through eigenvalues, rounding dropped, where that matrix is singular."""
-
-    def __init__(self, xx: Floats, lam: float, n_threads: int) -> None:
-        d, eps = len(xx), float(np.finfo(np.float64).eps)
-        self.rank = d
-        self._factor = ridge_factor(xx, (lam,), n_threads)
-        if self._factor is not None:
-            pivots = np.diagonal(self._factor.L)
-            # The squared ratio bounds the reciprocal of the condition number from above.
-            if (pivots.min(initial=1.0) / pivots.max(initial=1.0)) ** 2 > d * eps:
-                return
-            self._factor = None
-        values, V = scipy.linalg.eigh(xx + lam * np.eye(d), check_finite=False)
-        keep = values > d * eps * np.abs(values).max(initial=0.0)
-        self._values, self._vectors = values[keep], V[:, keep]
-        self.rank = int(keep.sum())
-
-    def __call__(self, B: Floats) -> Floats:
-        if self._factor is not None:
-            return self._factor.solve(B)
-        return np.asarray(self._vectors @ ((self._vectors.T @ B) / self._values[:, None]))
+    for _ in range(_SUM_CORRECTIONS):
+        W = W + inverse(sums.xy - sums.xx @ W - lam * W)
+    certificate = certify_sums(sums, W, lam, scale)
+    solution = LeastSquaresSolution(
+        sums.bias_of(W),
+        "covariance",
+        inverse.rank,
+        W=W,
+        sums=sums,
+        dropped=len(sums.x) - inverse.rank,
+        stop_reason="converged" if sums_are_exact(sums, certificate, lam, scale) else "rounding floor",
+    )
+    return solution, certificate

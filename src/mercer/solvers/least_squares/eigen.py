@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_limit, certify_outputs
+from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact, products_with_bounds
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
@@ -31,6 +31,9 @@ from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectru
 
 # Of all λ at once, so many are looked at together that their residuals take about this many bytes.
 _BLOCK_BYTES = 64 << 20
+
+# Corrections of one solution by true residuals; each must gain a quarter.
+_MOST_CORRECTIONS = 10
 
 # Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
 Judge = Callable[[Floats], Floats]
@@ -73,11 +76,31 @@ class SpectralFit:
             z = z + self.rest / lam
         return np.asarray(self.root[:, None] * z)
 
+    def correction(self, lam: float, R: Floats) -> Floats:
+        """What to add to C where it leaves the residual R."""
+        y, Q, u = self.root[:, None] * R, self.spectrum.basis, self.spectrum.unit
+        if u is not None:
+            y = y - np.outer(u, u @ y)
+        a = Q.T @ y
+        z = Q @ (self.inverse(lam)[:, None] * a)
+        if not self.spectrum.whole:
+            z = z + (y - Q @ a) / lam
+        return np.asarray(self.root[:, None] * z)
+
     def weights(self, lam: float) -> Floats:
         """w of a linear kernel's features at one λ, one column per output."""
         spectrum = self.spectrum
         assert spectrum.right is not None
         return np.asarray(spectrum.right @ ((np.sqrt(spectrum.values) * self.inverse(lam))[:, None] * self.a))
+
+    def feature_inverse(self, lam: float, B: Floats) -> Floats:
+        """(X̃'WX̃ + λI)⁻¹B of a linear kernel's features, for the kernel's own scale."""
+        values, V = self.spectrum.values, self.spectrum.right
+        assert V is not None
+        inside = V.T @ B  # V'V = scale·I
+        scale = float(np.sum(V[:, 0] ** 2)) if V.shape[1] else 1.0
+        kept = V @ inside / scale
+        return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
 
     def path(self, lams: Floats, judge: Judge | None = None) -> PathValues:
         """Everything for all λ, by products of Q and Q∘Q with one column per λ and output.
@@ -172,9 +195,43 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
     if indefinite:
         gram.refute()
     C = fit.coefficients(lam)
-    U = gram.products(C)
-    b = problem.total @ (problem.mean - U) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
-    beta = problem.split(C) if lam > 0 else None
-    certificate = certify_limit(problem, gram, C, U, b) if beta is None else certify_outputs(problem, gram, beta, U)
+    U, errors = products_with_bounds(gram, C)
+    b = _bias(problem, U)
+    if lam > 0:
+        last = np.inf
+        for _ in range(_MOST_CORRECTIONS):
+            R = problem.mean - U - (lam / problem.total)[:, None] * C - b
+            step = fit.correction(lam, R)
+            gain = float(np.sum(problem.total[:, None] * R * R))
+            if not gain < 0.25 * last or not np.isfinite(step).all():
+                break
+            trial = C + step
+            fresh, fresh_errors = products_with_bounds(gram, trial)
+            fresh_b = _bias(problem, fresh)
+            rest = problem.mean - fresh - (lam / problem.total)[:, None] * trial - fresh_b
+            if not float(np.sum(problem.total[:, None] * rest * rest)) < gain:
+                break
+            C, U, errors, b, last = trial, fresh, fresh_errors, fresh_b, gain
+    beta: Floats | None = None
+    if lam > 0:
+        beta, certificate = certify_solution(problem, gram, C, U, errors)
+    else:
+        certificate = certify_limit(problem, gram, C, U, b)
     dropped = problem.n - problem.bias - rank
-    return LeastSquaresSolution(b, "eigen", rank, C=C, beta=beta, dropped=dropped, indefinite=indefinite), certificate
+    solution = LeastSquaresSolution(
+        np.array(certificate.b) if problem.bias and lam > 0 else b,
+        "eigen",
+        rank,
+        C=C,
+        beta=beta,
+        dropped=dropped,
+        indefinite=indefinite,
+        stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
+    )
+    return solution, certificate
+
+
+def _bias(problem: LeastSquares, U: Floats) -> Floats:
+    if not problem.bias:
+        return np.zeros(problem.n_outputs)
+    return np.asarray(problem.total @ (problem.mean - U) / problem.mass)

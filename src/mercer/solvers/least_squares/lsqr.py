@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_weights
+from mercer.certificates.least_squares import is_exact
+from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
@@ -19,8 +20,8 @@ from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
-# LSQR has no bound of its own on the error; a violation below this share of the targets and the bias will do.
-_VIOLATION_SHARE = 1e-6
+# Each round solves for what the last one left; the second finds little more than rounding.
+_ROUNDS = 4
 # In exact arithmetic min(n, d) iterations are enough; rounding can ask for a multiple of that.
 _ITERATIONS_PER_DIRECTION = 20
 
@@ -34,10 +35,8 @@ def solve_lsqr(
     if report is not None:
         report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     with in_time(stop):
-        W, b, steps = _weights(linear, problem)
-    beta, certificate = certify_weights(problem, linear, W, b)
-    size = np.abs(problem.Y).max() + np.abs(b).max(initial=0.0)
-    reached = problem.lam == 0 or certificate.violation <= _VIOLATION_SHARE * size
+        W, b, centre, steps = _weights(linear, problem)
+    beta, certificate = certify_weights(problem, linear, W, b, None if is_sparse(linear.X) else centre)
     solution = LeastSquaresSolution(
         b=b,
         solver="lsqr",
@@ -45,34 +44,53 @@ def solve_lsqr(
         W=W,
         beta=beta,
         steps=steps,
-        stop_reason="converged" if reached else "rounding floor",
+        stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
     )
     return solution, certificate
 
 
-def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats, int]:
-    """w and b of min Σ w_i (y_i − ⟨w, x_i⟩ − b)² + λ‖w‖², and the iterations made; X stays as it is."""
+def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats, Floats | None, int]:
+    """w and b of min Σ w_i (y_i − ⟨w, x_i⟩ − b)² + λ‖w‖², the samples' mean, and the iterations made; X stays as it is.
+
+    Features are scaled to equal length, with the ridge as d more rows, and what rounding left is solved for again.
+    """
     X, total = linear.X, problem.total
-    root = np.sqrt(total)
-    mass = float(total.sum())
-    centre = np.asarray(X.T @ total).ravel() / mass if problem.bias else np.zeros(X.shape[1])
-    y = total @ problem.mean / mass if problem.bias else np.zeros(problem.n_outputs)
+    n, d = X.shape
+    root, mass = np.sqrt(total), float(total.sum())
+    centre = np.asarray(X.T @ total).ravel() / mass if problem.bias else np.zeros(d)
+    y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
+    lam = problem.lam / linear.scale
+    about = None if is_sparse(X) else centre
+    length = np.abs(linear.transposed_squares(total, about) - (mass * centre**2 if is_sparse(X) else 0.0)) + lam
+    unit = np.divide(1.0, np.sqrt(length), out=np.zeros(d), where=length > 0)
+    ridge = np.sqrt(lam) * unit
 
     def times(v: Floats) -> Floats:
         _core.check_stop()
-        return np.asarray(root * (X @ v - centre @ v))
+        v = v.reshape(-1)
+        w = unit * v
+        return np.concatenate([root * (X @ w - centre @ w), ridge * v])
 
     def transposed(v: Floats) -> Floats:
-        v = root * v
-        return np.asarray(X.T @ v - centre * v.sum())
+        v = v.reshape(-1)
+        above = root * v[:n]
+        return np.asarray(unit * (X.T @ above - centre * above.sum()) + ridge * v[n:])
 
-    A = spla.LinearOperator(X.shape, matvec=times, rmatvec=transposed, dtype=np.float64)
-    damp, most = np.sqrt(problem.lam / linear.scale), _ITERATIONS_PER_DIRECTION * min(X.shape)
+    A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
+    most = _ITERATIONS_PER_DIRECTION * min(X.shape)
     columns, steps = [], 0
     for k in range(problem.n_outputs):
-        target = root * (problem.mean[:, k] - y[k])
-        found = spla.lsqr(A, target, damp=damp, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
-        columns.append(found[0])
-        steps = max(steps, int(found[2]))
+        target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])
+        z, slope = np.zeros(d), np.inf
+        for _ in range(_ROUNDS):
+            left = target - times(z)
+            now = float(np.linalg.norm(transposed(left)))
+            if not now < 0.5 * slope:
+                break
+            slope = now
+            found = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
+            z = z + found[0]
+            steps += int(found[2])
+        columns.append(unit * z)
     W = np.column_stack(columns)
-    return W, y - centre @ W, steps
+    return W, y - centre @ W, centre if problem.bias else None, steps

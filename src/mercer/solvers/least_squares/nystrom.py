@@ -26,7 +26,7 @@ from scipy.linalg import solve_triangular
 from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.landmarks import certify_landmarks, landmark_gap
+from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
@@ -111,7 +111,7 @@ def solve_nystrom(
     def apply(dtype: Any, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
-    _, last, steps, reason = conjugate_gradient_to_gap(
+    alpha, last, steps, reason = conjugate_gradient_to_gap(
         (cross.m, outputs),
         look,
         apply,
@@ -125,7 +125,15 @@ def solve_nystrom(
     C, b, now, primal = last.found
     b = b + now.mean / now.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
-    certificate = certify_landmarks(last.residual, white.right, primal, b, lam)
+    gap, precision = last.gap, "float64, from sums over the samples whose rounding is not counted"
+    if not once:
+        now, doubt = cross.proof(C, b)
+        now.pull = targets.pull
+        R, primal = white.residual(now, alpha)
+        gap, precision = doubted_gap(R, alpha, lam, L, doubt), "float64"
+        if reason == "converged" and not (gap <= np.maximum(share * primal, floor)).all():
+            reason = "rounding floor"
+    certificate = certify_landmarks(gap, white.right, primal, b, lam, precision)
     return LandmarkSolution(C, b, steps, reason, method, jitter), certificate
 
 

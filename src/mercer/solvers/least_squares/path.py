@@ -11,11 +11,13 @@ import numpy as np
 
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_weights
+from mercer.certificates.least_squares import is_exact
+from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.least_squares.covariance import refined_weights, solve_covariance
 from mercer.solvers.least_squares.eigen import Judge, PathValues, SpectralFit, solution_of
 from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import linear_spectrum_bytes, memory_error, spectrum_bytes
@@ -78,7 +80,7 @@ def solve_path(
     scores = score(problem, values)
     lam = float(lams[best_of(scores)])
     chosen = replace(problem, lam=lam)
-    solution, certificate = solution_of(chosen, gram, fit) if linear is None else _from_svd(chosen, linear, fit)
+    solution, certificate = solution_of(chosen, gram, fit) if linear is None else _from_svd(chosen, gram, linear, fit)
     return PathSolution(lams, values, scores, fit.loo_residuals(lam), solution), certificate
 
 
@@ -87,11 +89,23 @@ def best_of(scores: Floats) -> int:
     return int(np.flatnonzero(scores == scores.min())[-1])
 
 
-def _from_svd(problem: LeastSquares, linear: LinearGram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
+def _from_svd(
+    problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit
+) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
-    W = fit.weights(problem.lam)
-    F = linear.times(W)
-    b = problem.total @ (problem.mean - F) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
-    beta, certificate = certify_weights(problem, linear, W, b)
-    solver = "covariance" if is_sparse(linear.X) else "svd"
-    return LeastSquaresSolution(b, solver, len(fit.spectrum.values), W=W, beta=beta), certificate
+    sparse, mass = is_sparse(linear.X), problem.mass
+    x, y = np.zeros(linear.X.shape[1]), np.zeros(problem.n_outputs)
+    if problem.bias:
+        x, y = linear.transposed(problem.total[:, None])[:, 0] / mass, problem.weight @ problem.Y / mass
+    W = refined_weights(problem, linear, x, y, fit.weights(problem.lam), partial(fit.feature_inverse, problem.lam))
+    centre = x if problem.bias and not sparse else None
+    # The mean of what is left, not of what was there, is the best bias to the last digit.
+    left = problem.total @ (problem.mean - linear.times(W, centre) - y)
+    b = y + left / mass - x @ W if problem.bias else y
+    beta, certificate = certify_weights(problem, linear, W, b, centre)
+    if not is_exact(problem, certificate):  # a decomposition of all features together does not resolve each
+        found, certificate = solve_covariance(problem, gram, Stop(tol=0.0, max_iter=1))
+        return replace(found, sums=None), certificate
+    return LeastSquaresSolution(
+        b, "covariance" if sparse else "svd", len(fit.spectrum.values), W=W, beta=beta
+    ), certificate

@@ -31,6 +31,7 @@ class Eigensystem:
     values: Floats
     basis: Floats  # distinct samples × directions, orthonormal columns
     unit: Floats | None  # u, with a bias
+    least: float  # smaller eigenvalues are rounding
     right: Floats | None = None  # features × directions: w = right (√Λ ∘ a/(Λ + λ)), for a linear kernel
 
     @property
@@ -41,7 +42,7 @@ class Eigensystem:
     @property
     def rank(self) -> int:
         """Eigenvalues that are more than rounding."""
-        return int((np.abs(self.values) > rounding(self.values, len(self.basis))).sum())
+        return int((np.abs(self.values) > self.least).sum())
 
 
 def rounding(values: Floats, n: int) -> float:
@@ -75,7 +76,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
         values, Q = values[:-1], Q[:, :-1]
     if gram.positive_definite == "yes":
         values = np.maximum(values, 0.0)
-    return Eigensystem(values, Q, u)
+    return Eigensystem(values, Q, u, rounding(values, len(Q)))
 
 
 def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensystem:
@@ -92,7 +93,8 @@ def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensyst
         weighted = X.astype(np.float64).multiply(root[:, None]).tocsr()
         cov = (weighted.T @ weighted).toarray() - norm**2 * np.outer(centre, centre)
         values, V = scipy.linalg.eigh(cov, overwrite_a=True, check_finite=False)
-        keep = values > rounding(values, X.shape[0])
+        least = rounding(values, X.shape[0])
+        keep = values > least
         values, V = values[keep], V[:, keep]
         U = (weighted @ V - np.outer(root, centre @ V)) / np.sqrt(values)
     else:
@@ -100,23 +102,30 @@ def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensyst
         for rows, part in float64_strips(X):
             A[rows] = root[rows, None] * (part - centre)
         U, s, Vt = scipy.linalg.svd(A, full_matrices=False, overwrite_a=True, check_finite=False)
-        keep = s > max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
+        smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
+        least, keep = float(smallest) ** 2, s > smallest
         U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
-    return Eigensystem(scale * values, U, root / norm if problem.bias else None, V * np.sqrt(scale))
+    unit = root / norm if problem.bias else None
+    return Eigensystem(scale * values, U, unit, scale * least, V * np.sqrt(scale))
 
 
 def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     """GURLS's range: from the largest eigenvalue down to the smallest, but to no less than what float64 resolves.
 
     GURLS stops at 200√eps for a matrix whose diagonal is about 1; here that is relative to the mean of the diagonal.
+    Where the smallest eigenvalue is clearly more than rounding, as that of a few features in different units, the range
+    goes on to an n-th of it: there λ shrinks no direction by more than its share of one sample.
     """
     values = spectrum.values
     top = float(values.max(initial=0.0))
     if not top > np.finfo(np.float64).tiny:
         return np.geomspace(1e-6, 1.0, count)
-    above = values[values > rounding(values, len(spectrum.basis))]
+    above = values[values > spectrum.least]
     floor = 200 * np.sqrt(np.finfo(np.float64).eps) * float(np.sum(values)) / len(spectrum.basis)
     low = min(max(min(1e-8 * top, float(above.min())), floor), top / 10)
+    share = float(above.min()) / len(spectrum.basis)
+    if share >= spectrum.least:
+        low = min(low, share)
     return np.geomspace(low, top, count)
 
 

@@ -1,0 +1,144 @@
+"""How far a computed u = Kβ can be from the true one, row by row: worst cases of rounding, never estimates.
+
+With t the number of terms of an inner sum, v the unit roundoff of the kernel values (2⁻²⁴ or 2⁻⁵³), w = 2⁻⁵³ that of
+the sums, ‖β‖₁ over m columns, s the kernel's scale, and N_i half the squared length of row i as the core stores it:
+
+    Gaussian, from norms   |δu_i| ≤ s‖β‖₁ [ln 2 · v(t + 10)(3N_i + 1.07) · 1.1 + σ]
+    from differences       |δu_i| ≤ s‖β‖₁ [0.41 v(t + 10) + σ]
+    inner products         |δu_i| ≤ s Σ_j |β_j| (p(t + 10)v + σ) T_ij^p · 1.1,   T_ij = γ‖x_i‖‖x_j‖ + |coef0|
+
+where σ = 24v + (40 + m/192)w counts the ending and the sum over columns.
+
+docs/certificate.md has the derivations, and what is assumed of processor and compiler. All numbers are upper bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.kernels import Recipe
+
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+# Terms of a float32 sum before it is added to another one (kRun of src/core/simd/tiles.hpp).
+_RUN = 64
+# Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
+_ENDING = 24
+# Float64 sums run over 32 tiles of at least six rows before they are added up (kGroupsPerSum of
+# src/core/gram/dense_blocks.cpp), or over strips of at least eight sparse rows.
+_TILES, _TILED_ROWS, _STRIP_ROWS = 32, 192, 8
+# max over D of D 2^-D, and exponents below which the core returns 0.
+_MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
+# An error of an exponent up to here changes a power of two by less than 1.1 times what its derivative says.
+_LARGEST_EXPONENT_ERROR = 0.125
+_SECOND_ORDER = 1.1
+# Powers up to here are expanded, so that each column counts with its own length.
+_LARGEST_EXPANDED_DEGREE = 12
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The bounds for one recipe on samples with at most `terms` terms per inner sum."""
+
+    recipe: Recipe
+    terms: int
+    sparse: bool
+    mapped: int = 0  # features before a factor was applied, 0 without one
+
+    def errors(
+        self, sizes: Floats, sources: Floats, coefficients: Floats, level: Any, columns: int | None = None
+    ) -> Floats:
+        """|computed − true| ≤ result, for rows with these N_i, columns with these N_j and coefficients β_j.
+
+        One column may stand for several `columns` that are no longer than it, its coefficient for the sum of theirs.
+        """
+        single = level == np.float32
+        v, ending = SINGLE if single else DOUBLE, self.recipe.ending
+        absolute = np.abs(coefficients)
+        l1, m = float(absolute.sum()), columns or len(coefficients)
+        longest = m / _STRIP_ROWS if self.sparse else _TILES + m / _TILED_ROWS
+        sums = _ENDING * v + (longest + 8) * DOUBLE
+        t = self.terms
+        if single and not self.sparse:
+            t = min(t, _RUN) + math.ceil(t / _RUN)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if ending in ("gaussian", "laplacian"):
+                out = self._radial(sizes, l1, v, t, sums, level)
+            else:
+                out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
+        out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
+        return np.where(np.isnan(out), np.inf, out)
+
+    def likely(self, sizes: Floats, sources: Floats, norm: float) -> Floats:
+        """About what float32 kernel values do to a sum with coefficients of this 2-norm, if roundings are independent.
+
+        No bound: it chooses a precision for predictions.
+        """
+        a, b = np.sqrt(2 * sizes), float(np.sqrt(2 * sources.max(initial=0.0)))
+        gamma, coef0, degree = (*self.recipe.numbers, 0.0, 1.0)[:3] if self.recipe.numbers else (1.0, 0.0, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.recipe.ending == "gaussian":
+                each = 3 * sizes + 1
+            elif self.recipe.ending == "laplacian":
+                each = 3 * (sizes if self.sparse else np.sqrt(2 * self.terms * sizes)) + 1
+            elif self.recipe.ending == "sigmoid":
+                each = gamma * b * a + abs(coef0) + 1
+            else:
+                each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
+            return np.asarray(SINGLE * self.recipe.scale * norm * each)
+
+    def _radial(self, sizes: Floats, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
+        """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D."""
+        scale, c = self.recipe.scale, t + 10 + 4 * (self.mapped + 2) * (self.mapped > 0)
+        if level == "exact":
+            return np.full(len(sizes), scale * l1 * (_SECOND_ORDER * math.log(2) * _MOST_TIMES_POWER * v * c + sums))
+        if self.recipe.ending == "gaussian":
+            slope, rest = 3 * sizes, 2 * _MOST_TIMES_POWER
+            worst = v * c * (5 * sizes + 4 * _LOWEST_EXPONENT)
+        else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
+            length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
+            slope, rest = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
+            worst = v * (c * (_LOWEST_EXPONENT + slope))
+        error = _SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums
+        return np.where(worst <= _LARGEST_EXPONENT_ERROR, scale * l1 * np.minimum(error, 1.0 + sums), scale * l1)
+
+    def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
+        recipe, l1 = self.recipe, float(absolute.sum())
+        t += 4 * (self.mapped + 2) * (self.mapped > 0)
+        underflow = 64 * t * float(np.finfo(np.float32 if v == SINGLE else np.float64).tiny)
+        if recipe.ending == "identity":
+            products = float(absolute @ b) * a
+            return _SECOND_ORDER * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
+        gamma, coef0, degree = (*recipe.numbers, 1.0)[:3]
+        if recipe.ending == "sigmoid":
+            base = gamma * float(absolute @ b) * a + abs(coef0) * l1
+            return _SECOND_ORDER * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
+        relative = degree * (t + 10) * v
+        if relative > _LARGEST_EXPONENT_ERROR:
+            return np.full(len(a), np.inf)
+        powers = _powers(gamma * a, b, abs(coef0), int(degree), absolute)
+        return _SECOND_ORDER * recipe.scale * ((relative + sums + underflow) * powers + underflow * l1)
+
+
+def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
+    """At least Σ_j |β_j| (a_i b_j + coef0)^degree, for every i."""
+    if degree > _LARGEST_EXPANDED_DEGREE:
+        return np.asarray(absolute.sum() * (a * b.max(initial=0.0) + coef0) ** degree)
+    out = np.zeros(len(a))
+    for q in range(degree + 1):
+        factor = math.comb(degree, q) * coef0 ** (degree - q)
+        if factor:
+            out += factor * float(absolute @ b**q) * a**q
+    return out
+
+
+def generic_error(d: int) -> float:
+    """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj).
+
+    Squared distances are recomputed from differences below 10⁻⁴ of the norms they come from (kernels/distances.py).
+    """
+    return (d + 20) * DOUBLE * 1e4
