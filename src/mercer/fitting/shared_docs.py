@@ -114,8 +114,8 @@ _SHARED: Final = {
     max_iter : int, default=-1
         Limit on iterations; −1 stands for 1,000.
     max_time : float, optional
-        Limit in seconds, looked at between two passes over the samples. A fit that meets a limit warns, returns what it
-        has, and says so in `stop_reason_`.
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`; before the
+        first iteration it has nothing, and raises a TimeoutError.
     random_state : int, RandomState or None
         For the choice of landmarks.
     n_jobs : int, optional
