@@ -102,6 +102,13 @@ def reason_of(solved: Sequence[Solved]) -> StopReason:
     return next((reason for reason in reasons if reason != "converged"), "converged")
 
 
+def is_finite(solved: Sequence[Solved]) -> bool:
+    """Whether no coefficient has overflowed."""
+    if isinstance(solved, SolvedPairs):
+        return bool(np.isfinite(solved.found.beta).all())
+    return all(np.isfinite(getattr(s.solution, name, 0.0)).all() for s in solved for name in ("beta", "w"))
+
+
 def steps_of(solved: Sequence[Solved]) -> Indices:
     """How many steps each took."""
     if isinstance(solved, SolvedPairs):

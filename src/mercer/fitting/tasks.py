@@ -36,8 +36,13 @@ def solve_tasks(
         found = _together(pairs, which, places[0], fit.limits.stop, max(side_by_side, n_threads))
         if found is not None:
             done = SolvedPairs(pairs, found)
+            unsolved = which[~found.solved[which]].tolist()
             left = np.flatnonzero(~found.solved).tolist()
-            begun = {k: done[k] for k in set(left) & set(which.tolist())}
+            if found.over:
+                done.reasons.update(dict.fromkeys(unsolved, "max_time"))
+                left = sorted(set(left) - set(unsolved))
+            else:
+                begun = {k: done[k] for k in unsolved}
 
     def solve(k: int) -> Solved:
         task, place, start, steps = tasks[k], places[k], starts[k], 0

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution, Stop, StopReason
@@ -23,7 +25,7 @@ _PROGRESS_SHARE = 1 / 3
 
 def progressed(violation: Any, last: Any) -> Any:
     """Whether the solver's last return lowered the true violation enough for another one; numbers, or arrays."""
-    return violation <= _PROGRESS_SHARE * last
+    return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
 class Refinement:
@@ -53,7 +55,7 @@ class Refinement:
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
         self.asked = replace(self._stop.after(self.steps), tol=tol)
-        return None
+        return self.asked.before_proof(solution.beta).limit(0)  # no time for another certificate
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Whether another return may lower the violation; without progress it needs more variables or precision."""

@@ -41,6 +41,7 @@ class Together:
     steps: Indices
     certificates: CertificateTable
     solved: Flags
+    over: bool = False  # whether the time is over: then the others ended here
 
     def among(self, layout: Layout, which: Indices) -> Together:
         """The same among all pairs of a layout, of which these are the pairs `which`; zeros for the others."""
@@ -48,7 +49,7 @@ class Together:
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
         beta[v], u[v], steps[which], solved[which] = self.beta, self.u, self.steps, self.solved
-        return Together(beta, u, steps, self.certificates.among(k, which), solved)
+        return Together(beta, u, steps, self.certificates.among(k, which), solved, self.over)
 
 
 def fitting_pairs(problem: DualProblem, layout: Layout) -> Indices:
@@ -113,9 +114,10 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         ended = np.array([reason == "converged" for reason in reasons])
         again = ~met & ended & (found.violation > stop.tol) & progressed(found.violation, last[which])
         last[which] = found.violation
-        which = which[again]
+        which = which[again & (stop.seconds > 0)]
     assert proofs is not None
-    return Together(beta, u, steps, proofs, solved)
+    # Where no time is left to go on from here, the last certificates say what was reached.
+    return Together(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
 
 
 def _met(stop: Stop, found: CertificateTable) -> Flags:
