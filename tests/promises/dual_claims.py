@@ -132,9 +132,11 @@ def nu_svc(s):
     claims = []
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
-        problem = exact.nu_margin(signs, s.weight[rows], float(np.atleast_1d(model.nu_)[k]))
-        before = beta[rows] / decimals(model.equivalent_C_[k])  # dual_coef_ is divided by ρ = 1/C
-        truth = findings(problem, s.K(rows), before, decimals(np.array(part.b)))
+        C = model.equivalent_C_[k]
+        if C == 0:  # no ν keeps the hulls apart, and f is constant
+            continue
+        problem = exact.nu_margin(signs, s.weight[rows] * C, float(np.atleast_1d(model.nu_)[k]))
+        truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
         claims.append(Claim(part, truth, derived=True, what=f"part {k} " if len(model.certificate_.parts) else ""))
     return checked(claims, model, s)
 
