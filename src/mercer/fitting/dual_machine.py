@@ -3,6 +3,7 @@ last solution."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
@@ -31,7 +32,7 @@ from mercer.fitting.kinds import (
     fitted,
 )
 from mercer.fitting.machine import Machine, Training
-from mercer.fitting.pair_tasks import Joined, SolvedPairs
+from mercer.fitting.pair_tasks import Joined, SolvedPairs, reasons_of
 from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.telling import warn_user, with_callbacks
@@ -84,6 +85,12 @@ class DualMachine(Machine):
 
     def _record_end(self, solved: Sequence[Solved]) -> None:
         super()._record_end(solved)
+        proof, decided = self.certificate_, "no margin" not in reasons_of(solved)
+        if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
+                "or coefficients are too large together; scale the features or the weights, or lower C"
+            )
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats) -> None:

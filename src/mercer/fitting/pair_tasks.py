@@ -94,12 +94,16 @@ def certificate_of(solved: Sequence[Solved]) -> Certificate:
     return Certificate.total([s.certificate for s in solved])
 
 
+def reasons_of(solved: Sequence[Solved]) -> list[StopReason]:
+    """Why those that did not converge ended."""
+    if isinstance(solved, SolvedPairs):
+        return [solved.reasons[k] for k in sorted(solved.reasons)]
+    return [s.solution.stop_reason for s in solved if s.solution.stop_reason != "converged"]
+
+
 def reason_of(solved: Sequence[Solved]) -> StopReason:
     """Why the first that did not converge ended, or "converged"."""
-    if isinstance(solved, SolvedPairs):
-        return solved.reasons[min(solved.reasons)] if solved.reasons else "converged"
-    reasons = (s.solution.stop_reason for s in solved)
-    return next((reason for reason in reasons if reason != "converged"), "converged")
+    return next(iter(reasons_of(solved)), "converged")
 
 
 def is_finite(solved: Sequence[Solved]) -> bool:

@@ -25,8 +25,7 @@ _SHARED: Final = {
     solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
         holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
-        small pairs of several classes the same steps on all pairs at once. The joint multi-class machines have no
-        other.
+        small pairs of several classes the same steps on all pairs at once. Joint multi-class machines have no other.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored
@@ -114,8 +113,8 @@ _SHARED: Final = {
     max_iter : int, default=-1
         Limit on iterations; −1 stands for 1,000.
     max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`; before the
-        first iteration it has nothing, and raises a TimeoutError.
+        Limit in seconds, looked at between two passes over the samples. A fit that meets a limit warns, returns what it
+        has, and says so in `stop_reason_`.
     random_state : int, RandomState or None
         For the choice of landmarks.
     n_jobs : int, optional
