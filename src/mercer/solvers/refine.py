@@ -53,7 +53,7 @@ class Refinement:
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
         self.asked = replace(self._stop.after(self.steps), tol=tol)
-        return None
+        return self.asked.before_proof(solution.beta).limit(0)  # no time for another certificate
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Whether another return may lower the violation; without progress it needs more variables or precision."""
