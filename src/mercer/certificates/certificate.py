@@ -149,6 +149,8 @@ class Certificate:
         """What is proven, in words: how far from optimal the solution may be, where that is not little."""
         if not self.relative_gap < math.inf:
             return f"proves nothing: the gap is {self.gap}, in {self.precision}"
+        if self.relative_gap > 1:
+            return f"does not prove {self.proves}: the gap exceeds the dual value, in {self.precision}"
         near = "optimality"
         if not self.relative_gap <= _SMALL_GAP_SHARE:
             near = f"optimality to within {self.relative_gap:.0%} of the dual value"
