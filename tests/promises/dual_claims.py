@@ -42,7 +42,8 @@ def checked(claims, model, s):
     return broken + whole(model.certificate_, claims) + proves_too_much(model.certificate_, s.formula)
 
 
-def unit_of_tol(model, s, claims, unit=1.0):
+def unit_of_tol(model, s, unit=1.0):
+    """`tol` is in the scale of f; for regression in the standard deviation of the targets, where that is below 1."""
     if model.converged_ and not model.certificate_.violation <= s.problem.tol * unit * (1 + 1e-9):
         return [f"converged with violation {model.certificate_.violation:.3g}, tol {s.problem.tol:g} x {unit:.3g}"]
     return []
@@ -75,7 +76,7 @@ def svc(s):
         if f is not None:
             u = s.K() @ beta
             broken += outputs(f"decision {k}", f[:, k], u, decimals(model.intercept_[k]), s, beta)
-    return checked(claims, model, s) + broken + unit_of_tol(model, s, claims)
+    return checked(claims, model, s) + broken + unit_of_tol(model, s)
 
 
 def binary_parts(model, s):
@@ -121,7 +122,7 @@ def joint(model, s, C):
         broken.append(
             f"converged, dual infeasible by {float(max(truth.box, truth.equality)):.3g}, C {C[rows].max():.3g}"
         )
-    return checked(claims, model, s) + broken + unit_of_tol(model, s, claims)
+    return checked(claims, model, s) + broken + unit_of_tol(model, s)
 
 
 def nu_svc(s):
@@ -132,11 +133,21 @@ def nu_svc(s):
     claims = []
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
-        problem = exact.nu_margin(signs, s.weight[rows], float(np.atleast_1d(model.nu_)[k]))
-        before = beta[rows] / decimals(model.equivalent_C_[k])  # dual_coef_ is divided by ρ = 1/C
-        truth = findings(problem, s.K(rows), before, decimals(np.array(part.b)))
+<<<<<<< HEAD
+        # All is told in the scale of f, after the division by ρ = 1/C.
+        C = s.weight[rows] * float(model.equivalent_C_[k])
+        if not np.isfinite(C).all():
+            continue
+        problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))
+=======
+        C = model.equivalent_C_[k]
+        if C == 0:  # no ν keeps the hulls apart, and f is constant
+            continue
+        problem = exact.nu_margin(signs, s.weight[rows] * C, float(np.atleast_1d(model.nu_)[k]))
+>>>>>>> h-scale
+        truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
         claims.append(Claim(part, truth, derived=True, what=f"part {k} " if len(model.certificate_.parts) else ""))
-    return checked(claims, model, s)
+    return checked(claims, model, s) + unit_of_tol(model, s)
 
 
 def regression(make):
@@ -159,7 +170,9 @@ def regression(make):
             if len(betas) == 1:
                 f, u = np.atleast_1d(model.predict(s.given)), s.K() @ beta
                 broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, beta)
-        return checked(claims, model, s) + broken
+        share = s.weight / s.weight.sum()
+        spread = float(np.sqrt(share @ (target - share @ target) ** 2))
+        return checked(claims, model, s) + broken + unit_of_tol(model, s, min(1.0, spread))
 
     return check
 
@@ -215,7 +228,7 @@ def one_class(s):
     truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(model.certificate_.b)))
     f = model.decision_function(s.given)
     broken = outputs("decision", f, s.K() @ beta, decimals(model.intercept_[0]), s, beta)
-    return checked([Claim(model.certificate_, truth)], model, s) + broken
+    return checked([Claim(model.certificate_, truth)], model, s) + broken + unit_of_tol(model, s)
 
 
 def svdd(s):
@@ -228,7 +241,7 @@ def svdd(s):
     beta = beta / sum(beta) if abs(sum(beta) - 1) > decimals(1e-3) else beta
     problem = exact.ball(np.diag(K), s.weight[rows], model.nu)
     truth = findings(problem, K, beta, decimals(np.array(model.certificate_.b)))
-    return checked([Claim(model.certificate_, truth)], model, s)
+    return checked([Claim(model.certificate_, truth)], model, s) + unit_of_tol(model, s)
 
 
 def ridges(kind):

@@ -251,8 +251,9 @@ def outputs(what, got, u, b, s, coefficients):
     """Whether f as predicted equals Σβk + b up to what float64 loses of these terms."""
     scale = s.formula.error_scale(s.X).astype(object)
     lost = np.array([[Decimal(float(min(v, 1e300))) for v in row] for row in scale], dtype=object)
-    tolerance = (64 if s.problem.dtype == "f8" else 2**31) * EPS
-    allowed = tolerance * (lost @ np.abs(coefficients) + abs(b))
+    allowed = 64 * EPS * (lost @ np.abs(coefficients) + abs(b))
+    if s.problem.dtype == "f4":  # predicted in float32 where that moves f by no more than about this
+        allowed = allowed + Decimal("2e-4") + 2**30 * EPS * (np.abs(u) + abs(b))
     excess = np.abs(decimals(np.where(np.isfinite(got), got, 1e300)) - u - b) - allowed
     worst = int(np.argmax(excess))
     if excess[worst] > 0:

@@ -4,10 +4,12 @@
 to FOUND, so that it is tried for ever.
 """
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from mercer import SVDD, SVR
 from promises import dual_claims, rival_claims
 from promises.false_claims import KERNELS, Problem, setting
 from reference.cancelling_data import FAMILIES
@@ -117,3 +119,12 @@ def test_no_claim_is_false(machine, shard):
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_once(name):
     assert not broken(FOUND[name])
+
+
+@pytest.mark.parametrize("unit", [0.03, 0.01, 0.001])
+def test_a_change_of_units_changes_nothing_else(unit):
+    """Tolerances were absolute once: with small numbers, nonsense was within them."""
+    X = np.random.default_rng(0).normal(size=(100, 3)) + np.array([5.0, 0.0, 0.0])
+    ball, small = (SVDD(nu=0.1, kernel="linear").fit(X * scale) for scale in (1.0, unit))
+    assert small.radius_ / unit == pytest.approx(ball.radius_, rel=0.01)
+    assert SVR(epsilon=0, kernel="linear", C=1e3).fit(X, 1e-3 * unit * X[:, 0]).score(X, 1e-3 * unit * X[:, 0]) > 0.99

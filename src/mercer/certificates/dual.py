@@ -167,7 +167,7 @@ def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: fl
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
-    moves = (up & (residual + error > 0)) | (low & (residual - error < 0))
+    moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows = np.zeros(len(u), dtype=np.bool_)
     rows[problem.row[moves & ~(error <= NEGLIGIBLE_SHARE * tol)]] = True
     return rows

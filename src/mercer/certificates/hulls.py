@@ -1,7 +1,7 @@
 """The proofs of hull problems, told in the scale of the machine they belong to.
 
 The nearest points of two convex hulls are ‖w‖ apart, and a certificate bounds ‖w‖² from both sides: it is at least
-−2·primal and at most −2·dual. The machine with margins at ±1 has ½‖w‖² = 2/‖w‖² of the hulls (Igel, sec. 4.1.4).
+−2·(dual + gap) and at most −2·dual. The machine with margins at ±1 has ½‖w‖² = 2/‖w‖² of the hulls (Igel, sec. 4.1.4).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def hard_margin_certificate(hulls: Certificate, rho: float, b: float) -> Certifi
 
     `rho` is what the hulls' coefficients are divided by. Without a proof that the hulls are apart, primal is infinite.
     """
-    below, above = -2.0 * hulls.primal, -2.0 * hulls.dual
+    below, above = -2.0 * (hulls.dual + hulls.gap), -2.0 * hulls.dual  # the gap holds what rounding may hide
     primal = 2.0 / below if below > 0 else math.inf
     dual = 2.0 / above if above > 0 else math.inf
     return replace(_divided(hulls, rho), primal=primal, dual=dual, gap=_gap(primal, dual), b=(b,))

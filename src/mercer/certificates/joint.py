@@ -35,8 +35,8 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
 
     def undecided(u: Floats, error: Floats) -> Flags:
         wrong = _rounded(problem, u, b, error)
-        moved = problem.violations(beta, problem.excess(u, b), error=wrong) > 0
-        return np.asarray(moved & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
+        still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
+        return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     free = ((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1)
     u, error, precision = bounded_u(gram, product, undecided, free)

@@ -39,13 +39,19 @@ _SUM_SLACK = 1 + 1e-10
 
 
 def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-    """KC from fresh kernel values, and what bounds its error by entry, since |K_ij| ≤ √(K_ii K_jj)."""
-    root = np.sqrt(np.abs(gram.diagonal))
-    return gram.products(C), gamma(gram.n + _features(gram) + 8) * np.outer(root, root @ np.abs(C))
+    """KC from fresh kernel values, and what bounds its error by entry."""
+    errors = np.column_stack([gram.errors(column) for column in C.T])
+    if C.shape[1] > 1:  # the values are computed once for all columns, and summed in one go
+        root = np.sqrt(np.abs(gram.diagonal))
+        errors += gamma(gram.n) * np.outer(root, root @ np.abs(C))
+    return gram.products(C), errors
 
 
 def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-    """The same from the kernel values themselves, in partial sums of about √n terms: slower, with a closer bound."""
+    """The same as exact as it gets, which is slower: column by column, or in partial sums of about √n given values."""
+    if not gram.stored:
+        pairs = [gram.product_bound(np.ascontiguousarray(column), level=gram.levels[-1]) for column in C.T]
+        return np.column_stack([u for u, _ in pairs]), np.column_stack([e for _, e in pairs])
     U, errors, size, everything = np.zeros_like(C), np.zeros_like(C), np.abs(C), np.arange(gram.n)
     few = math.isqrt(gram.n) + 1
     for rows in row_blocks(gram.n, 8 * gram.n):
@@ -53,12 +59,7 @@ def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
         for left in range(0, gram.n, few):
             U[rows] += K[:, left : left + few] @ C[left : left + few]
         errors[rows] = np.abs(K, out=K) @ size
-    return U, gamma(2 * few + _features(gram) + 8) * errors
-
-
-def _features(gram: Gram) -> int:
-    """Terms of one kernel value."""
-    return int(gram.X.shape[1]) if hasattr(gram.X, "shape") and not gram.stored else 0
+    return U, gamma(2 * few + 8) * errors
 
 
 def certify_solution(

@@ -16,6 +16,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.units import expect_squares
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
@@ -160,6 +161,7 @@ class NuSVC(PairwiseClassifier):
 
     def _tasks(self, fit: Fit) -> list[Task]:
         tasks = []
+        expect_squares(fit.merged.weight)
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]

@@ -3,6 +3,7 @@ last solution."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Self
 
@@ -82,6 +83,12 @@ class DualMachine(Machine):
 
     def _record_end(self, solved: list[Solved]) -> None:
         super()._record_end(solved)
+        proof, decided = self.certificate_, all(s.solution.stop_reason != "no margin" for s in solved)
+        if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
+                "or coefficients are too large together; scale the features or the weights, or lower C"
+            )
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats) -> None:

@@ -185,10 +185,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""
         self.certificate_ = Certificate.total([s.certificate for s in solved])
-        if math.isnan(self.certificate_.gap) or math.isnan(self.certificate_.violation):
+        if not all(np.isfinite(getattr(s.solution, name, 0.0)).all() for s in solved for name in ("beta", "w")):
             raise FloatingPointError(
-                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights or "
-                "coefficients are too large together. Scale the features or the weights, or lower C"
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
+                "or coefficients are too large together. Scale the features or the weights, or lower C"
             )
         reasons = [s.solution.stop_reason for s in solved]
         reason = next((reason for reason in reasons if reason != "converged"), "converged")

@@ -1,7 +1,7 @@
 """The nearest points of two (reduced) convex hulls, solved until the hulls are proven apart, or touch to rounding.
 
 The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
-So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once −2·primal
+So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once that bound
 exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that, or
 the solver cannot lower a ‖w‖² that is nearly so small.
 """
@@ -62,7 +62,8 @@ def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
             f"weights that add up to {np.abs(beta).sum():.3g} overflow with kernel values up to "
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
-    return Distance(max(0.0, -2.0 * certificate.primal), max(0.0, -2.0 * certificate.dual), unit)
+    most = certificate.dual + certificate.gap  # no less than primal, and with what rounding may hide
+    return Distance(max(0.0, -2.0 * most), max(0.0, -2.0 * certificate.dual), unit)
 
 
 def solve_hulls(

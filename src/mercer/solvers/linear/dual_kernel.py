@@ -85,7 +85,8 @@ def solve_by_rows(
     for _ in range(_ROUNDS):
         point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
         steps = max(steps, point.steps)
-        corrected = nearer(linear, rows, point.w, point.beta)
+        late = point.stop_reason == "max_time"  # a correction would take too long
+        corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
         start, (u, error) = linear.dual_variables(corrected), rows.gram_product(corrected)
         certificate = certificate_of(problem, start, u, "optimality", "float64", error)
         if stop.met(certificate):
