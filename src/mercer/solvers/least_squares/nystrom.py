@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
 from mercer.data.chunks import Chunk
@@ -115,7 +115,7 @@ def solve_nystrom(
         now, doubt = cross.proof(C, b)
         now.pull = targets.pull
         R, primal = white.residual(now, alpha)
-        gap, precision = doubted_gap(R, alpha, lam, L, doubt), "float64"
+        gap, precision = doubted_gap(R, alpha, C, lam, L, cross.value_error + gamma(cross.m + 2), doubt), "float64"
         if reason == "converged" and not (gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
     certificate = certify_landmarks(gap, white.right, primal, b, lam, precision)
