@@ -29,8 +29,18 @@ class StopFlag:
     def watch(self) -> None:
         """Let this thread watch this flag, and no other, from now on."""
 
+class OutOfTime(TimeoutError):
+    """The time limit has passed."""
+
+class TimeLimit:
+    """A context in which this thread's calls end with OutOfTime after so many seconds."""
+
+    def __init__(self, seconds: float) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
 def check_stop() -> None:
-    """Raise Cancelled if the flag that this thread watches is raised."""
+    """Raise Cancelled or OutOfTime if this thread is to stop."""
 
 def hash_rows(X: NDArray[Any], n_threads: int) -> NDArray[np.uint64]:
     """A 64-bit hash of each row's non-zero (column, value) pairs; X is float32 or float64, of any strides."""
@@ -482,9 +492,10 @@ def pair_findings(
     beta: NDArray[np.float64],
     paired: bool,
     n_threads: int,
-) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float]]:
+) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float, float]]:
     """What the certificate of each problem consists of, whose variables are those from one offset to the next.
 
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
-    towards it, the largest and smallest gradient that could be followed, b where `paired`, and the sums β'u, p'β, β'dβ.
+    towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
+    and how far the first of these can be off.
     """

@@ -30,6 +30,7 @@ class Stop:
     max_iter: int
     gap_tol: float = math.inf
     deadline: float = math.inf  # on time.monotonic's clock
+    proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
 
     def missed(self, certificate: Certificate) -> float:
         """How many times too large the violation or the gap is; at most 1 where both will do."""
@@ -53,6 +54,12 @@ class Stop:
     def after(self, steps: int) -> Stop:
         """What is left of the limits after so many steps."""
         return replace(self, max_iter=self.max_iter - steps)
+
+    def before_proof(self, beta: Floats) -> Stop:
+        """What is left for a solver whose β is certified afterwards."""
+        if self.deadline == math.inf or self.proof_seconds is None:
+            return self
+        return replace(self, deadline=self.deadline - self.proof_seconds(beta), proof_seconds=None)
 
     @property
     def seconds(self) -> float:

@@ -29,7 +29,7 @@ from bad_inputs.given import (
     svc,
 )
 from bad_inputs.judge import Case, Either, Raises, Warns, Works, accurate, constant_function, same_as, usable
-from mercer import LinearSVC, OneClassSVM
+from mercer import SVC, LinearSVC, OneClassSVM
 
 NARROW = np.abs(X) * 10
 
@@ -57,6 +57,20 @@ def memory_map():
 
 
 CASES = [
+    *(
+        Case(
+            f"strings to a function of vectors, {form.__name__}",
+            lambda form=form: SVC(kernel=lambda A, B: A @ B.T).fit(form(["snow", "wind"] * (N // 2)), Y),
+            Raises(ValueError, r"list of strings.*FromFunction\(function, accepts='sequences'\)"),
+        )
+        for form in (list, tuple, np.array, pd.Series)
+    ),
+    Case(
+        "gamma='scale' overflows",
+        lambda name: fit(name, 1e200 * X, gamma="scale", kernel="rbf"),
+        Raises(ValueError, r"gamma='scale' overflows"),
+        to=("SVC", "SVR", "OneClassSVM", "PegasosSVC"),
+    ),
     Case("no rows", lambda: svc(X[:0], Y[:0]), Raises(ValueError, r"0 sample"), number=1),
     Case("no columns", lambda: svc(X[:, :0]), Raises(ValueError, r"0 feature"), number=2),
     Case("1-D X", lambda: svc(X[:, 0]), Raises(ValueError, r"(?s)1D array.*[Rr]eshape"), number=3),
@@ -122,7 +136,9 @@ CASES = [
         Case(
             f"scale 1e200, {kernel}",
             lambda kernel=kernel: svc(1e200 * X, kernel=kernel),
-            Either((Works(usable, UserWarning), Raises(FloatingPointError, r"(?i)overflow|finite.*[Ss]cale"))),
+            Either(
+                (Works(usable, UserWarning), Raises((FloatingPointError, ValueError), r"(?i)overflow|finite.*[Ss]cale"))
+            ),
             number=29,
         )
         for kernel in ("linear", "rbf", "poly")

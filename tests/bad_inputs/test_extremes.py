@@ -106,6 +106,8 @@ def test_a_path_over_a_matrix_of_zeros(bias):
 
 def test_a_matrix_of_zeros_ends():
     with pytest.raises(ValueError, match="reduced hulls meet"):
+        NuSVC(nu=0.3, kernel="precomputed").fit(np.zeros((N, N)), Y)
+    with pytest.warns(UserWarning, match="f is constant"):
         NuSVC(kernel="precomputed").fit(np.zeros((N, N)), Y)
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from mercer import SVC
@@ -42,7 +44,9 @@ def test_closed_forms(X, y, expected):
     np.testing.assert_allclose(f[model.support_], 1.0, atol=1e-9)
     assert model.certificate_.gap >= 0
     assert model.certificate_.gap <= 1e-9 * abs(model.certificate_.dual)
-    assert -2 * model.certificate_.primal > 0  # the proof that the classes are apart
+    assert model.certificate_.primal == pytest.approx(0.5 / expected**2, rel=1e-8)  # ½‖w‖², in its own scale
+    assert model.certificate_.dual == pytest.approx(0.5 / expected**2, rel=1e-8)
+    assert model.certificate_.b[0] == pytest.approx(model.decision_function(np.median(X, axis=0)[None])[0], abs=1e-8)
 
 
 def test_two_points_of_a_gaussian():
@@ -155,7 +159,87 @@ def test_a_failed_fit_leaves_the_old_one():
     assert margin(model) == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("parameters", [{"bias": False}, {"bias": "regularized"}, {"lam": 0.1}])
-def test_what_the_hulls_do_not_solve_is_refused(parameters):
+def test_a_price_beside_the_hard_margin_is_refused():
     with pytest.raises(ValueError, match="C=inf"):
-        SVC(C=np.inf, **parameters).fit([[0.0], [3.0]], [0, 1])
+        SVC(C=np.inf, theta=0.1).fit([[0.0], [3.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ([1000.0, 1000.001, 1000.002], [1000.01, 1000.011], 0.004),
+        ([1.7e9, 1.7e9 + 30, 1.7e9 + 60], [1.7e9 + 140, 1.7e9 + 3600], 40.0),  # seconds
+        ([1e12, 0.0, 1.0], [-2.0, -3.0], 1.0),  # one outlier, far from where the classes meet
+        ([1e-9, 2e-9], [5e-9, 6e-9], 1.5e-9),
+    ],
+)
+def test_margins_far_from_the_origin_and_small_ones(low, high, expected):
+    X, y = np.array([*low, *high])[:, None], np.repeat([0, 1], [len(low), len(high)])
+    model = hard(tol=1e-6, kernel="linear").fit(X, y)
+    assert model.converged_
+    assert 1 / model.rkhs_norm_ == pytest.approx(expected, rel=1e-5)
+    assert np.sqrt(0.5 / model.certificate_.primal) <= expected * (1 + 1e-9)
+    assert np.sqrt(0.5 / model.certificate_.dual) >= expected * (1 - 1e-9)
+
+
+@given(st.integers(0, 10**6), st.floats(-4, 3), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_not_separable_is_said_only_where_it_is_true(seed, decades, overlap):
+    """Two clouds on a line, at any scale and offset: separable exactly if the gap between them is there."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0**decades
+    below, above = -rng.exponential(size=8), rng.exponential(size=8)
+    gap = rng.uniform(1e-3, 1.0)
+    x = np.r_[below - below.max(), above - above.min() + gap]
+    y = np.repeat([0, 1], 8)
+    if overlap:
+        y[[0, 7]] = [1, 0]
+    X = scale * x[:, None] + 1e3 * scale * rng.normal()
+    margin_of_x = 0.5 * (X[8:].min() - X[:8].max())
+    if overlap and y[np.argsort(x)].tolist() != sorted(y.tolist()):
+        with pytest.raises(NotSeparableError, match="does not exist"):
+            hard(tol=1e-3, kernel="linear").fit(X, y)
+    elif not overlap:
+        model = hard(tol=1e-5, kernel="linear").fit(X, y)
+        assert 1 / model.rkhs_norm_ == pytest.approx(margin_of_x, rel=1e-4)
+        assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("bias", [False, "regularized"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("scale", [1.0, 1e-2])
+def test_without_a_free_bias_it_is_the_textbook_problem(bias, kernel, scale):
+    rng = np.random.default_rng(5)
+    y = np.repeat([-1.0, 1.0], 15)
+    X = scale * (rng.normal(size=(30, 3)) + 4 * y[:, None])
+    gamma = 0.3 / scale**2
+    model = hard(tol=1e-8, bias=bias, kernel=kernel, gamma=gamma).fit(X, y)
+    K = gram_matrix(kernel, X, gamma=gamma) + float(bias == "regularized")
+    Phi = root(K)
+    m = Phi.shape[1]
+    half, w = minimise(np.eye(m), np.zeros(m), np.zeros((0, m)), np.zeros(0), y[:, None] * Phi, np.ones(30))
+    assert model.converged_
+    assert model.certificate_.primal == pytest.approx(half, rel=1e-5)
+    assert model.certificate_.dual == pytest.approx(half, rel=1e-5)
+    assert model.certificate_.gap >= 0
+    np.testing.assert_allclose(model.decision_function(X), Phi @ w, atol=2e-5)
+    assert (y * model.decision_function(X)).min() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_no_plane_through_the_origin():
+    """Both classes on one side of it: separable with a bias, and proven not to be without."""
+    X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 0, 1, 1]
+    assert margin(hard(kernel="linear").fit(X, y)) == pytest.approx(0.5)
+    with pytest.raises(NotSeparableError, match="no margin above") as caught:
+        hard(kernel="linear", bias=False).fit(X, y)
+    assert caught.value.verdict == "not separable"
+    assert caught.value.margin_bounds[1] <= 1e-6
+
+
+@pytest.mark.parametrize("solver", ["decomposition", "chunking", "qp"])
+def test_every_solver_finds_it(solver):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    expected = hard(tol=1e-6, gamma=0.5).fit(X, y)
+    found = hard(tol=1e-4, gamma=0.5, solver=solver, cache_size=0.05 if solver == "chunking" else 100).fit(X, y)
+    assert found.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-4)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as PeerSVC
 from sklearn.svm import LinearSVR as PeerSVR
@@ -319,3 +319,31 @@ def test_a_path_is_shown_in_one_line():
     shown = repr(mercer.linear_path(X, y, Cs=[0.1, 1.0]))
     assert shown.startswith("LinearPath(2 values of C from 0.1 to 1, 6 features, gap <= ")
     assert "\n" not in shown
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("bias", [False, "regularized"])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_crammer_singer_converges_on_raw_columns(load, bias, convert):
+    """Columns of different scales: descent alone needs more than 10,000 passes, at a gap of 75 on wine."""
+    X, y = load(return_X_y=True)
+    model = LinearSVC(multi_class="crammer_singer", bias=bias).fit(convert(X), y)  # a warning would be an error
+    assert model.converged_
+    f = X @ model.coef_.T + model.intercept_
+    own = f[np.arange(len(y)), y]
+    loss = (f + 1.0 - np.eye(3)[y]).max(axis=1) - own
+    b2 = (model.intercept_**2).sum() if bias else 0.0
+    value = 0.5 * ((model.coef_**2).sum() + b2) + loss.sum()
+    assert value == pytest.approx(model.certificate_.primal, rel=1e-6)
+    assert value - model.certificate_.dual <= 1e-3 * value
+    gap = LinearSVC(multi_class="crammer_singer", bias=bias, tol=None, gap_tol=1e-6).fit(convert(X), y)
+    assert gap.converged_
+    assert gap.certificate_.relative_gap <= 1e-6
+
+
+def test_crammer_singer_has_one_answer_with_and_without_shrinking():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400], y[:400]
+    options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-6, "C": 1e-3}
+    aside, all_of_them = (LinearSVC(**options, shrinking=shrinking).fit(X, y) for shrinking in (True, False))
+    np.testing.assert_allclose(aside.decision_function(X), all_of_them.decision_function(X), atol=1e-4)

@@ -269,13 +269,12 @@ def test_a_stream_of_labels_is_surveyed_first():
 
 
 def test_limits_end_a_fit_with_what_it_has():
-    for limit in ({"max_iter": 0}, {"max_time": 1e-9}):
-        model = NystromRLS(n_landmarks=M, **limit)
-        with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
-            model.fit(X, Y)
-        assert model.stop_reason_ == next(iter(limit))
-        assert not model.converged_
-        assert np.isfinite(model.predict(T)).all()
+    model = NystromRLS(n_landmarks=M, max_iter=0)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, Y)
+    assert model.stop_reason_ == "max_iter"
+    assert not model.converged_
+    assert np.isfinite(model.predict(T)).all()
 
 
 def test_verbose_tells_where_it_stands(capsys):

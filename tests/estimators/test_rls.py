@@ -20,6 +20,7 @@ from mercer.gram import gram_for
 from mercer.gram.sums import Sums
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Stop
 from mercer.solvers.least_squares.cholesky import solve_in_precision
 from reference import least_squares as plain
 
@@ -61,7 +62,7 @@ def test_a_float64_factor_takes_over_where_float32_cannot(many):
     np.testing.assert_allclose(model.predict(X), Gaussian(gamma=0.3)(X) @ c + b, atol=3e-6)
     gram = gram_for(Gaussian(gamma=0.3), X)
     problem = LeastSquares(Y, np.ones(len(X)), np.arange(len(X)), len(X), True, 1e-9)
-    assert solve_in_precision(problem, gram, np.float32) is None
+    assert solve_in_precision(problem, gram, np.float32, Stop(0.0, 1)) is None
 
 
 def test_numbers_too_large_for_float32_are_left_to_float64(many):

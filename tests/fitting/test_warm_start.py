@@ -200,9 +200,8 @@ def test_names_of_features_are_kept_and_checked():
         (lambda m: m.partial_fit(X, np.full(len(Y), 7), classes=[0, 1]), r"\[7\].*classes=\[0, 1\]"),
         (lambda m: m.partial_fit(X, Y, sample_weight=-np.ones(len(Y))), "not negative"),
         (lambda m: SVC().partial_fit(X[:5], np.ones(5)), "at least 2 classes"),
-        (lambda m: SVC(kernel="precomputed").partial_fit(X @ X.T, Y), "precomputed.*warm_start"),
     ],
-    ids=["features", "lengths", "classes", "weights", "one class", "precomputed"],
+    ids=["features", "lengths", "classes", "weights", "one class"],
 )
 def test_bad_batches_leave_the_machine_as_it_was(act, text):
     model = SVC().partial_fit(X[:300], Y[:300])
@@ -302,3 +301,14 @@ def test_labels_of_another_type_start_anew(first, then):
     cold = mercer.SVC().fit(X, kinds[then])
     assert warm.classes_.tolist() == cold.classes_.tolist()
     np.testing.assert_allclose(warm.decision_function(X), cold.decision_function(X), atol=5e-3)
+
+
+@pytest.mark.parametrize("name", ["SVC", "NuSVC", "SVR", "OneClassSVM", "PegasosSVC"])
+@pytest.mark.parametrize("kernel", ["precomputed", kernels.Precomputed()])
+def test_a_precomputed_kernel_has_no_partial_fit(name, kernel):
+    machine = getattr(mercer, name)(kernel=kernel)
+    assert not hasattr(machine, "partial_fit")
+    assert hasattr(getattr(mercer, name)(), "partial_fit")
+    with pytest.raises(AttributeError) as raised:
+        machine.partial_fit([[1.0]], [1])
+    assert "warm_start" in str(raised.value.__cause__)

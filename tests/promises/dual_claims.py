@@ -18,9 +18,9 @@ from mercer import (
     RLSRegressor,
     RLSRegressorCV,
 )
-from promises.false_claims import Claim, compare, fitted, outputs, proves_too_much, whole
+from promises.false_claims import Claim, against, compare, fitted, outputs, proves_too_much, whole
 from reference import exact_machines as exact
-from reference.decimals import ONE, ZERO, decimals, zeros
+from reference.decimals import ONE, ZERO, decimals, solve, zeros
 from reference.exact_duals import findings, joint_findings
 
 LIMITS = {"max_time": 5.0, "n_jobs": 1}
@@ -42,7 +42,8 @@ def checked(claims, model, s):
     return broken + whole(model.certificate_, claims) + proves_too_much(model.certificate_, s.formula)
 
 
-def unit_of_tol(model, s, claims, unit=1.0):
+def unit_of_tol(model, s, unit=1.0):
+    """`tol` is in the scale of f; for regression in the standard deviation of the targets, where that is below 1."""
     if model.converged_ and not model.certificate_.violation <= s.problem.tol * unit * (1 + 1e-9):
         return [f"converged with violation {model.certificate_.violation:.3g}, tol {s.problem.tol:g} x {unit:.3g}"]
     return []
@@ -75,7 +76,7 @@ def svc(s):
         if f is not None:
             u = s.K() @ beta
             broken += outputs(f"decision {k}", f[:, k], u, decimals(model.intercept_[k]), s, beta)
-    return checked(claims, model, s) + broken + unit_of_tol(model, s, claims)
+    return checked(claims, model, s) + broken + unit_of_tol(model, s)
 
 
 def binary_parts(model, s):
@@ -121,7 +122,7 @@ def joint(model, s, C):
         broken.append(
             f"converged, dual infeasible by {float(max(truth.box, truth.equality)):.3g}, C {C[rows].max():.3g}"
         )
-    return checked(claims, model, s) + broken + unit_of_tol(model, s, claims)
+    return checked(claims, model, s) + broken + unit_of_tol(model, s)
 
 
 def nu_svc(s):
@@ -132,11 +133,21 @@ def nu_svc(s):
     claims = []
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
-        problem = exact.nu_margin(signs, s.weight[rows], float(np.atleast_1d(model.nu_)[k]))
-        before = beta[rows] / decimals(model.equivalent_C_[k])  # dual_coef_ is divided by ρ = 1/C
-        truth = findings(problem, s.K(rows), before, decimals(np.array(part.b)))
+<<<<<<< HEAD
+        # All is told in the scale of f, after the division by ρ = 1/C.
+        C = s.weight[rows] * float(model.equivalent_C_[k])
+        if not np.isfinite(C).all():
+            continue
+        problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))
+=======
+        C = model.equivalent_C_[k]
+        if C == 0:  # no ν keeps the hulls apart, and f is constant
+            continue
+        problem = exact.nu_margin(signs, s.weight[rows] * C, float(np.atleast_1d(model.nu_)[k]))
+>>>>>>> h-scale
+        truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
         claims.append(Claim(part, truth, derived=True, what=f"part {k} " if len(model.certificate_.parts) else ""))
-    return checked(claims, model, s)
+    return checked(claims, model, s) + unit_of_tol(model, s)
 
 
 def regression(make):
@@ -159,7 +170,9 @@ def regression(make):
             if len(betas) == 1:
                 f, u = np.atleast_1d(model.predict(s.given)), s.K() @ beta
                 broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, beta)
-        return checked(claims, model, s) + broken
+        share = s.weight / s.weight.sum()
+        spread = float(np.sqrt(share @ (target - share @ target) ** 2))
+        return checked(claims, model, s) + broken + unit_of_tol(model, s, min(1.0, spread))
 
     return check
 
@@ -215,7 +228,7 @@ def one_class(s):
     truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(model.certificate_.b)))
     f = model.decision_function(s.given)
     broken = outputs("decision", f, s.K() @ beta, decimals(model.intercept_[0]), s, beta)
-    return checked([Claim(model.certificate_, truth)], model, s) + broken
+    return checked([Claim(model.certificate_, truth)], model, s) + broken + unit_of_tol(model, s)
 
 
 def svdd(s):
@@ -228,7 +241,7 @@ def svdd(s):
     beta = beta / sum(beta) if abs(sum(beta) - 1) > decimals(1e-3) else beta
     problem = exact.ball(np.diag(K), s.weight[rows], model.nu)
     truth = findings(problem, K, beta, decimals(np.array(model.certificate_.b)))
-    return checked([Claim(model.certificate_, truth)], model, s)
+    return checked([Claim(model.certificate_, truth)], model, s) + unit_of_tol(model, s)
 
 
 def ridges(kind):
@@ -248,6 +261,9 @@ def ridges(kind):
             if classifier:
                 t = np.where(s.labels == (1 if betas.shape[1] == 1 else k), 1.0, -1.0)
             part = parts_of(model.certificate_)[k]
+            if s.formula.name == "linear":  # the proof is about the weights, of which β is a shadow
+                broken += linear_ridge(s, model, part, t, lam, k)
+                continue
             problem = exact.ridge(t[rows], s.weight[rows], lam, bias=model.bias)
             truth = findings(problem, s.K(rows), betas[rows, k], decimals(np.array(part.b)))
             claims.append(Claim(part, truth, what=f"part {k} " if betas.shape[1] > 1 else ""))
@@ -255,9 +271,25 @@ def ridges(kind):
                 f = model.decision_function(s.given) if classifier else model.predict(s.given)
                 u = s.K() @ betas[:, 0]
                 broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, betas[:, 0])
-        return checked(claims, model, s) + broken
+        return (checked(claims, model, s) if claims else []) + broken
 
     return check
+
+
+def linear_ridge(s, model, part, t, lam, k):
+    """½‖f‖² + Σ w/(2λ)·(t − f)² at coef_ and intercept_, against its minimum."""
+    scale, weight, t, lam = decimals(s.formula.scale), decimals(s.weight), decimals(t), decimals(lam)
+    X = np.column_stack([decimals(s.X), decimals(np.full(len(t), 1.0 if model.bias else 0.0))])
+
+    def value(v):
+        r = t - X @ v
+        return (v[:-1] @ v[:-1]) / (2 * scale) + (weight * r * r).sum() / (2 * lam)
+
+    A = X.T @ (weight[:, None] * X) / lam
+    inside = np.arange(len(A) - 1)
+    A[inside, inside] = A[inside, inside] + 1 / scale
+    own = np.append(np.atleast_2d(model.coef_)[k], np.ravel(model.intercept_)[k] if model.bias else 0.0)
+    return against(part, value(decimals(own)), [value(solve(A, X.T @ (weight * t) / lam))], f"part {k} ")
 
 
 BIAS = ({}, {"bias": False}, {"bias": "regularized"})

@@ -15,6 +15,7 @@ from reference.decimals import ONE, ZERO, decimals, forty_digits
 from reference.exact_kernels import Formula
 
 EPS = Decimal(2) ** -53
+SMALL = Decimal("1e-10")
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,27 @@ def compare(claim):
     return broken
 
 
+def against(certificate, value, rivals, what=""):
+    """What is wrong with a certificate of a solution of this value, given the values of other points."""
+    c = certificate
+    numbers = {"primal": c.primal, "dual": c.dual, "gap": c.gap, "violation": c.violation, **c.kkt}
+    broken = [f"{what}{key} is NaN" for key, number in numbers.items() if np.isnan(number)]
+    if broken or np.isinf(c.gap):
+        return broken
+    primal, dual, gap = map(decimals, (c.primal, c.dual, c.gap))
+    if c.primal - c.dual > c.gap:
+        broken.append(f"{what}printed: primal - dual {float(primal - dual):.6g}, gap {c.gap:.6g}")
+    if abs(value - primal) > gap + SMALL * abs(value):
+        broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
+    best = min([value, *rivals]) if c.proves == "optimality" else value  # without a convex problem there is no bound
+    slack = 8 * EPS * (abs(best) + abs(value))
+    if dual > best + SMALL * abs(best):
+        broken.append(f"{what}dual above a point by: claimed 0, true {float(dual - best):.3g}, of {float(best):.6g}")
+    if value - best > gap * (1 + Decimal("1e-9")) + slack:
+        broken.append(f"{what}gap: claimed {c.gap:.6g}, true {float(value - best):.6g}")
+    return broken
+
+
 def whole(certificate, claims):
     """What a certificate says of all its parts together."""
     if len(claims) < 2:
@@ -229,8 +251,9 @@ def outputs(what, got, u, b, s, coefficients):
     """Whether f as predicted equals Σβk + b up to what float64 loses of these terms."""
     scale = s.formula.error_scale(s.X).astype(object)
     lost = np.array([[Decimal(float(min(v, 1e300))) for v in row] for row in scale], dtype=object)
-    tolerance = (64 if s.problem.dtype == "f8" else 2**31) * EPS
-    allowed = tolerance * (lost @ np.abs(coefficients) + abs(b))
+    allowed = 64 * EPS * (lost @ np.abs(coefficients) + abs(b))
+    if s.problem.dtype == "f4":  # predicted in float32 where that moves f by no more than about this
+        allowed = allowed + Decimal("2e-4") + 2**30 * EPS * (np.abs(u) + abs(b))
     excess = np.abs(decimals(np.where(np.isfinite(got), got, 1e300)) - u - b) - allowed
     worst = int(np.argmax(excess))
     if excess[worst] > 0:

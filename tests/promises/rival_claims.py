@@ -4,8 +4,6 @@ A rival is any other point of the same problem. Its value is computed in forty d
 comes from: the optimum lies below it. Hence dual ≤ rival, and value at the solution − rival ≤ gap.
 """
 
-from decimal import Decimal
-
 import numpy as np
 
 from mercer import (
@@ -19,32 +17,9 @@ from mercer import (
     PegasosSVC,
 )
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
-from promises.false_claims import EPS, fitted, proves_too_much
+from promises.false_claims import against, fitted, proves_too_much
 from reference.decimals import ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
-
-SMALL = Decimal("1e-10")
-
-
-def against(certificate, value, rivals, what=""):
-    """What is wrong with a certificate of a solution of this value, given the values of other points."""
-    c = certificate
-    numbers = {"primal": c.primal, "dual": c.dual, "gap": c.gap, "violation": c.violation, **c.kkt}
-    broken = [f"{what}{key} is NaN" for key, number in numbers.items() if np.isnan(number)]
-    if broken or np.isinf(c.gap):
-        return broken
-    primal, dual, gap = map(decimals, (c.primal, c.dual, c.gap))
-    if c.primal - c.dual > c.gap:
-        broken.append(f"{what}printed: primal - dual {float(primal - dual):.6g}, gap {c.gap:.6g}")
-    if abs(value - primal) > gap + SMALL * abs(value):
-        broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
-    best = min([value, *rivals])
-    slack = 8 * EPS * (abs(best) + abs(value))
-    if dual > best + SMALL * abs(best):
-        broken.append(f"{what}dual above a point by: claimed 0, true {float(dual - best):.3g}, of {float(best):.6g}")
-    if value - best > gap * (1 + Decimal("1e-9")) + slack:
-        broken.append(f"{what}gap: claimed {c.gap:.6g}, true {float(value - best):.6g}")
-    return broken
 
 
 def reached(model, s):

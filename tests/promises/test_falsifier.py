@@ -1,6 +1,7 @@
 """The falsifier itself: it agrees with honest certificates of clean data, and notices every forged number."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ def test_a_forged_number_is_noticed(forged, word):
     with forty_digits():
         claim = claim_of(0)
         name, factor = next(iter(forged.items()))
-        lie = replace(claim.certificate, **{name: factor * getattr(claim.certificate, name)})
+        lie = SimpleNamespace(**vars(claim.certificate))  # a Certificate would repair itself
+        setattr(lie, name, factor * getattr(lie, name))
         assert any(word in line for line in compare(replace(claim, certificate=lie)))
 
 

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC as PeerSVC
@@ -78,6 +78,14 @@ def test_scikit_learns_checks(estimator, check):
     ]
 )
 def test_scikit_learns_checks_of_other_forms(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")  # one check gives numbers that are no kernel's
+@parametrize_with_checks(
+    [estimator(kernel="precomputed") for estimator in (SVC, mercer.SVR, mercer.RLSRegressor, mercer.RLSClassifier)]
+)
+def test_scikit_learns_checks_of_given_matrices(estimator, check):
     check(estimator)
 
 
@@ -155,6 +163,45 @@ def test_defaults_are_scikit_learns(name):
     """All but cache_size, which is the whole budget here, and probability, which is refused."""
     theirs = inspect.signature(PeerSVC.__init__).parameters[name].default
     assert inspect.signature(SVC.__init__).parameters[name].default == theirs
+
+
+def test_linear_machines_take_what_scikit_learns_are_told_and_ours_do_anyway():
+    X, y = load_iris(return_X_y=True)
+    plain = mercer.LinearSVC(bias=False).fit(X, y)
+    same = clone(mercer.LinearSVC(penalty="l2", dual=False, bias=False)).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, same.coef_)
+    mercer.LinearSVR(dual="auto")
+    for given, told in (
+        ({"penalty": "l1"}, r"penalty='l1'.*½‖w‖²"),
+        ({"fit_intercept": False}, r"fit_intercept=False.*bias=False"),
+        ({"fit_intercept": True}, r"bias='regularized'"),
+        ({"gama": 1}, "unexpected parameter gama=1"),
+    ):
+        for machine in (mercer.LinearSVC, mercer.LinearSVR):
+            with pytest.raises(TypeError, match=told):
+                machine(**given)
+
+
+def test_ties_matter_to_predict_alone():
+    """As in scikit-learn: what cannot be broken is refused where it is asked for."""
+    X, y = load_iris(return_X_y=True)
+    model = SVC(break_ties=True, decision_function_shape="ovo").fit(X, y)
+    assert model.decision_function(X).shape == (150, 3)
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("name", mercer.estimators.__all__)
+def test_values_are_float64_whatever_comes_in(name):
+    """As of scikit-learn's machines: what was proven in float64 is not rounded."""
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    model = getattr(mercer.estimators, name)().fit(X, X[:, 0] > 0 if is_classifier(model_of(name)) else X[:, 0])
+    values = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    assert values.dtype == np.float64
+
+
+def model_of(name):
+    return getattr(mercer.estimators, name)()
 
 
 def test_only_C_is_positional():

@@ -58,7 +58,7 @@ def root(K):
 
 
 def primal(K, hinges, *, bias=True, extra=0, price_of_extra=None):
-    """min over (w, b, extra) of ½‖w‖² + price_of_extra·extra + Σ over hinges.
+    """min over (w, b, extra) of ½‖w‖² + price_of_extra·extra + Σ over hinges; with an extra, also where that is.
 
     A hinge is (sign, target, extra coefficients, linear price, quadratic price): arrays over the samples, and it costs
     linear·ξ + ½·quadratic·ξ² with ξ ≥ 0 and ξ ≥ target − sign·(⟨w, φ⟩ + b) + extra coefficients·extra.
@@ -87,7 +87,8 @@ def primal(K, hinges, *, bias=True, extra=0, price_of_extra=None):
     if extra:
         rows.append(np.eye(size)[m + b : m + b + extra])
         right.append(np.zeros(extra))
-    return minimise(P, q, np.zeros((0, size)), np.zeros(0), np.vstack(rows), np.concatenate(right))[0]
+    value, x = minimise(P, q, np.zeros((0, size)), np.zeros(0), np.vstack(rows), np.concatenate(right))
+    return (value, x[m + b]) if extra else value
 
 
 def _soft(K, y, w, *, C, quadratic=False, bias=True):
@@ -113,21 +114,11 @@ def svc_regularised_bias(K, y, w):
     return _soft(K + 1.0, y, w, C=2.0, bias=False)
 
 
-def svc_hard(K, y, w):
-    """−½ of the squared distance of the hulls: ½‖w‖² of the textbook machine is 2 over that distance squared."""
-    Phi = root(K)
-    n, m = Phi.shape
-    P = np.zeros((m + 1, m + 1))
-    P[np.arange(m), np.arange(m)] = 1.0
-    A = y[:, None] * np.column_stack([Phi, np.ones(n)])
-    half_norm, _ = minimise(P, np.zeros(m + 1), np.zeros((0, m + 1)), np.zeros(0), A, np.ones(n))
-    return -0.5 * (2.0 / np.sqrt(2.0 * half_norm)) ** 2
-
-
 def nu_svc(K, y, w, nu=0.4):
-    """½‖w‖² − νρW + Σw_iξ_i over ξ_i ≥ ρ − y_if(x_i)."""
+    """½‖w‖² − νρW + Σw_iξ_i over ξ_i ≥ ρ − y_if(x_i), after w and b are divided by ρ."""
     W, zero = w.sum(), np.zeros(len(y))
-    return primal(K, [(y, zero, np.ones(len(y)), w, zero)], extra=1, price_of_extra=-nu * W)
+    value, rho = primal(K, [(y, zero, np.ones(len(y)), w, zero)], extra=1, price_of_extra=-nu * W)
+    return value / rho**2
 
 
 def _regression(K, t, up, down, bias=True):
@@ -181,13 +172,13 @@ def nu_svr(K, t, w, nu=0.4):
     """½‖w‖² + C(νεW + Σw_i(ξ_i + ξ*_i)) over errors beyond ε."""
     one, zero, C = np.ones(len(t)), np.zeros(len(t)), 2.0
     hinges = [(one, t, -one, C * w, zero), (-one, -t, -one, C * w, zero)]
-    return primal(K, hinges, extra=1, price_of_extra=C * nu * w.sum())
+    return primal(K, hinges, extra=1, price_of_extra=C * nu * w.sum())[0]
 
 
 def one_class(K, t, w, nu=0.3):
     """½‖w‖² − νWρ + Σw_iξ_i over ξ_i ≥ ρ − ⟨w, φ(x_i)⟩."""
     W, one, zero = w.sum(), np.ones(len(w)), np.zeros(len(w))
-    return primal(K, [(one, zero, one, w, zero)], bias=False, extra=1, price_of_extra=-nu * W)
+    return primal(K, [(one, zero, one, w, zero)], bias=False, extra=1, price_of_extra=-nu * W)[0]
 
 
 def svdd(K, t, w, nu=0.3):

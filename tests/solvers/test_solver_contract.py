@@ -85,8 +85,8 @@ def joint_cases():
     C, K = np.random.default_rng(4).uniform(0.5, 3.0, len(y)), duals.gram_matrix("rbf", X, gamma=0.4)
     for machine, shared in MACHINES.items():
         for bias in (False, "regularized", True):
-            # Free biases are not part of a start, and one step of one sample leaves sums that no other can take away.
-            made = partial(SolverCase, warm_share=1.5, feasible_early=False) if bias is True else done_at_once
+            # Free biases are not part of a start.
+            made = partial(SolverCase, warm_share=1.5) if bias is True else done_at_once
             problem = JointProblem(y, C, 4, shared, shift=float(bias == "regularized"), balanced=bias is True)
             value = dual_by_qp(K, y, C, 4, machine=machine, bias=bias)[0]
             for where, place in (("core", gram_for(Gaussian(gamma=0.4), X)), ("matrix", gram_for(Precomputed(), K))):

@@ -105,7 +105,7 @@ void with_vector(nb::handle object, const char* name, const char* types, Use use
 // before the call: a loop of short calls ends as well.
 class Signals {
 public:
-    Signals() : poll_(&Signals::ask, this) { StopFlag::check(); }
+    Signals() : poll_(&Signals::ask, this) { check_stop(); }
     mercer::Poll& poll() { return poll_; }
 
 private:
@@ -121,7 +121,8 @@ private:
     }
 
     static void ask(void* self) {
-        if (StopFlag::watching()) return StopFlag::check();
+        check_stop();
+        if (StopFlag::watching()) return;
         auto& thread = static_cast<Signals*>(self)->thread_;
         if (thread == Thread::other || finalizing()) return;
         const nb::gil_scoped_acquire lock;

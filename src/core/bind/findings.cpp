@@ -51,7 +51,7 @@ nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::h
     return as_list(all, [](const mercer::PairFindings& pair) {
         const mercer::Findings& f = pair.found;
         return nb::make_tuple(f.losses, f.shares, f.total, f.worst, f.box, f.outward, f.inward, f.top, f.bottom, pair.b,
-                              pair.energy, pair.gain, pair.curved);
+                              pair.energy, pair.gain, pair.curved, pair.wrong);
     });
 }
 
@@ -65,5 +65,5 @@ void bind_findings(nb::module_& m) {
     m.def("pair_findings", &pair_findings, "offsets"_a.none(), "p"_a.none(), "lower"_a.none(), "upper"_a.none(),
           "d"_a.none(), "u"_a.none(), "error"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
           "For each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
-          "outward, inward), ends of the gradient, b, and the sums b'u, p'b, b'd b.");
+          "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
 }

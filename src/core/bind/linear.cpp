@@ -41,7 +41,7 @@ public:
 
     virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta,
                                     nb::handle w, nb::handle w_bias, nb::handle seed, double tol, double gap,
-                                    std::int64_t max_epochs, double max_seconds) = 0;
+                                    std::int64_t max_epochs, double max_seconds, bool shrinking) = 0;
 
     const std::int64_t n, d;
 
@@ -135,7 +135,7 @@ public:
 
     nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
                             nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
-                            double max_seconds) override {
+                            double max_seconds, bool shrinking) override {
         const auto w_bias_ = vector<double>(w_bias, "w_bias");
         const std::size_t classes = w_bias_.shape(0);
         if (classes < 2) refuse("w_bias", "must have an element for each of at least two classes");
@@ -149,7 +149,7 @@ public:
         const mercer::JointDcdProblem problem{
             y_.data(),    C_.data(), lengths_.data(), bias, static_cast<std::int64_t>(classes),
             beta_.data(), w_.data(), w_bias_.data()};
-        const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, false};
+        const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
         run([&](const mercer::Threads& threads) {
             result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), threads);
@@ -288,7 +288,7 @@ void bind_linear(nb::module_& m) {
              "Dual coordinate descent; changes beta, w, b and seed in place.")
         .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
              "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
-             "max_seconds"_a,
+             "max_seconds"_a, "shrinking"_a,
              "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
     nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs, for Newton's method.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(),

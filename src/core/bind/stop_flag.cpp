@@ -1,4 +1,4 @@
-// Python's view of the flag that ends a fit's threads.
+// Python's view of what ends a fit's calls.
 #include "bind/stop_flag.hpp"
 
 #include "bind/arguments.hpp"
@@ -10,5 +10,10 @@ void bind_stop_flag(nb::module_& m) {
         .def(nb::init<>())
         .def("raise_", &StopFlag::raise, "End those calls, and all later ones, with Cancelled.")
         .def("watch", &StopFlag::watch, "Let this thread watch this flag, and no other, from now on.");
-    m.def("check_stop", &StopFlag::check, "Raise Cancelled if the flag that this thread watches is raised.");
+    nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
+    nb::class_<TimeLimit>(m, "TimeLimit", "A context in which this thread's calls end after so many seconds.")
+        .def(nb::init<double>(), "seconds"_a)
+        .def("__enter__", &TimeLimit::begin)
+        .def("__exit__", [](const TimeLimit& limit, const nb::args&) { limit.end(); });
+    m.def("check_stop", &check_stop, "Raise Cancelled or OutOfTime if this thread is to stop.");
 }

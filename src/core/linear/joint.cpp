@@ -1,4 +1,5 @@
-// Passes over all rows in random order; each visit solves one row's part of the dual.
+// Passes over the rows in random order; each visit solves one row's part of the dual. Rows that have settled are left
+// out until the others have: only a pass over all rows ends the descent.
 #include "linear/joint.hpp"
 
 #include <algorithm>
@@ -51,23 +52,39 @@ public:
     }
 
     DcdResult run() {
-        for (std::int64_t epoch = 1; epoch <= stop_.max_epochs; ++epoch) {
-            if (!pass()) return {epoch, worst_, gap_, "max_seconds"};
-            if (worst_ > stop_.tol) continue;
-            if (stop_.gap < kInfinity && gap_ > stop_.gap * std::abs(dual_value())) continue;
-            return {epoch, worst_, gap_, "converged"};
+        std::int64_t visits = 0;
+        const auto epochs = [&] { return n_ ? (visits + n_ - 1) / n_ : visits; };
+        while (epochs() < stop_.max_epochs) {
+            const bool all = active_ == order_.size();
+            const auto wanted = static_cast<std::int64_t>(active_);
+            if (!pass()) return {epochs() + 1, worst_, gap_, "max_seconds"};
+            visits += std::max<std::int64_t>(wanted, 1);
+            if (is_small()) {
+                if (all) return {epochs(), worst_, gap_, "converged"};
+                active_ = order_.size(), margin_ = kInfinity;
+            } else {
+                margin_ = stop_.shrinking ? worst_ : kInfinity;
+            }
         }
         return {std::max<std::int64_t>(stop_.max_epochs, 0), worst_, gap_, "max_epochs"};
     }
 
 private:
-    // Visits every row once; false where the time is over.
+    bool is_small() const {
+        return worst_ <= stop_.tol && (stop_.gap == kInfinity || gap_ <= stop_.gap * std::abs(dual_value()));
+    }
+
+    // Visits every active row once; false where the time is over.
     bool pass() {
         worst_ = gap_ = 0.0;
-        for (std::size_t s = 0; s < order_.size(); ++s) {
-            const std::int64_t offset = random_below(seed_, static_cast<std::int64_t>(order_.size() - s));
+        for (std::size_t s = 0; s < active_;) {
+            const std::int64_t offset = random_below(seed_, static_cast<std::int64_t>(active_ - s));
             std::swap(order_[s], order_[s + static_cast<std::size_t>(offset)]);
-            visit(order_[s]);
+            if (visit(order_[s])) {
+                ++s;
+            } else {
+                std::swap(order_[s], order_[--active_]);
+            }
             if (since_poll_ > kElementsPerPoll) {
                 since_poll_ = 0;
                 poll_.check();
@@ -77,7 +94,9 @@ private:
         return true;
     }
 
-    void visit(std::int64_t i) {
+    // Returns whether the row stays active. It settles where a single class may take more, so that nothing can be
+    // exchanged, and that class leads by more than any row missed in the pass before.
+    bool visit(std::int64_t i) {
         const auto classes = static_cast<std::int64_t>(classes_), own = problem_.y[i];
         const double C = problem_.C[i];
         const double* beta = problem_.beta + i * classes;
@@ -91,17 +110,24 @@ private:
             for (std::size_t k = 0; k < classes_; ++k) excess_[k] += x * w[k];
         });
         const double own_excess = excess_[static_cast<std::size_t>(own)];
-        double top = -kInfinity, bottom = kInfinity, paid = 0.0;
+        double top = -kInfinity, top_without = -kInfinity, bottom = kInfinity, paid = 0.0;
+        int room = 0;
         for (std::int64_t k = 0; k < classes; ++k) {
             const double excess = excess_[static_cast<std::size_t>(k)];
             top = std::max(top, excess);
-            if (beta[k] < (k == own ? C : 0.0)) bottom = std::min(bottom, excess);
+            if (beta[k] < (k == own ? C : 0.0)) {
+                bottom = std::min(bottom, excess);
+                ++room;
+            } else {
+                top_without = std::max(top_without, excess);
+            }
             paid -= beta[k] * (excess - own_excess);
         }
         worst_ = std::max(worst_, top - bottom);
         gap_ += std::max(0.0, C * (top - own_excess) - paid);
         since_poll_ += (access_.stored(i) + 2) * classes;
         if (top > bottom) step(i);
+        return room != 1 || bottom - top_without <= margin_;
     }
 
     // Solves row i's part and lets w follow.
@@ -156,7 +182,8 @@ private:
     const std::size_t classes_;
     std::vector<std::int64_t> order_;
     std::vector<double> excess_, limit_, sorted_, step_;
-    double worst_ = 0.0, gap_ = 0.0;
+    std::size_t active_ = order_.size();
+    double worst_ = 0.0, gap_ = 0.0, margin_ = kInfinity;
     std::int64_t since_poll_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // Dual coordinate descent for the joint multi-class machine of Crammer and Singer (src/mercer/problems/multiclass.py
-// states it) without a kernel: all variables of a row at a time, exactly (Keerthi et al. 2008). No shrinking.
+// states it) without a kernel: all variables of a row at a time, exactly (Keerthi et al. 2008).
 #pragma once
 
 #include <cstdint>

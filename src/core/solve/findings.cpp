@@ -27,10 +27,10 @@ Loss loss_at(double r, double d, double lower, double upper, double beta) {
 void accumulate(double p, double f, double error, double d, double lower, double upper, double beta, std::int64_t i,
                 Findings* to) {
     const double r = p - f, residual = r - d * beta;
-    // The share is convex in r: it is largest at an end.
-    const double share = std::max(loss_at(r - error, d, lower, upper, beta).share,
-                                  loss_at(r + error, d, lower, upper, beta).share);
-    to->losses += loss_at(r, d, lower, upper, beta).value;
+    // Loss and share are convex in r: they are largest at an end.
+    const Loss below = loss_at(r - error, d, lower, upper, beta), above = loss_at(r + error, d, lower, upper, beta);
+    const double share = std::max(below.share, above.share);
+    to->losses += std::max(below.value, above.value);
     to->shares += share;
     if (share > to->worst_share) {
         to->worst_share = share;
@@ -96,6 +96,7 @@ PairFindings certify_pair(const KernelPoint& at) {
         rest += (out.found.total - (sum - back)) + (beta - back);
         out.found.total = sum;
         out.energy += beta * at.u[i];
+        out.wrong += std::abs(beta) * at.error[i];
         out.gain += at.p[i] * beta;
         out.curved += at.d[i] * beta * beta;
     }

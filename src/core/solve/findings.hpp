@@ -42,6 +42,7 @@ struct KernelPoint {
 struct PairFindings {
     Findings found;
     double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
+    double wrong = 0.0;                                       // sum of |b| times the errors of u
 };
 PairFindings certify_pair(const KernelPoint& at);
 

@@ -72,12 +72,18 @@ def certificate_of(
     b = problem.violation_and_offsets(beta, h)[1]
     offset = b[problem.group] if len(b) else 0.0
     residual = h - offset
-    losses, _ = gap_terms(problem, beta, residual)
-    terms = np.maximum(gap_terms(problem, beta, residual + error)[1], gap_terms(problem, beta, residual - error)[1])
+    ends = [gap_terms(problem, beta, residual + error), gap_terms(problem, beta, residual - error)]
+    losses, terms = (np.maximum(*both) for both in zip(*ends, strict=True))  # both are convex in the residual
     energy = inner(coefficients, u)
     primal = 0.5 * energy + float(losses.sum() + b @ problem.totals)
     dual = inner(problem.p, beta) - 0.5 * energy - 0.5 * inner(problem.d * beta, beta)
+    if not precision.startswith("float32"):  # the values become bounds as well
+        summed = _EPS * len(beta) * float(np.abs(beta) @ (np.abs(problem.p) + np.abs(u[problem.row])))
+        wrong = 0.5 * inner(np.abs(coefficients), error_of_rows(e, u)) + summed
+        primal += wrong + _EPS * len(beta) * float(losses.sum())
+        dual -= wrong + _EPS * len(beta) * inner(problem.d * beta, beta)
     unbalanced = float(np.abs(b) @ np.abs(_excess_sums(problem, beta)))
+    dual -= unbalanced
     gap = (float(terms.sum()) + unbalanced) * (1 + len(terms) * _EPS)
     return Certificate(
         primal=primal,
@@ -113,6 +119,10 @@ def gradient_errors(problem: DualProblem, beta: Floats, u: Floats, e: Floats | N
 def coarse_pass(gram: Gram) -> bool:
     """Whether a certificate computes the rows that cannot matter in float32."""
     return gram.n > _ROWS_FOR_FLOAT32 and gram.precisions[0] == np.float32
+
+
+def error_of_rows(e: Floats | None, u: Floats) -> Floats:
+    return 2 * _EPS * np.abs(u) if e is None else e
 
 
 def bounded_u(
@@ -157,7 +167,7 @@ def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: fl
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
-    moves = (up & (residual + error > 0)) | (low & (residual - error < 0))
+    moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows = np.zeros(len(u), dtype=np.bool_)
     rows[problem.row[moves & ~(error <= NEGLIGIBLE_SHARE * tol)]] = True
     return rows
@@ -171,10 +181,17 @@ def _largest_violation(problem: DualProblem, beta: Floats, h: Floats, error: Flo
 
 def _excess_sums(problem: DualProblem, beta: Floats) -> Floats:
     """Σβ − total of every group."""
-    groups = range(len(problem.totals))
-    if len(groups) == 1:
-        return np.array([math.fsum(beta) - problem.totals[0]])
-    return np.array([math.fsum(beta[problem.group == g]) - problem.totals[g] for g in groups])
+    n_groups = len(problem.totals)
+    members = (beta if n_groups == 1 else beta[problem.group == g] for g in range(n_groups))
+    return np.array([_sum(some) - total for some, total in zip(members, problem.totals, strict=True)])
+
+
+def _sum(values: Floats) -> float:
+    """Rounded once; infinite where it overflows on the way."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return math.inf
 
 
 def kkt_residuals(

@@ -35,8 +35,8 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
 
     def undecided(u: Floats, error: Floats) -> Flags:
         wrong = _rounded(problem, u, b, error)
-        moved = problem.violations(beta, problem.excess(u, b), error=wrong) > 0
-        return np.asarray(moved & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
+        still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
+        return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     free = ((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1)
     u, error, precision = bounded_u(gram, product, undecided, free)
@@ -55,6 +55,10 @@ def joint_certificate(
     own = np.arange(problem.n), problem.y
     energy = float((beta * (u + b)).sum())
     primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy
+    if not precision.startswith("float32"):  # the values become bounds as well
+        summed = float(np.finfo(float).eps) * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
+        off = 0.5 * float((np.abs(beta) * wrong).sum()) + summed
+        primal, dual = primal + off + float((problem.C * 2 * wrong.max(axis=1)).sum()), dual - off
     kkt = _kkt(problem, beta, e)
     widest = 2 * float(wrong.max(initial=0.0))
     for name in ("primal feasibility", "complementary slackness"):

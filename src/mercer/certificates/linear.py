@@ -26,21 +26,28 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
     f = rows.product(w, b)
     lengths = np.sqrt(rows.lengths)
-    error = (rows.d + 6) * _ROUNDOFF * (lengths * norm_of(w) + abs(b)) + 2 * _ROUNDOFF * (np.abs(problem.p) + np.abs(f))
+    # The bias of rows that were not centred is b − w'c, rounded.
+    error = (rows.d + 6) * _ROUNDOFF * (lengths * norm_of(w) + abs(b)) + 4 * _ROUNDOFF * rows.origin * norm_of(w)
+    error += 2 * _ROUNDOFF * (np.abs(problem.p) + np.abs(f))
     off, off_error = _difference(rows, w, beta, lengths)
     combined = w - off
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
     )
-    norm, energy, distance = inner(w, w), inner(combined, combined), (norm_of(off) + off_error) ** 2
+    norm, energy = inner(w, w), (norm_of(combined) + off_error) ** 2
+    distance = (norm_of(off) + off_error) ** 2
     total_error = rows.n * _ROUNDOFF * float(np.abs(beta).sum())
     if problem.bias not in (0, np.inf):
         own, meant = b / problem.bias, problem.bias * total
-        apart = abs(own - meant) + problem.bias * total_error + 2 * _ROUNDOFF * (abs(own) + abs(meant))
-        norm, energy, distance = norm + own * own, energy + meant * meant, distance + apart * apart
-    primal, dual = 0.5 * norm + losses, problem.value(beta, energy)
+        wrong = problem.bias * total_error + 2 * _ROUNDOFF * (abs(own) + abs(meant))
+        norm, energy = norm + own * own, energy + (abs(meant) + wrong) ** 2
+        distance += (abs(own - meant) + wrong) ** 2
+    summed = (rows.n + rows.d + 8) * _ROUNDOFF
+    primal = (0.5 * norm + losses) * (1 + summed)
+    terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
     unbalanced = abs(b) * (abs(total) + total_error) if problem.exact_bias else 0.0
-    gap = (0.5 * distance + shares + unbalanced) * (1 + (rows.n + rows.d + 8) * _ROUNDOFF)
+    dual = problem.value(beta, energy) - 2 * summed * (float(terms.sum()) + energy) - unbalanced
+    gap = (0.5 * distance + shares + unbalanced) * (1 + summed)
     # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap, as
     # a share of the primal value.
     apart = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0

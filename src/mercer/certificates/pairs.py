@@ -12,9 +12,13 @@ _SUMMED = 1 + 1e-12
 
 def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
     """The certificate of one pair from its findings; `paired` says that it has an equality, Σβ = 0."""
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved = findings
-    primal, dual = 0.5 * energy + losses, gain - 0.5 * energy - 0.5 * curved
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings
     unbalanced = abs(b * total) if paired else 0.0
+    # The errors include four roundings of p and u, and the sums have a few thousand terms.
+    primal, dual = (
+        0.5 * energy + losses * _SUMMED + wrong,
+        gain - 0.5 * energy - 0.5 * curved * _SUMMED - wrong - unbalanced,
+    )
     return Certificate(
         primal=primal,
         dual=dual,

@@ -99,14 +99,6 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
     return order, fresh
 
 
-def unit_weight(weight: Floats) -> float:
-    """The weight of one sample if only the proportions of weights matter: 1, or the nearest weight that occurs.
-
-    The coefficients of the ν-machines, and with them their violations, grow with the weights.
-    """
-    return float(np.clip(1.0, weight.min(), weight.max()))
-
-
 def _equal(X: Any, left: Indices, right: Indices) -> Flags:
     if is_sparse(X):
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)

@@ -18,6 +18,11 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     if is_sparse(X):
         check_sparse(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if _is_list_of_strings(X):
+        raise ValueError(
+            "X is a list of strings, but this kernel compares vectors of numbers. For strings use kernel='spectrum', "
+            "or wrap your own function: kernel=mercer.kernels.FromFunction(function, accepts='sequences')"
+        )
     if kind in "SUTmM":
         raise ValueError(
             f"X must hold numbers, but its dtype is {X.dtype}; convert it yourself, so that nothing is guessed: "
@@ -37,6 +42,8 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     except (ValueError, TypeError) as error:
         column = _non_numeric_column(X)
         if column is None:
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+                _check_finite(X)  # what is no number at all is told before there are too few of them
             raise
         raise ValueError(
             f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
@@ -45,6 +52,11 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     if is_sparse(checked):
         return canonical_csr(checked)
     return checked if checked.flags.aligned else checked.copy()
+
+
+def _is_list_of_strings(X: Any) -> bool:
+    one_dimension = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1
+    return one_dimension and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -110,8 +122,8 @@ def weights(sample_weight: Any, n: int) -> Floats:
     return weight
 
 
-def gram_matrix(K: Any) -> Any:
-    """A precomputed training matrix: square, finite and symmetric to rounding."""
+def check_gram_matrix(K: Any) -> None:
+    """Raise an error unless K can be a precomputed training matrix: square, finite and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"a precomputed kernel needs the square matrix between all training samples, but X has shape {K.shape}"
@@ -128,7 +140,6 @@ def gram_matrix(K: Any) -> Any:
             f"{asymmetry:.3g}. "
             "If the difference is noise, give (K + K.T) / 2"
         )
-    return K
 
 
 def _check_finite(X: Any) -> None:

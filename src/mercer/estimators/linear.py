@@ -16,7 +16,7 @@ from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels
 from mercer.data.targets import numbers
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
-from mercer.fitting.linear_machine import LinearMachine, bias_feature, seed_of
+from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
 from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
@@ -57,15 +57,16 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
         ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
-        or False), knows no other loss (`loss` is not used) and is always solved by dual coordinate descent; of two
-        classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
+        or False), knows no other loss (`loss` is not used) and is solved by dual coordinate descent, whatever `solver`
+        says; of two classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
     class_weight : dict or "balanced", optional
     shrinking : bool, default=True
         Leave settled samples aside in dual coordinate descent; the answer is the same.
     verbose : bool, default=False
         Print the certificates on the way, a line a second at most.
     max_iter : int, default=-1
-        Limit on Newton steps or passes over the data; −1 stands for 10,000.
+        Limit on Newton steps or passes over the data; −1 stands for 10,000, and for "crammer_singer" for as many as
+        `tol` takes.
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns with the gap it has reached.
     random_state : int, RandomState or None, default=None
@@ -107,6 +108,7 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
         class_weight_=Array("classes"),
     )
 
+    @hears_others
     def __init__(
         self,
         C: float = 1.0,
@@ -138,6 +140,9 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
                 "use bias='regularized' or bias=False"
             )
 
+    def _max_steps(self, n: int) -> int:
+        return 2**40 if self._joint else super()._max_steps(n)
+
     @property
     def _joint(self) -> bool:
         return bool(self.multi_class != "ovr")
@@ -154,7 +159,10 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
         if self._joint:
             B, C = bias_feature(self), _prices(fit, self.C)
             problem = JointProblem(fit.merged.y, C, len(target.labels), shared=True, shift=B * B)
-            return [Task("", problem, partial(solve_joint_linear, seed=seed_of(self, fit)), place=fit.rows)]
+            solve = partial(
+                solve_joint_linear, seed=seed_of(self, fit), shrinking=bool(self.shrinking), gram=fit.gram_of_rows
+            )
+            return [Task("", problem, solve, place=fit.rows)]
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
@@ -220,6 +228,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         intercept_=Array(1, required=True),
     )
 
+    @hears_others
     def __init__(
         self,
         *,

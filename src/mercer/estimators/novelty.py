@@ -15,7 +15,7 @@ from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
-from mercer.fitting.units import unit_of_kernel, unit_of_weights
+from mercer.fitting.units import expect_squares, unit_of_kernel, unit_of_weights
 from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 
@@ -127,6 +127,7 @@ class OneClassSVM(NoveltyDetector):
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
+        expect_squares(weight)
         unit = unit_of_kernel(fit) * unit_of_weights(weight)
         return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)]
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze
+from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
-from mercer.data.merging import unit_weight
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.units import expect_squares
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
@@ -43,8 +44,9 @@ class NuSVC(PairwiseClassifier):
     ----------
     nu : float or "auto", default="auto"
         Above 0 and at most 2·min(n₊, n₋)/n (in weights) for every pair of classes; more is refused. So is a ν so
-        small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5, for pairs where that is
-        infeasible for 0.99 of the largest feasible value, with a warning; `nu_` records it.
+        small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5; for pairs where that is
+        infeasible for 0.99 of the largest feasible value, and where it is too small for the smallest useful one, with a
+        warning; `nu_` records it. Where no ν is useful, f is constant, also with a warning.
     kernel, degree, gamma, coef0
         As in `SVC`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -119,15 +121,37 @@ class NuSVC(PairwiseClassifier):
                 )
 
     def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
-        pairs = zip(self.nu_, fit.target.pairs, strict=True)
-        lowered = [f"{nu:.4g} for {fit.target.name(pair)}" for nu, pair in pairs if nu < _USUAL_NU]
-        if self.nu != "auto" or not lowered:
+        if self.nu != "auto":
             return []
-        text = (
-            f"nu={_USUAL_NU} is infeasible for labels as unequal as these, so nu='auto' took "
-            f"{', '.join(lowered[:3])}{', …' if len(lowered) > 3 else ''} (`nu_`); give nu to choose another"
-        )
-        return [(text, UserWarning)]
+        told: list[tuple[str, type[Warning]]] = []
+        constant = self.equivalent_C_ == 0
+        if constant.any():
+            names = ", ".join(fit.target.name(fit.target.pairs[k]) for k in np.flatnonzero(constant)[:3])
+            told.append(
+                (
+                    f"no nu keeps the reduced hulls of {names}{', …' if constant.sum() > 3 else ''} apart in feature "
+                    "space, so that f is constant there, for the class with more weight; use another kernel, or SVC",
+                    UserWarning,
+                )
+            )
+        for why, changed in (
+            ("infeasible for labels as unequal as these", (self.nu_ < _USUAL_NU * (1 - 1e-12)) & ~constant),
+            (
+                "too small, because the classes' reduced hulls meet in feature space",
+                (self.nu_ > _USUAL_NU * (1 + 1e-12)) & ~constant,
+            ),
+        ):
+            taken = [
+                f"{self.nu_[k]:.4g} for {fit.target.name(fit.target.pairs[k])}"
+                for k in np.flatnonzero(changed & ~constant)
+            ]
+            if taken:
+                text = (
+                    f"nu={_USUAL_NU} is {why}, so nu='auto' took {', '.join(taken[:3])}"
+                    f"{', …' if len(taken) > 3 else ''} (`nu_`); give nu to choose another"
+                )
+                told.append((text, UserWarning))
+        return told
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
         largest = largest_nu(y, weight)
@@ -137,49 +161,87 @@ class NuSVC(PairwiseClassifier):
 
     def _tasks(self, fit: Fit) -> list[Task]:
         tasks = []
+        expect_squares(fit.merged.weight)
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            solve = self._solver(solve_reduced_hulls)
-            tasks.append(Task(fit.target.name(pair), problem, solve, rows, unit=unit_weight(weight)))
+            solve = self._solver_around(solve_reduced_hulls)
+            tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return tasks
 
+    def _record_end(self, solved: list[Solved]) -> None:
+        """The certificate is told in the scale of f, after the division by ρ."""
+        super()._record_end([replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved])
+
     def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
-        for one in solved:
-            if one.solution.stop_reason == "no margin":
-                raise ValueError(self._too_small(one, fit))
-        rho, b = np.array([rho_and_b(s.certificate.b) for s in solved]).T
+        if any(one.solution.stop_reason == "no margin" for one in solved):
+            solved = [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
+            self._record_end(solved)
+        rho = np.array([_rho(s) for s in solved])
+        b = np.array([rho_and_b(s.certificate.b)[1] for s in solved]) / rho
+        for k in np.flatnonzero(np.isinf(rho)):
+            b[k] = self._heavier(solved[k])
         masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
         self.nu_ = freeze(np.array(totals) / np.array(masses))
         self.equivalent_C_ = freeze(1.0 / rho)
-        self._conclude_pairs(fit, solved, Bounds(1.0, 1.0), b / rho, 1.0 / rho)
+        self._conclude_pairs(fit, solved, Bounds(1.0, 1.0), b, 1.0 / rho)
 
-    def _too_small(self, one: Solved, fit: Fit) -> str:
-        """The message for reduced hulls that meet, with the smallest ν that keeps them apart, by bisection."""
-        weight = np.where(one.task.problem.upper > 0, one.task.problem.upper, -one.task.problem.lower)
-        y = np.where(one.task.problem.upper > 0, 1.0, -1.0)
-        part = fit.gram().view(one.task.rows)
-        stop = replace(fit.limits.stop, tol=one.task.unit * fit.limits.stop.tol)
+    def _heavier(self, one: Solved) -> float:
+        """±1, the label of the class with more weight: f of a pair that nothing tells apart."""
+        problem = one.task.problem
+        return 1.0 if problem.upper.sum() >= -problem.lower.sum() else -1.0
 
-        def apart(nu: float) -> bool:
-            return solve_reduced_hulls(reduced_hulls(y, weight, nu), part, stop)[0].stop_reason != "no margin"
+    def _raised(self, one: Solved, fit: Fit) -> Solved:
+        """A pair whose reduced hulls meet, solved again at the smallest useful ν, or the error that tells this ν.
 
-        given, largest = 2.0 * one.task.problem.totals[0] / weight.sum(), largest_nu(y, weight)
+        Where no ν is useful, "auto" leaves w = 0.
+        """
+        problem, part = one.task.problem, fit.gram().view(one.task.rows)
+        weight, y = problem.upper - problem.lower, np.where(problem.upper > 0, 1.0, -1.0)
+
+        def at(nu: float) -> Solved:
+            raised = reduced_hulls(y, weight, nu)
+            solution, certificate = one.task.solve(raised, part, fit.limits.stop, None, None)
+            return Solved(replace(one.task, problem=raised), solution, certificate)
+
+        given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)
         text = (
             f"nu={given:.6g} is too small for {one.task.name}: the classes' reduced hulls meet in feature space, so "
             "that ρ = 0 and no f is left. "
         )
-        if not apart(largest):
-            return text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
+        best = at(largest)
+        if best.solution.stop_reason == "no margin":
+            if self.nu == "auto":
+                nothing = np.zeros(len(y))
+                return replace(best, solution=replace(best.solution, beta=nothing, u=nothing, stop_reason="converged"))
+            raise ValueError(
+                text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
+            )
         low, high = given, largest
         while high - low > _NU_RESOLUTION * high:
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if apart(middle) else (middle, high)
-        return text + f"The smallest useful nu is {high:.4g} (up to {largest:.4g} is feasible); raise nu, or use SVC"
+            found = at(middle)
+            if found.solution.stop_reason == "no margin":
+                low = middle
+            else:
+                high, best = middle, found
+        if self.nu != "auto":
+            raise ValueError(
+                text + f"The smallest useful nu is {high:.4g} (up to {largest:.4g} is feasible); raise nu, or use SVC"
+            )
+        return best
 
     def _check_parameters(self) -> None:
         if self.nu != "auto":
             share("nu", self.nu, "it bounds the share of margin errors; 'auto' chooses", whole=True)
         super()._check_parameters()
+
+
+def _rho(solved: Solved) -> float:
+    """ρ of a pair, infinite for w = 0; where a limit came before it was positive, the ½‖w‖² of hulls of mass 1."""
+    if not solved.solution.beta.any():
+        return np.inf
+    rho, mass = rho_and_b(solved.certificate.b)[0], float(solved.task.problem.totals[0])
+    return rho if rho > 0 else -solved.certificate.dual / mass or 1.0

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, stack, take
@@ -23,7 +24,7 @@ from mercer.fitting.limits import deadline_of, physical_memory
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
-from mercer.fitting.stream_checks import check_stream
+from mercer.fitting.stream_checks import check_stream, takes_samples
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
@@ -311,6 +312,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
+    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on training with one pass over a chunk: every row is visited as often as its weight says.
 

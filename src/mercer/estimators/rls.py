@@ -39,6 +39,10 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
         Memory in MB that a fit may use beyond the data.
     verbose : bool, default=False
         Print what is factored and, for "cg", a line a second.
+    max_time : float, optional
+        Limit in seconds of `fit`. "cg" then warns, returns what it has, and says so in `stop_reason_`. The others have
+        nothing to return before their factor is done, and raise a TimeoutError. A decomposition ("eigen", and wherever
+        the system is singular) is one call of LAPACK: once begun, it is finished, however long it takes.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
 
@@ -86,6 +90,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
         solver: str = "auto",
         cache_size: float = 1000,
         verbose: bool = False,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         store(self, locals())
@@ -111,7 +116,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     ----------
     lam : float, default=1.0
         λ, on the sum of squares.
-    kernel, degree, gamma, coef0, bias, solver, cache_size, verbose, n_jobs
+    kernel, degree, gamma, coef0, bias, solver, cache_size, verbose, max_time, n_jobs
         As in RLSRegressor.
     class_weight : dict or "balanced", optional
         Factors on the samples' weights.
@@ -146,6 +151,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         solver: str = "auto",
         cache_size: float = 1000,
         verbose: bool = False,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         store(self, locals())

@@ -159,6 +159,9 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
         eigenvalues.
     kernel, degree, gamma, coef0, bias, cache_size, verbose, n_jobs
         As in RLSRegressor.
+    max_time : float, optional
+        Limit in seconds: a TimeoutError if there is no decomposition by then. A decomposition is one call of LAPACK:
+        once begun, it is finished, however long it takes.
     grid : dict or list of dicts, optional
         Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
         costs one decomposition.
@@ -204,6 +207,7 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
         criterion: str = "loo",
         cache_size: float = 1000,
         verbose: bool = False,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         store(self, locals())
@@ -214,7 +218,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
 
     Parameters
     ----------
-    lams, kernel, degree, gamma, coef0, bias, grid, cache_size, verbose, n_jobs
+    lams, kernel, degree, gamma, coef0, bias, grid, cache_size, verbose, max_time, n_jobs
         As in RLSRegressorCV.
     criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
         "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
@@ -256,6 +260,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
         criterion: str = "mistakes",
         cache_size: float = 1000,
         verbose: bool = False,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         store(self, locals())

@@ -14,16 +14,16 @@ from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
 from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
-from mercer.fitting.hard_margin import canonical, refuse_both_labels
+from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.no_probabilities import PROBABILITIES
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.tasks import Solved, Task
 from mercer.parameters import one_of, store
-from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
+from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.dual.hulls import solve_hulls
+from mercer.solvers.dual.hard_margin import solve_hard_margin
 from mercer.solvers.joint.ascent import solve_joint
 
 
@@ -128,16 +128,27 @@ class SVC(PairwiseClassifier):
             C = self._joint_price(fit) * merged.weight
             joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
             return [Task("all classes", joint, self._solver(solve_joint), np.arange(joint.n))]
-        if self._hard and not fit.precomputed:
-            refuse_both_labels(merged, fit.limits.n_threads)
-        if len(target.pairs) > 1 and REST not in target.pairs[0] and not self._hard:
+        if self._hard:
+            return self._hard_tasks(fit)
+        if len(target.pairs) > 1 and REST not in target.pairs[0]:
             return self._pair_tasks(fit)
         tasks = []
         for pair in target.pairs:
             rows, y = target.sides(pair, merged.y)
-            problem = hulls(y) if self._hard else self._problem(fit, [rows], y)
-            own: Any = solve_hulls if self._hard else linear_way(self, fit, rows, problem)
-            tasks.append(Task(target.name(pair), problem, self._solver(own), rows))
+            problem = self._problem(fit, [rows], y)
+            solve = self._solver(linear_way(self, fit, rows, problem))
+            tasks.append(Task(target.name(pair), problem, solve, rows))
+        return tasks
+
+    def _hard_tasks(self, fit: Fit) -> list[Task]:
+        if not fit.precomputed:
+            refuse_both_labels(fit.merged, fit.limits.n_threads)
+        tasks, place, solve = [], centred_place(fit, self.bias), self._solver_around(solve_hard_margin)
+        for pair in fit.target.pairs:
+            rows, y = fit.target.sides(pair, fit.merged.y)
+            problem = soft_margin(y, np.full(len(y), np.inf))
+            problem = problem if self.bias is True else problem.without_bias()
+            tasks.append(Task(fit.target.name(pair), problem, solve, rows, place=place))
         return tasks
 
     def _pair_tasks(self, fit: Fit) -> list[Task]:
@@ -182,13 +193,14 @@ class SVC(PairwiseClassifier):
             self._conclude_duals(fit, solved)
             return
         bound: Any = np.inf
+        b = np.array([bias_of(s, self.bias) for s in solved])
         if self._hard:
-            rho, b = canonical(fit.merged, solved, float(np.abs(fit.diagonal).max()))
-            self._conclude_pairs(fit, solved, Bounds(bound, bound), b / rho, 1.0 / rho)
+            refuse_no_margin(fit.merged, solved)
+            b = b if solved[0].task.place is None else bias_between(fit, solved)
+            self._conclude_pairs(fit, solved, Bounds(bound, bound), b)
             return
         if self.slack == "l1":
             bound = self._prices(fit, [s.task.rows for s in solved])
-        b = np.array([bias_of(s, self.bias) for s in solved])
         factor = fit.target.factor[fit.merged.y][:, None]
         self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
 
@@ -234,8 +246,3 @@ class SVC(PairwiseClassifier):
     def _check_hard(self) -> None:
         if self.theta is not None or self.lam is not None:
             raise ValueError(f"C=inf and theta={self.theta or self.lam!r} both set the price of errors; give one")
-        if self.bias is not True:
-            raise ValueError(
-                f"C=inf, the hard margin, is found as the nearest points of the two classes' hulls, whose plane has a "
-                f"bias, but bias={self.bias!r}; use bias=True, or slack='l2' with a large finite C"
-            )

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
@@ -25,6 +26,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.tasks import Solved
 from mercer.parameters import one_of
 
@@ -55,11 +57,6 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        self._check_ties()
-
-    def _check_ties(self) -> None:
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
     def _conclude_pairs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
@@ -89,6 +86,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
         self.dual_coef_ = freeze(to_dual_coef(own[order], codes[order], target.pairs, len(target.labels)))
 
+    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
@@ -131,7 +129,8 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f."""
         check_is_fitted(self)
-        self._check_ties()
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         values = self._decision(X)
         if len(self.classes_) > 2 and not self._function_per_class:
             k = len(self.classes_)

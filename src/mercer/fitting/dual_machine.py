@@ -3,11 +3,13 @@ last solution."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import column_or_1d
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, n_samples
@@ -29,6 +31,7 @@ from mercer.fitting.kinds import (
     fitted,
 )
 from mercer.fitting.machine import Machine, Training
+from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.tasks import Solved, Task
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
@@ -65,6 +68,11 @@ class DualMachine(Machine):
         chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
+    def _solver_around(self, outer: Solver) -> Solve:
+        """A solver that asks the one that `solver` names several times."""
+        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS)
+        return partial(outer, inner_solver=chosen, shrinking=bool(getattr(self, "shrinking", True)))
+
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _starts(self, fit: Fit, tasks: list[Task], before: WarmStart | None) -> list[Any]:
@@ -75,6 +83,12 @@ class DualMachine(Machine):
 
     def _record_end(self, solved: list[Solved]) -> None:
         super()._record_end(solved)
+        proof, decided = self.certificate_, all(s.solution.stop_reason != "no margin" for s in solved)
+        if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
+                "or coefficients are too large together; scale the features or the weights, or lower C"
+            )
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats) -> None:
@@ -122,6 +136,7 @@ class DualMachine(Machine):
 
     # --- going on --------------------------------------------------------------------------------------------------
 
+    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
@@ -154,12 +169,6 @@ class DualMachine(Machine):
 
     def _last_training(self) -> WarmStart | None:
         """What partial_fit can add to: None before the first call."""
-        kernel = self._kernel()
-        if kernel is not None and kernel.accepts == "gram":
-            raise ValueError(
-                "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; "
-                "use warm_start=True and fit the larger matrix, whose first rows are the old ones"
-            )
         before: WarmStart | None = getattr(self, "_memory_", None)
         if before is None and hasattr(self, "_expansion_"):
             warn_user(

@@ -14,6 +14,7 @@ from mercer.problems.working_set import violation
 
 FREE: Final = 1
 BOUNDED: Final = 2
+_BOUNDED_TWIN = 4  # the marks of twins are added, and two free ones must not look like a bounded one
 
 
 def dual_status(merged: Merged, solved: list[Solved], n: int) -> Any:
@@ -23,10 +24,11 @@ def dual_status(merged: Merged, solved: list[Solved], n: int) -> Any:
     samples = [s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows for s in solved]
     sample = np.concatenate(samples)[used]
     column = np.repeat(np.arange(len(solved)), [len(s.solution.beta) for s in solved])[used]
-    marks = np.where(_free(solved, beta)[used], FREE, BOUNDED)
+    marks = np.where(_free(solved, beta)[used], 1, _BOUNDED_TWIN)
     entries: Any = (marks, (sample, column))
     by_sample: Any = sp.csr_array(entries, shape=(len(merged.y), len(solved)))
-    by_sample.data = np.minimum(by_sample.data, BOUNDED).astype(np.float32)  # twins in use count once
+    # Twins in use count once, as free if one of them is.
+    by_sample.data = np.where(by_sample.data % _BOUNDED_TWIN == 0, BOUNDED, FREE).astype(np.float32)
     if len(merged.rows) == n:  # model files hold CSR matrices of floating-point numbers
         return freeze(by_sample[merged.member])
     place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one

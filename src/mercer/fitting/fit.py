@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, row_blocks
+from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
@@ -23,7 +23,7 @@ from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, as_kernel
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.
@@ -69,6 +69,8 @@ class Fit:
         weight, target = machine._weigh(target, codes, weight)
         if not weight.any() and not chunk:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
+        if kernel is not None and kernel.accepts == "gram":
+            samples.check_gram_matrix(X)
         merges = machine._merges(X, limits.budget)
         merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
@@ -123,11 +125,18 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X = self.merged.X
+            origin = 0.0
             if centred and self.centre is not None:
-                X = _less(X, self.centre)
-            self._places["rows", centred] = LinearRows(X, n_threads, self.merged.first if is_sparse(X) else None)
+                X, origin = _less(X, self.centre), norm(self.centre)
+            which = self.merged.first if is_sparse(X) else None
+            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
         rows: LinearRows = self._places["rows", centred]
         return rows
+
+    def gram_of_rows(self, n_threads: int | None = None) -> Gram:
+        """The Gram matrix of a linear machine's rows."""
+        X, n_threads = self.merged.X, self.limits.n_threads if n_threads is None else n_threads
+        return gram_for(as_kernel("linear"), X[self.merged.first] if is_sparse(X) else X, self.limits.budget, n_threads)
 
     @cached_property
     def centre(self) -> Floats | None:
@@ -155,10 +164,8 @@ def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) ->
     remark = samples.rounding_remark(X, checked)
     if remark is not None:
         warn_user(remark, UserWarning)
-    if kernel is not None and kernel.accepts == "gram":
-        if is_sparse(checked):
-            raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
-        return samples.gram_matrix(checked) if reset else checked
+    if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
+        raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
     return checked
 
 

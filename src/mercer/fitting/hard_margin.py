@@ -1,21 +1,25 @@
 """What the hard margin adds to a classifier: no slack, so that it may not exist, and then the evidence.
 
-One sample with both labels is found before any kernel is evaluated. Everything else is decided by the nearest points of
-the two classes' hulls (mercer.solvers.dual.hulls).
+One sample with both labels is found before any kernel is evaluated. Everything else is decided by the bounds that the
+solver proves (mercer.solvers.dual.hard_margin).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
+from mercer.fitting.coefficients import merged_table, table_expansion
+from mercer.fitting.fit import Fit
 from mercer.fitting.tasks import Solved
-from mercer.problems.classification import rho_and_b
-from mercer.solvers.dual.hulls import distance_of
+from mercer.gram import Gram, gram_for
 
 
 def refuse_both_labels(merged: Merged, n_threads: int) -> None:
@@ -31,33 +35,63 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
         )
 
 
-def canonical(merged: Merged, solved: list[Solved], largest: float) -> tuple[Floats, Floats]:
-    """ρ and b of each task, or the error that says why there is no margin; `largest` is max k(x, x)."""
+def centred_place(fit: Fit, bias: Any) -> Callable[[int], Gram] | None:
+    """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
+
+    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
+    """
+    X, kernel = fit.merged.X, fit.kernel
+    assert kernel is not None
+    recipe = None if fit.precomputed else kernel.recipe()
+    if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
+        return None
+
+    @lru_cache(maxsize=1)
+    def place(n_threads: int) -> Gram:
+        return gram_for(kernel, X - np.median(X, axis=0), fit.limits.budget, n_threads)
+
+    return place
+
+
+def bias_between(fit: Fit, solved: list[Solved]) -> Floats:
+    """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
+
+    The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
+    """
+    table = merged_table(fit.merged, solved)
+    used = np.flatnonzero(np.diff(table.indptr))
+    none = np.zeros(len(solved))
+    f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
+    beta = table[used].toarray()
+    return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
+
+
+def refuse_no_margin(merged: Merged, solved: list[Solved]) -> None:
+    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven."""
     for one in solved:
-        found = distance_of(one.task.problem, largest, one.certificate)
-        if found.meet or found.below <= 0.0:
-            raise _no_margin(merged, one, (0.5 * math.sqrt(found.below), 0.5 * math.sqrt(found.above)), found.meet)
-    rho = np.array([-one.certificate.dual for one in solved])  # ½‖w‖²: right to the gap, not to the violation
-    b = np.array([rho_and_b(one.certificate.b)[1] for one in solved])
-    return rho, b
+        proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
+        if not proven:
+            raise _no_margin(merged, one)
 
 
-def _no_margin(merged: Merged, one: Solved, bounds: tuple[float, float], meet: bool) -> NotSeparableError:
-    beta, name = one.solution.beta, one.task.name
+def _no_margin(merged: Merged, one: Solved) -> NotSeparableError:
+    beta, name, meet = one.solution.beta, one.task.name, one.solution.stop_reason == "no margin"
+    values = (one.certificate.primal, one.certificate.dual)
+    low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
     sides = tuple(_combination(merged, one.task.rows, np.maximum(side * beta, 0.0)) for side in (1.0, -1.0))
     sizes = " and ".join(str(len(rows)) for rows, _ in sides)
     if meet:
         text = (
-            f"C=inf, the hard margin, does not exist for {name}: no margin above {bounds[1]:.3g}, which is what "
-            f"rounding leaves of none. Convex combinations of {sizes} samples of the two classes meet in feature space "
+            f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
+            f"from zero here. Convex combinations of {sizes} samples of the two classes meet in feature space "
             "(`combinations` of this error). Use a finite C, or a richer kernel"
         )
     else:
         text = (
             f"C=inf, the hard margin: whether {name} can be separated is undecided ({one.solution.stop_reason}): the "
-            f"margin lies between {bounds[0]:.3g} and {bounds[1]:.3g}. Raise max_iter or max_time, or use a finite C"
+            f"margin lies between {low:.3g} and {high:.3g}. Raise max_iter or max_time, or use a finite C"
         )
-    return NotSeparableError(text, "not separable" if meet else "undecided", bounds, sides)
+    return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 
 
 def _combination(merged: Merged, rows: Indices, weight: Floats) -> tuple[Indices, Floats]:

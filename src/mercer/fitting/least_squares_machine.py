@@ -141,8 +141,12 @@ class LeastSquaresMachine(Machine):
         return self._own_rows(fit, residuals[_distinct(fit).group])
 
     def _unfinished(self, X: Any) -> str:
-        if self.stop_reason_ != "rounding floor":
-            return super()._unfinished(X)
+        if self.stop_reason_ in ("max_iter", "max_time"):
+            found = self.certificate_
+            return (
+                f"{type(self).__name__} stopped early ({self.stop_reason_}): residual {self.residual_:.3g}, gap "
+                f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
+            )
         return (
             f"{type(self).__name__} met the rounding floor: float64 proves its solution to a relative gap of "
             f"{self.certificate_.relative_gap:.1e} here, not of {EXACT_GAP:g} (largest residual {self.residual_:.3g}); "

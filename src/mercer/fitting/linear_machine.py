@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,34 @@ from mercer.threads import effective_n_threads
 
 # What max_iter=-1 stands for, in Newton steps or passes over the data.
 _MAX_STEPS = 10_000
+
+
+# Parameters of scikit-learn's linear machines that ours lack, and what they are here.
+_ELSEWHERE = {
+    "penalty": "the penalty is always ½‖w‖² ('l2')",
+    "dual": "the solution is the same; see solver",
+    "fit_intercept": "fit_intercept=True is bias='regularized' here, False is bias=False, and bias=True leaves b free",
+}
+
+
+def hears_others(init: Callable[..., None]) -> Callable[..., None]:
+    """`__init__` that accepts what scikit-learn's machine is told and ours does anyway; of the rest it says what it is.
+
+    Its signature, which scikit-learn reads, stays what it was.
+    """
+    own = set(inspect.signature(init).parameters)
+
+    @wraps(init)
+    def hearing(self: Any, *values: Any, **given: Any) -> None:
+        for name in given.keys() - own:
+            value = given.pop(name)
+            same = (name == "penalty" and value == "l2") or (name == "dual" and value in (True, False, "auto"))
+            if not same:
+                hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+                raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={value!r}{hint}")
+        init(self, *values, **given)
+
+    return hearing
 
 
 class LinearMachine(Machine):
@@ -58,7 +88,7 @@ class LinearMachine(Machine):
         self.solver_ = solved[0].solution.solver
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
-            b = b - w @ fit.centre
+            b = b - np.array([LinearRows(fit.centre[None], 1).doubled_product(row, 0 * row)[0] for row in w])
         return w, b
 
     def _decision(self, X: Any) -> Floats:

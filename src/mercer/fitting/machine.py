@@ -185,6 +185,12 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""
         self.certificate_ = Certificate.total([s.certificate for s in solved])
+        found = [getattr(s.solution, name, None) for s in solved for name in ("beta", "w")]
+        if not all(np.isfinite(part).all() for part in found if part is not None):
+            raise FloatingPointError(
+                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
+                "or coefficients are too large together. Scale the features or the weights, or lower C"
+            )
         reasons = [s.solution.stop_reason for s in solved]
         reason = next((reason for reason in reasons if reason != "converged"), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.

@@ -13,6 +13,7 @@ from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, 
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
+from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
 
 
@@ -125,10 +126,12 @@ class DualMarginReport(MarginReport):
     _expansion_: Expansion
 
     def _planes(self) -> list[Pair]:
-        k, multiclass = len(self.classes_), getattr(self, "multiclass", "ovo")
-        found = planes(k, multiclass != "ovo")
-        if k > 2 and (multiclass not in ("ovo", "ovr") or len(found) != len(self.intercept_)):
-            raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
+        # What was fitted counts, not what the parameter says since; a joint machine has a certificate and no status.
+        k, per_class = len(self.classes_), has_function_per_class(self)
+        found = planes(k, per_class)
+        joint = per_class and hasattr(self, "certificate_") and not hasattr(self, "_standing_")
+        if k > 2 and (joint or len(found) != len(self.intercept_)):
+            raise ValueError(without_planes("multiclass", getattr(self, "multiclass", None), "'ovo' or 'ovr'"))
         return found
 
     def _plane_norms(self) -> Floats:

@@ -25,7 +25,7 @@ _SHARED: Final = {
     solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
         holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
-        small pairs of several classes the same steps on all pairs at once.
+        small pairs of several classes the same steps on all pairs at once. Joint multi-class machines have no other.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored

@@ -8,6 +8,16 @@ from typing import Any
 from mercer.kernels import Kernel
 
 
+def takes_samples(machine: Any) -> bool:
+    """Whether a machine can be given some samples after others; AttributeError, so that `hasattr` says no, if not."""
+    if getattr(machine.kernel, "accepts", machine.kernel) in ("gram", "precomputed"):
+        raise AttributeError(
+            "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; fit the "
+            "larger matrix (SVC and the like: with warm_start=True, the old samples first)"
+        )
+    return True
+
+
 def check_stream(machine: Any, kernel: Kernel) -> None:
     """Refuse parameters that a chunk alone cannot serve, and such as were changed since the first one.
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.fit import Fit
 from mercer.fitting.side_by_side import map_side_by_side
@@ -56,7 +58,8 @@ def solve_tasks(tasks: list[Task], fit: Fit, progress: Progress, starts: list[An
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         asked = replace(fit.limits.stop.after(steps), tol=task.unit * fit.limits.stop.tol)
-        solution, proof = task.solve(task.problem, place, asked, start, report)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
+            solution, proof = task.solve(task.problem, place, asked, start, report)
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 

@@ -14,6 +14,8 @@ from mercer.fitting.fit import Fit
 
 # A spread below this share of the values is rounding, or near enough that no tolerance relative to it could be met.
 _RESOLVED_SHARE = 1e-9
+# Weights beyond this, or below its inverse, leave the range of float64 when they are squared.
+_LARGEST_WEIGHT = 1e140
 # Below this size squares underflow, and no objective tells two models apart.
 _SMALLEST = 1e-140
 
@@ -42,3 +44,13 @@ def unit_of_kernel(fit: Fit) -> float:
 def unit_of_weights(weight: Floats) -> float:
     """The largest weight, at most 1: the coefficients of machines without C, and with them f, grow with the weights."""
     return min(1.0, float(weight.max()))
+
+
+def expect_squares(weight: Floats) -> None:
+    """Refuse weights whose squares leave the range of float64, in a machine that knows only their proportions."""
+    largest = float(weight.max())
+    if not 1 / _LARGEST_WEIGHT <= largest <= _LARGEST_WEIGHT:
+        raise FloatingPointError(
+            f"sample weights of {largest:.3g} leave the range of float64 when they are squared; scale them: only their "
+            "proportions matter here"
+        )

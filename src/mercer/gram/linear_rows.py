@@ -16,11 +16,11 @@ _ROUNDOFF = 2.0**-53
 class LinearRows:
     """Dense or CSR rows, without a copy unless the two index arrays of a CSR matrix differ in type.
 
-    `which` selects rows of a CSR matrix, in any order.
+    `which` selects rows of a CSR matrix, in any order. `origin` is the length of a vector that was subtracted from all.
     """
 
-    def __init__(self, X: Any, n_threads: int, which: Indices | None = None) -> None:
-        self.X, self.n_threads, self._which = X, n_threads, which
+    def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
+        self.X, self.n_threads, self._which, self.origin = X, n_threads, which, origin
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
         self.sparse = is_sparse(X)
@@ -38,14 +38,14 @@ class LinearRows:
     def first(self, m: int) -> LinearRows:
         """The first m rows, sharing memory."""
         if self._which is not None:
-            return LinearRows(self.X, self.n_threads, self._which[:m])
-        return LinearRows(self.X[:m], self.n_threads)
+            return LinearRows(self.X, self.n_threads, self._which[:m], self.origin)
+        return LinearRows(self.X[:m], self.n_threads, origin=self.origin)
 
     def some(self, which: Indices) -> LinearRows:
         """The rows `which`; those of a CSR matrix share memory."""
         if self.sparse:
-            return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which])
-        return LinearRows(self.X[which], self.n_threads)
+            return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which], self.origin)
+        return LinearRows(self.X[which], self.n_threads, origin=self.origin)
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         """The inner products of the rows `which` with the rows `others`, in float64."""

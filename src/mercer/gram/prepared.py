@@ -60,7 +60,10 @@ class PreparedSamples:
     def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
         """None if the core does not compute this kernel."""
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-        return None if recipe is None else cls(recipe, X, n_threads)
+        if recipe is None:
+            return None
+        made = cls(recipe, X, n_threads)
+        return None if made._mapped_cancels else made
 
     def whole(self, precision: Any) -> _core.Samples | None:
         """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
@@ -133,6 +136,15 @@ class PreparedSamples:
             return True  # differences of unscaled rows cost no more
         largest = float(np.max(self.norms, initial=0.0))
         return not _ROUNDOFF * (self._X.shape[1] + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+
+    @property
+    def _mapped_cancels(self) -> bool:
+        """The same behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        factor = self.lowering.recipe.factor
+        if factor is None or self.lowering.recipe.inner == "dot":
+            return False
+        largest = float(np.max(self.sizes, initial=0.0))
+        return not _ROUNDOFF * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
 
     @property
     def has_exact(self) -> bool:

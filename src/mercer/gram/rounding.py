@@ -121,6 +121,9 @@ class Rounding:
         if relative > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
         powers = _powers(gamma * a, b, abs(coef0), int(degree), absolute)
+        overflow = float(np.finfo(np.float32 if v == SINGLE else np.float64).max) / 4
+        largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
+        powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return _SECOND_ORDER * recipe.scale * ((relative + sums + underflow) * powers + underflow * l1)
 
 

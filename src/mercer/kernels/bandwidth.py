@@ -104,7 +104,7 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
-        raise FloatingPointError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
+        raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
     if variance <= _ROUNDING_SHARE**2 * mean * mean or variance < _SMALLEST:
         return None
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)

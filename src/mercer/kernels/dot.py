@@ -15,6 +15,9 @@ from mercer.kernels.matrices import as_matrix, dot, nonzero_rows, squared_length
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import finite, integer
 
+# The core counts the factors of a power in 32 bits.
+_LARGEST_DEGREE_OF_CORE = 2**31 - 1
+
 
 class Linear(Kernel):
     """⟨x, z⟩.
@@ -97,7 +100,9 @@ class Polynomial(_OfAffineProduct):
     def _ending(self, t: Floats) -> Floats:
         return integer_power(t, int(self.degree))
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Recipe | None:
+        if self.degree > _LARGEST_DEGREE_OF_CORE:
+            return None
         return Recipe("dot", "polynomial", (self._gamma(), float(self.coef0), float(self.degree)))
 
     @property

@@ -7,14 +7,15 @@ an m × m factor (Frangella, Tropp and Udell, "Randomized Nyström preconditioni
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer.arrays import Floats, Indices
+from mercer import _core
+from mercer.arrays import Floats, Indices, add_gram, row_blocks
 from mercer.gram.gram import Gram
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.ridge_factor import growing, ridge_factor
@@ -72,7 +73,12 @@ def conjugate_gradient(
         if limit is not None:
             reason = limit
             break
-        AP = apply(P)
+        try:
+            with _core.TimeLimit(stop.seconds):
+                AP = apply(P)
+        except _core.OutOfTime:
+            reason = "max_time"
+            break
         curvature = np.sum(P * AP, axis=0)
         moving = open_ & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
         if not moving.any():
@@ -112,6 +118,7 @@ def conjugate_gradient_to_gap(
     *,
     precisions: tuple[Any, ...] = (np.float64,),
     safety: float = 0.5,
+    look_seconds: float = 0.0,
 ) -> tuple[Floats, Look, int, StopReason]:
     """Conjugate gradients until the true residual proves the gap that is wanted: X, the last look, steps and reason.
 
@@ -126,9 +133,11 @@ def conjugate_gradient_to_gap(
     residual_norm : from a gap to the norm of the residual that proves it
     safety : float
         The share of the wanted gap that a run aims at.
+    look_seconds : float
+        What a look takes, so that there is time for the last one.
     """
     X, steps, last = np.zeros(shape), 0, np.full(shape[1], np.inf)
-    left = list(precisions)
+    left, runs = list(precisions), replace(stop, deadline=stop.deadline - look_seconds)
     reason: StopReason | None = None
     while True:
         seen = look(X)
@@ -144,7 +153,7 @@ def conjugate_gradient_to_gap(
         last, dtype = gap, np.dtype(left[0])
         target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP[dtype] * gap))
         product = partial(apply, dtype)
-        inner = conjugate_gradient(product, seen.residual, precondition, target, stop, report, steps)
+        inner = conjugate_gradient(product, seen.residual, precondition, target, runs, report, steps)
         X, steps = X + inner.X, inner.steps
         if inner.stop_reason in ("max_iter", "max_time"):
             reason = inner.stop_reason
@@ -155,8 +164,9 @@ class LowRank:
 
     def __init__(self, F: Floats, s: Floats, n_threads: int = 1) -> None:
         self._F, self._s = F, s
-        scaled = s[:, None] * F
-        factor = ridge_factor(scaled.T @ scaled, (1.0,), n_threads)
+        lower = np.zeros((F.shape[1], F.shape[1]))
+        add_gram(lower, s[:, None] * F)
+        factor = ridge_factor(lower, (1.0,), n_threads)
         if factor is None:
             raise FloatingPointError("the preconditioner is not positive definite: the kernel values are not finite")
         self._factor = factor
@@ -169,8 +179,10 @@ class LowRank:
 def tall_factor(gram: Gram, J: Indices) -> Floats:
     """F with F Fᵀ ≈ K, exact on the landmarks J up to a ridge at the size of rounding."""
     L = jittered_factor(gram.block(J, J), gram.n_threads)[0]
-    F = gram.block(np.arange(gram.n), J).T
-    return np.asarray(solve_triangular(L, F, lower=True, overwrite_b=True, check_finite=False).T)
+    F = gram.block(np.arange(gram.n), J)
+    for rows in row_blocks(gram.n, 64 * len(J)):
+        F[rows] = solve_triangular(L, F[rows].T, lower=True, check_finite=False).T
+    return F
 
 
 def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:

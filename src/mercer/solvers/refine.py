@@ -23,7 +23,7 @@ _PROGRESS_SHARE = 1 / 3
 
 def progressed(certificate: Certificate, last: float) -> bool:
     """Whether the solver's last return lowered the true violation enough for another one."""
-    return certificate.violation <= _PROGRESS_SHARE * last
+    return math.isfinite(certificate.violation) and certificate.violation <= _PROGRESS_SHARE * last
 
 
 class Refinement:
@@ -53,7 +53,7 @@ class Refinement:
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
         self.asked = replace(self._stop.after(self.steps), tol=tol)
-        return None
+        return self.asked.before_proof(solution.beta).limit(0)  # no time for another certificate
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Whether another return may lower the violation; without progress it needs more variables or precision."""

@@ -25,6 +25,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
+from mercer.solvers.proof_time import ProofTime
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -71,33 +72,41 @@ def solve_representer(
     report: Report | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
-    lam = problem.lam
-    system = _System(gram, lam)
-    c, b = (np.zeros(gram.n), 0.0) if start is None else (start.c, start.b)
-    u = np.zeros(gram.n) if start is None else system.product(c)
+    n, lam = gram.n, problem.lam
+    proof = ProofTime(gram, stop)
+    c, b = (np.zeros(n), 0.0) if start is None else (start.c, start.b)
+    u = np.zeros(n)
     # Where the optimum is zero no share of it can be reached.
-    floor = _EPS * max(abs(problem.value(np.zeros(gram.n))), _TINY)
-    b = _best_bias(problem, u, b)
+    floor = _EPS * max(abs(problem.value(u)), _TINY)
+    b = _best_bias(problem, u, b) if start is None else b
     steps = 0
     reason: StopReason | None = None
-    while reason is None:
-        f = u + b
-        rho = problem.gradient(f) + 2 * lam * c
-        K_rho = system.product(rho)
-        gap, primal = inner(rho, K_rho) / (4 * lam), problem.value(f) + lam * inner(c, u)
-        goal = max(stop.tol * abs(primal), floor)
-        if report is not None:
-            report(partial(iteration_words, steps, gap / goal))
-        reason = "converged" if gap <= goal else stop.limit(steps)
-        if reason is None:
-            dc, db, p = system.newton(problem, f, rho, K_rho, stop)
-            t = _line_search(problem, f, p + db, primal, inner(c, u), inner(dc, u), inner(dc, p))
-            if t == 0.0:
-                reason = "rounding floor"
-            else:
-                c, u = c + t * dc, u + t * p
-                b = _best_bias(problem, u, b + t * db)
-                steps += 1
+    try:
+        with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
+            system = _System(gram, lam)
+            if start is not None:
+                u = system.product(c)
+                b = _best_bias(problem, u, b)
+            while reason is None:
+                f = u + b
+                rho = problem.gradient(f) + 2 * lam * c
+                K_rho = system.product(rho)
+                gap, primal = inner(rho, K_rho) / (4 * lam), problem.value(f) + lam * inner(c, u)
+                goal = max(stop.tol * abs(primal), floor)
+                if report is not None:
+                    report(partial(iteration_words, steps, gap / goal))
+                reason = "converged" if gap <= goal else stop.limit(steps)
+                if reason is None:
+                    dc, db, p = system.newton(problem, f, rho, K_rho, stop)
+                    t = _line_search(problem, f, p + db, primal, inner(c, u), inner(dc, u), inner(dc, p))
+                    if t == 0.0:
+                        reason = "rounding floor"
+                    else:
+                        c, u = c + t * dc, u + t * p
+                        b = _best_bias(problem, u, b + t * db)
+                        steps += 1
+    except _core.OutOfTime:  # within a step: c and b are those of the last one
+        reason = "max_time"
     certificate = certify_representer(problem, gram, c, b)
     if reason in ("converged", "rounding floor"):
         # Σg = 0 needs a b that float64 resolves.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.decomposition import decompose, rounding_floor
 from mercer.solvers.dual.start import starting_point
+from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement
 
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
@@ -40,11 +42,18 @@ def refined(
     """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
+    proof = ProofTime(gram, stop)
+    stop = replace(stop, proof_seconds=proof)
     ask = Refinement(stop, gram.precisions, shrinking, partial(rounding_floor, gram, problem))
     while True:
-        solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
-        beta = solution.beta
+        if u is None and beta.any() and proof(beta) > stop.before_proof(beta).seconds:
+            # The solver would begin with a pass for u that is as long as the certificate's.
+            solution = Solution(beta, 0, "max_time", whole=False)
+        else:
+            solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
+        beta, begun = solution.beta, time.monotonic()
         certificate, u = certify(problem, gram, beta, ask.asked.tol)
+        proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
             return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
@@ -63,7 +72,8 @@ def _decomposed(
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)
-    if first.whole or coarse_pass(gram):
+    over = first.stop_reason in ("max_iter", "max_time")
+    if first.whole or over or coarse_pass(gram):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()

@@ -71,12 +71,13 @@ def _chunk_by_chunk(
     while True:
         h = problem.gradient(beta, u)
         violation = problem.violation(beta, h)
+        left = stop.before_proof(beta)
         reached: StopReason | None = "converged" if violation <= stop.tol else None
-        reason = reached or stop.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
+        reason = reached or left.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         rows = _choose(problem, beta, h, size)
-        asked = replace(stop.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
+        asked = replace(left.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)

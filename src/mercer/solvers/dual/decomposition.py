@@ -57,7 +57,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             report(partial(_words, field, steps, violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
-        limit = stop.limit(steps) or watch.verdict(violation, rounding_noise(gram, problem, field.beta))
+        left = stop.before_proof(field.beta)
+        limit = left.limit(steps) or watch.verdict(violation, rounding_noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
             # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
@@ -67,7 +68,12 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             return Solution(field.beta, steps, limit, not field.shrunk)
 
         J = field.violators(q, KEPT_SHARE)
-        K, h, d, before = field.block(J), field.gradient(J), problem.d[J], field.beta[J]
+        try:
+            with _core.TimeLimit(left.seconds):
+                K = field.block(J)
+        except _core.OutOfTime:
+            return Solution(field.beta, steps, "max_time", not field.shrunk)
+        h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
         taken, _, reason = _core.smo(
             K,
@@ -79,13 +85,17 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             problem.group[J],
             max(share * violation if len(J) < n else 0.0, 0.5 * stop.tol),
             min(INNER_STEPS * len(J), stop.max_iter - steps),
-            stop.seconds,
+            left.seconds,
         )
         if reason == "nonfinite":
             raise overflow(gram, np.abs(problem.upper - problem.lower))
         steps += taken
         if reason == "converged" and len(J) == n:
             return Solution(after, steps, "converged")
+        if reason == "max_seconds":  # the certificate does not need u
+            beta = field.beta.copy()
+            beta[J] = after
+            return Solution(beta, steps, "max_time", not field.shrunk)
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
         if stuck > _UNSOLVED_BLOCKS or reason == "stalled":
             delta = after - before

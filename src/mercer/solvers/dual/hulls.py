@@ -1,27 +1,33 @@
 """The nearest points of two (reduced) convex hulls, solved until the hulls are proven apart, or touch to rounding.
 
 The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
-So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once −2·primal > 0.
-They touch, as far as float64 can tell, once ‖w‖² is below 1e-10 of the largest value it could have.
+So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once that bound
+exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that, or
+the solver cannot lower a ‖w‖² that is nearly so small.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
+from mercer.problems.classification import rho_and_b
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solver import Solver
 
-# The largest ‖w‖² that rounding can give two equal points, as a share of mass²·max K_ii.
+# The largest ‖w‖² that rounding can give two equal points, as a share of (Σ|β_i|√K_ii)², and the largest that a solver
+# may be unable to lower for rounding.
+_ROUNDING_SHARE = 16 * float(np.finfo(float).eps)
 _TOUCHING_SHARE = 1e-10
-# The first tolerance of the hard margin, as a share of mass·max K_ii, and the smallest factor from one to the next.
+# The first tolerance, as a share of mass times a typical K_ii, and the smallest factor from one to the next.
 _FIRST_TOL_SHARE = 1e-2
 _TOL_FACTOR = 1e-2
 
@@ -35,19 +41,29 @@ class Distance:
     unit: float
 
     @property
+    def apart(self) -> bool:
+        return self.below > _ROUNDING_SHARE * self.unit
+
+    @property
     def meet(self) -> bool:
-        return self.above <= _TOUCHING_SHARE * self.unit  # both are 0 if K is
+        return self.above <= _ROUNDING_SHARE * self.unit  # both are 0 if K is
+
+    @property
+    def hardly_apart(self) -> bool:
+        return not self.apart and self.above <= _TOUCHING_SHARE * self.unit
 
 
-def distance_of(problem: DualProblem, largest: float, certificate: Certificate) -> Distance:
-    """The bounds that a certificate of a hull problem proves; `largest` is max K_ii."""
-    mass = _mass(problem)
-    unit = mass * mass * largest
+def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
+    """The bounds that a certificate of a hull problem proves at β; samples that take no part do not count."""
+    size = inner(np.sqrt(np.abs(gram.diagonal)), np.abs(beta))
+    unit = size * size
     if not np.isfinite(unit):
         raise FloatingPointError(
-            f"weights that add up to {mass:.3g} overflow with kernel values up to {largest:.3g}; scale them"
+            f"weights that add up to {np.abs(beta).sum():.3g} overflow with kernel values up to "
+            f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
-    return Distance(max(0.0, -2.0 * certificate.primal), max(0.0, -2.0 * certificate.dual), unit)
+    most = certificate.dual + certificate.gap  # no less than primal, and with what rounding may hide
+    return Distance(max(0.0, -2.0 * most), max(0.0, -2.0 * certificate.dual), unit)
 
 
 def solve_hulls(
@@ -58,32 +74,42 @@ def solve_hulls(
     report: Report | None = None,
     *,
     shrinking: bool = True,
-    relative: bool = True,
+    inner_solver: Solver = solve_certified,
+    rho_of: Callable[[DualProblem, Certificate], float] | None = None,
 ) -> tuple[Solution, Certificate]:
-    """Solve until the hulls are proven apart and the violation is small enough.
+    """Solve until the hulls are proven apart and functional margins are right to `stop.tol`.
 
-    With `relative`, functional margins of the hard-margin machine are right to `stop.tol`. Its coefficients are those
-    of the hulls divided by ρ = ½‖w‖², so a violation v of this problem is one of v/ρ there. Else v ≤ `stop.tol`.
+    The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there.
     """
-    steps, largest = 0, float(np.abs(gram.diagonal).max())
-    tol = _FIRST_TOL_SHARE * _mass(problem) * largest if relative else stop.tol
+    steps, rho_of = 0, _half_of_square if rho_of is None else rho_of
+    typical = float(np.median(np.abs(gram.diagonal))) or float(np.abs(gram.diagonal).max())
+    tol = _FIRST_TOL_SHARE * float(np.abs(problem.totals).max()) * typical or stop.tol
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
-        solution, certificate = solve_certified(problem, gram, asked, start, report, shrinking=shrinking)
+        solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        found = distance_of(problem, largest, certificate)
-        wanted = stop.tol * 0.5 * found.above if relative else stop.tol
-        if found.meet:
+        found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
+        floored = solution.stop_reason in ("stalled", "rounding floor")
+        if found.meet or (floored and found.hardly_apart):
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
-        if solution.stop_reason != "converged" or (certificate.violation <= wanted and found.below > 0.0):
+        if found.apart and certificate.violation <= wanted:
+            return dataclasses.replace(solution, stop_reason="converged"), certificate
+        if solution.stop_reason != "converged":
             return solution, certificate
         # Not at once what is wanted, which is zero for hulls that touch.
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 
 
-solve_reduced_hulls = partial(solve_hulls, relative=False)
+def _half_of_square(problem: DualProblem, certificate: Certificate) -> float:
+    """ρ of the hard margin, ½‖w‖²: right to the gap, not only to the violation."""
+    return -certificate.dual
 
 
-def _mass(problem: DualProblem) -> float:
-    return float(np.abs(problem.totals).max())
+def reduced_rho(problem: DualProblem, certificate: Certificate) -> float:
+    """ρ of the reduced hulls, but at most the bound of one sample: LIBSVM's tolerance is before the division by ρ."""
+    bound = problem.upper - problem.lower
+    return min(rho_and_b(certificate.b)[0], float(np.clip(1.0, bound.min(), bound.max())))
+
+
+solve_reduced_hulls = partial(solve_hulls, rho_of=reduced_rho)

@@ -22,7 +22,7 @@ from mercer.certificates.dual import PROOF
 from mercer.certificates.pairs import pair_certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.refine import progressed
 
 # With more variables than this, passes over all of them in every step cost more than working sets.
@@ -63,6 +63,7 @@ def solve_pairs(
     beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
     steps, last = np.zeros(len(problems), dtype=np.int64), np.full(len(problems), np.inf)
     proofs: list[Certificate | None] = [None] * len(problems)
+    latest = list(proofs)
     which, unit = np.arange(len(problems)), gram.unit_errors(layout.largest)
     while len(which):
         # Iterative refinement: a return starts from the gradient that the certificate found.
@@ -89,18 +90,25 @@ def solve_pairs(
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         again = []
         for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
-            certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
+            latest[t] = certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
             if stop.met(certificate):
                 proofs[t] = certificate
             elif reason == "converged" and certificate.violation > stop.tol and progressed(certificate, last[t]):
                 again.append(t)
             last[t] = certificate.violation
-        which = np.array(again, dtype=np.intp)
+        which = np.array(again if stop.seconds else [], dtype=np.intp)
+    over = stop.limit(0)
+    if over is not None:  # no time to go on from here: the last certificates say what was reached
+        proofs = latest
     cuts = [slice(begin, end) for begin, end in pairwise(layout.offsets.tolist())]
     return [
-        (Solution(beta[cut], taken, "stalled" if one is None else "converged", u=u[cut]), one)
+        (Solution(beta[cut], taken, "stalled" if one is None else _end(stop, one), u=u[cut]), one)
         for cut, taken, one in zip(cuts, steps.tolist(), proofs, strict=True)
     ]
+
+
+def _end(stop: Stop, certificate: Certificate) -> StopReason:
+    return "converged" if stop.met(certificate) else "max_time"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from functools import partial
 
 import numpy as np
@@ -37,6 +38,7 @@ from mercer.solvers.block_steps import (
 )
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
+from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement
 
 # Up to this many samples the whole problem is one block.
@@ -59,12 +61,16 @@ def solve_joint(
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
     beta: Floats = np.zeros((problem.n, problem.n_classes)) if start is None else start
     u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram, beta)[1]
+    proof = ProofTime(gram, stop)
+    stop = dataclasses.replace(stop, proof_seconds=proof)
     ask = Refinement(stop, gram.precisions, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
     while True:
         field = JointField(gram, problem, beta, u, ask.precision)
         solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
         beta, problem = problem.within_bounds(solution.beta), field.problem
+        begun = time.monotonic()
         certificate, u = certify_joint(problem, gram, beta, ask.asked.tol)
+        proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
             return dataclasses.replace(solution, beta=beta, steps=ask.steps, stop_reason=reason, u=u), certificate
@@ -115,14 +121,14 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        limit = stop.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
+        left = stop.before_proof(field.beta)
+        limit = left.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
             field.unshrink()
             shrinking, watch = False, StallWatch()
             continue
         if limit is not None:
-            field.unshrink()
-            return Solution(field.beta, steps, limit)
+            return Solution(field.beta, steps, limit)  # the certificate computes u itself
 
         J = field.violators(q, KEPT_SHARE)
         before, e = field.beta[J], field.excess(J)
@@ -137,11 +143,15 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             problem.shift,
             max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
             min(INNER_STEPS * len(J), stop.max_iter - steps),
-            stop.seconds,
+            left.seconds,
         )
         if reason == "nonfinite":
             raise overflow(gram, problem.C)
         steps += taken
+        if reason == "max_seconds":
+            beta = field.beta.copy()
+            beta[J] = after
+            return Solution(beta, steps, "max_time")
         if reason in ("max_steps", "stalled"):
             change = after - before
             now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)

@@ -8,19 +8,22 @@ r = S(Y − KC) − Q gives the duality gap ½λ‖r‖² of ½Σw_i(y_i − f(x
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact, products_with_bounds
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.conjugate_gradient import Look, LowRank, conjugate_gradient_to_gap, tall_factor
+from mercer.solvers.conjugate_gradient import Apply, Look, LowRank, conjugate_gradient_to_gap, tall_factor
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.proof_time import ProofTime
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
 _AIM = 0.01 * EXACT_GAP
@@ -101,7 +104,10 @@ def solve_ridge(
     s = np.sqrt(weight / lam)[:, None]
     m = min(n, landmarks or max(1, min(_MOST_LANDMARKS, gram.budget // (4 * _BYTES_PER_ENTRY * n))))
     J = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
-    precondition = LowRank(tall_factor(gram, J), s[:, 0], gram.n_threads)
+    look_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
+    precondition: Apply = np.array
+    with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * look_seconds):
+        precondition = LowRank(tall_factor(gram, J), s[:, 0], gram.n_threads)
 
     def look(Q: Floats) -> Look:
         C = s * Q
@@ -123,6 +129,7 @@ def solve_ridge(
         stop,
         report,
         precisions=gram.precisions,
+        look_seconds=2 * look_seconds,  # the certificate takes as long
     )
     if not np.isfinite(last.gap).all():
         raise FloatingPointError(

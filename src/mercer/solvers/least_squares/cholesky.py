@@ -23,6 +23,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.eigen import solve_eigen
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import factor_bytes, memory_error
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
@@ -53,7 +54,7 @@ def solve_cholesky(
             )
         if report is not None:
             report(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
-        found = solve_in_precision(problem, gram, dtype)
+        found = solve_in_precision(problem, gram, dtype, stop)
         if found is not None:
             beta, certificate = certify_solution(problem, gram, found.C, found.U, found.errors)
             solution = LeastSquaresSolution(
@@ -64,7 +65,7 @@ def solve_cholesky(
                 beta=beta,
                 precision=np.dtype(dtype).name,
                 steps=found.corrections,
-                stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
+                stop_reason="converged" if is_exact(problem, certificate) else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
     return solve_eigen(problem, gram, stop, start, report)
@@ -86,9 +87,10 @@ class Corrected(NamedTuple):
     corrections: int
 
 
-def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any) -> Corrected | None:
+def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop) -> Corrected | None:
     """The solution through a factor of this precision, or None where it does not reach float64's answer."""
-    factor = _Factor.of(problem, gram, np.dtype(dtype))
+    with in_time(stop):
+        factor = _Factor.of(problem, gram, np.dtype(dtype))
     if factor is None:
         return None
     single = dtype == np.float32
@@ -111,8 +113,8 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any) -> Correct
         # A float32 factor goes on to what a float64 one typically leaves, which is less than its bound by √n.
         if left <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
             return best
-        if stalled:
-            return None if single else best
+        if stalled or stop.seconds == 0:
+            return None if single and stalled else best
         last = left
     return best
 

@@ -21,6 +21,7 @@ from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
 from mercer.solvers.least_squares.ridge_inverse import RidgeInverse
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
@@ -49,7 +50,8 @@ def solve_covariance(
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
     if report is not None:
         report(partial("covariance of {:,} features".format, d))
-    sums = Sums.of(X, problem)
+    with in_time(stop):
+        sums = Sums.of(X, problem)
     centre = None if is_sparse(X) or not problem.bias else sums.x
 
     def rows() -> Iterator[tuple[Any, Floats]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as spla
 
+from mercer import _core
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
@@ -16,6 +17,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
+from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 # Each round solves for what the last one left; the second finds little more than rounding.
@@ -32,7 +34,8 @@ def solve_lsqr(
     assert linear is not None
     if report is not None:
         report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
-    W, b, centre, steps = _weights(linear, problem)
+    with in_time(stop):
+        W, b, centre, steps = _weights(linear, problem)
     beta, certificate = certify_weights(problem, linear, W, b, None if is_sparse(linear.X) else centre)
     solution = LeastSquaresSolution(
         b=b,
@@ -63,6 +66,7 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
     ridge = np.sqrt(lam) * unit
 
     def times(v: Floats) -> Floats:
+        _core.check_stop()
         v = v.reshape(-1)
         w = unit * v
         return np.concatenate([root * (X @ w - centre @ w), ridge * v])

@@ -15,6 +15,7 @@ norm of f that is penalised.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer import _core
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
@@ -76,12 +78,24 @@ def solve_nystrom(
     everything. `once` says that the samples can be read only once, so that the proof rests on those sums too.
     """
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
-    L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
-    G, seen = cross.gather(sample)
-    targets = seen if sample is None else cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
+    look_seconds = 0.0
+    try:
+        with _core.TimeLimit(stop.seconds):
+            L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
+            G, seen = cross.gather(sample)
+            begun, targets = time.monotonic(), seen
+            if sample is not None:
+                targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
+            if not once:  # a look multiplies with K_nM and its transpose, as does the proof; here it was one product
+                look_seconds = 4 * (time.monotonic() - begun)
+            white = Whitened(problem, L, targets)
+            preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
+    except _core.OutOfTime as error:
+        raise TimeoutError(
+            "max_time passed before the first iteration, so that there is no solution yet: raise it, or take fewer "
+            "landmarks"
+        ) from error
     outputs = int(targets.residual.shape[1])
-    white = Whitened(problem, L, targets)
-    preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
     data: Cross | _Gathered = _Gathered(G, targets) if once else cross
     # Where the optimum is zero, a constant target for example, no share of it can be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
@@ -106,6 +120,7 @@ def solve_nystrom(
         stop,
         report,
         safety=0.25,
+        look_seconds=look_seconds,
     )
     C, b, now, primal = last.found
     b = b + now.mean / now.weight if problem.bias else b

@@ -85,7 +85,8 @@ def solve_by_rows(
     for _ in range(_ROUNDS):
         point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
         steps = max(steps, point.steps)
-        corrected = nearer(linear, rows, point.w, point.beta)
+        late = point.stop_reason == "max_time"  # a correction would take too long
+        corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
         start, (u, error) = linear.dual_variables(corrected), rows.gram_product(corrected)
         certificate = certificate_of(problem, start, u, "optimality", "float64", error)
         if stop.met(certificate):
@@ -119,7 +120,7 @@ def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) ->
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
         if len(free) == 0 or not missing.any():
             break
-        weight = room**2
+        weight = (room / room[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
         lower = np.tril(rows.outer(free, weight[free]))
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:

@@ -3,11 +3,16 @@
 The problem, and what a certificate consists of, is that of `mercer.problems.multiclass`, with K = XX' never formed:
 u = X W for W = X'β. There is either no bias or a regularised one, the weight of a constant feature: steps within one
 sample cannot keep the sums over samples that a free bias needs.
+
+Descent crawls where the scales of columns differ, as in raw data. If few enough samples make it feasible, the kernel
+machine's ascent, with its Newton steps, then goes on from there on the Gram matrix of the rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,16 +20,24 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import joint_certificate
+from mercer.gram.gram import Gram
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear.outcome import LinearSolution
 from mercer.solvers.linear.referee import certificate_words
+from mercer.solvers.linear.turns import crawls
 
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.
 _LOWER, _FLOOR = 0.5, 1e-9
-_SOLVER = "dual coordinate descent: the joint machine has no other"
+# Descent pauses after so many passes, and then whenever they have doubled; from the second pause on its pace is known.
+_FIRST_PAUSE = 100
+# Up to this many samples their Gram matrix (72 MB) is one block for the ascent.
+_ASCENT_SAMPLES = 3000
+_DESCENT = "dual coordinate descent: the joint machine has no other for the rows themselves"
+_ASCENT = "dual coordinate descent, and where that crawled ascent on the Gram matrix of the rows"
 
 
 def solve_joint_linear(
@@ -35,16 +48,22 @@ def solve_joint_linear(
     report: Report | None = None,
     *,
     seed: int = 0,
+    shrinking: bool = True,
+    gram: Callable[[], Gram] | None = None,
 ) -> tuple[LinearSolution, Certificate]:
-    """W with one row per class, the biases, β with one column per class, and their certificate."""
-    B, K = math.sqrt(problem.shift), problem.n_classes
-    beta = np.zeros((rows.n, K)) if start is None else _within_bounds(problem, start.beta)
+    """W with one row per class, the biases, β with one column per class, and their certificate.
+
+    `gram` makes the Gram matrix of the rows, if there may be one.
+    """
+    B = math.sqrt(problem.shift)
+    beta = np.zeros((rows.n, problem.n_classes)) if start is None else _within_bounds(problem, start.beta)
     W = _combinations(rows, beta)
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
+    pause, before = _FIRST_PAUSE, math.inf
     while True:
         # Afresh from β, which drops the rounding that many small steps have added up.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        taken, _, _, _ = rows.core.descend_joint(
+        taken, _, _, ended = rows.core.descend_joint(
             problem.y.astype(np.int64, copy=False),
             problem.C,
             rows.lengths,
@@ -55,21 +74,50 @@ def solve_joint_linear(
             state,
             factor * stop.tol,
             factor * stop.gap_tol,
-            stop.max_iter - passes,
+            min(stop.max_iter, pause) - passes,
             stop.seconds,
+            shrinking,
         )
         passes += taken
-        W = _combinations(rows, beta)
-        u = np.column_stack([rows.product(row) for row in W])
-        certificate = joint_certificate(problem, beta, u, "optimality", "float64")
+        W, certificate = _proof(problem, rows, beta)
         if report is not None:
             report(partial(certificate_words, passes, certificate))
         reason: StopReason | None = "converged" if stop.met(certificate) else stop.limit(passes)
         if reason is None and factor < _FLOOR:
             reason = "rounding floor"
         if reason is not None:
-            return LinearSolution(W, problem.offsets(beta), beta, passes, reason, _SOLVER), certificate
-        factor *= _LOWER
+            return LinearSolution(W, problem.offsets(beta), beta, passes, reason, _DESCENT), certificate
+        if ended == "converged":
+            factor *= _LOWER
+        if passes >= pause:
+            missed = stop.missed(certificate)
+            if gram is not None and rows.n <= _ASCENT_SAMPLES and crawls(before, missed, pause, _FIRST_PAUSE):
+                tol = min(stop.tol, 0.5 * certificate.violation)  # finite, where only the gap is asked for
+                left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
+                found, _ = solve_joint(problem, gram(), left, beta, report)
+                return _ended_by_ascent(problem, rows, stop, found, passes)
+            before, pause = missed, 2 * pause
+
+
+def _ended_by_ascent(
+    problem: JointProblem, rows: LinearRows, stop: Stop, found: Solution, passes: int
+) -> tuple[LinearSolution, Certificate]:
+    """The outcome of a descent that the ascent ended, proven on the rows; a pass is as many steps as rows."""
+    passes += -(-found.steps // rows.n)
+    W, certificate = _proof(problem, rows, found.beta)
+    reason: StopReason = found.stop_reason
+    if stop.met(certificate):
+        reason = "converged"
+    elif reason == "converged":
+        reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
+    return LinearSolution(W, problem.offsets(found.beta), found.beta, passes, reason, _ASCENT), certificate
+
+
+def _proof(problem: JointProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, Certificate]:
+    """W, and the certificate of β on the rows."""
+    W = _combinations(rows, beta)
+    u = np.column_stack([rows.product(row) for row in W])
+    return W, joint_certificate(problem, beta, u, "optimality", "float64")
 
 
 def _combinations(rows: LinearRows, beta: Floats) -> Floats:

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, inner
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import StopReason
@@ -97,7 +98,11 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             point = Point(w, b, t, steps)
             if judge(point) <= 1:
                 return point
-        direction = curvature.direction(t, losses.smoothing, gradient)
+        try:
+            with _core.TimeLimit(stop.seconds):
+                direction = curvature.direction(t, losses.smoothing, gradient)
+        except _core.OutOfTime:
+            return Point(w, b, t, steps, "max_time")
         gain = -inner(gradient, direction)
         vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
         exhausted = still or vanishing or round_steps >= _ROUND_STEPS

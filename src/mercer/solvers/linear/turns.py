@@ -41,7 +41,7 @@ def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool
         if last.reason != "max_iter" or last.steps >= max_iter:
             return last, helped
         missed = referee.judge_beta(last)
-        if pause > _FIRST_PAUSE and _passes_left(before, missed, pause // 2) > _CRAWL * passes:
+        if crawls(before, missed, pause, _FIRST_PAUSE):
             helped = True
             last, missed = _newton_turns(referee, last, missed, _NEWTON_SHARE * passes * stored)
             if last.reason != "stalled":
@@ -49,6 +49,11 @@ def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool
             steps = last.steps - passes
         before, pause = missed, 2 * pause
         start = replace(last, steps=passes)
+
+
+def crawls(before: float, missed: float, passes: int, first_pause: int) -> bool:
+    """Whether descent has long to go, if the last half of its passes cut what is missed from `before` to `missed`."""
+    return passes > first_pause and _passes_left(before, missed, passes // 2) > _CRAWL * passes
 
 
 def _newton_turns(referee: Referee, start: Point, missed: float, max_work: float) -> tuple[Point, float]:

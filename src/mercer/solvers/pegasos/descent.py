@@ -17,8 +17,9 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.pegasos.draws import draw, one_pass
 from mercer.solvers.pegasos.early_stopping import EarlyStopping
 from mercer.solvers.pegasos.iterates import Iterates
-from mercer.solvers.pegasos.spaces import Call, Space
+from mercer.solvers.pegasos.spaces import Call, KernelSpace, Space
 from mercer.solvers.pegasos.trail import Trail
+from mercer.solvers.proof_time import ProofTime
 
 # Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
 # make no more steps and touch no more entries than this (some tenths of a second on one core).
@@ -99,6 +100,9 @@ def solve_pegasos(
         place, outputs = place.split(rows, held_out)
         stopping = EarlyStopping(validation, outputs, average, stop.tol, patience)
     iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start.copy()
+    deadline = stop.deadline
+    if isinstance(place, KernelSpace):  # the certificate may meet every sample; but half of the time is for steps
+        deadline -= min(0.5 * stop.seconds, ProofTime(place.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
     trail = Trail(*problem.signs.shape) if sharp else None
     call = Call(iterates, problem.lam, project, None if trail is None else trail.counts)
     cumulative, m, done = np.cumsum(problem.weight), place.n, 0
@@ -112,7 +116,7 @@ def solve_pegasos(
         else:
             draws = draw(seed, cumulative, iterates.t, some * m)
         done += some
-        made = advance(place, problem.signs, draws, call, stop.deadline)
+        made = advance(place, problem.signs, draws, call, deadline)
         if trail is not None:
             trail.visit(draws[:made], iterates.t)
         if stopping is not None and stopping.should_stop(iterates):

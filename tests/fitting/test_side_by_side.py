@@ -1,0 +1,69 @@
+"""Calls in threads that end together, and leave other fits alone."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mercer import _core
+from mercer.fitting.side_by_side import map_side_by_side
+
+X = np.ones((2_000, 50))
+
+
+def endless(_=None):
+    while True:
+        _core.hash_rows(X, 1)
+
+
+def test_results_come_in_order():
+    assert map_side_by_side(lambda k: k * k, range(20), 3) == [k * k for k in range(20)]
+    assert map_side_by_side(lambda k: k, [], 2) == []
+
+
+def test_one_that_fails_ends_the_others():
+    def call(k):
+        if k == 1:
+            raise ZeroDivisionError
+        endless()
+
+    with pytest.raises(ZeroDivisionError):
+        map_side_by_side(call, range(4), 3)
+    assert threading.active_count() == 1
+    _core.check_stop()  # this thread watches no flag
+
+
+def test_a_call_inside_a_call_ends_with_it():
+    def outer(k):
+        if k == 0:
+            time.sleep(0.2)
+            raise ZeroDivisionError
+        map_side_by_side(endless, range(2), 2)
+
+    with pytest.raises(ZeroDivisionError):
+        map_side_by_side(outer, range(2), 2)
+    assert threading.active_count() == 1
+
+
+def test_fits_in_several_threads_do_not_stop_one_another():
+    found = {}
+
+    def fails():
+        with pytest.raises(ZeroDivisionError):
+            map_side_by_side(lambda k: 1 // k, range(2), 2)
+
+    def works():
+        def call(k):
+            for _ in range(50):
+                _core.hash_rows(X, 2)
+            return k
+
+        found["works"] = map_side_by_side(call, range(4), 2)
+
+    threads = [threading.Thread(target=target) for target in (works, fails, fails)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found["works"] == [0, 1, 2, 3]

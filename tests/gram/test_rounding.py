@@ -1,0 +1,126 @@
+"""Bounds on rounding hold against sums in extended precision, and say something on clean data."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercer.gram import gram_for
+from mercer.gram.linear_rows import LinearRows
+from mercer.gram.rounding import Rounding
+from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
+
+WIDE = np.longdouble
+pytestmark = pytest.mark.skipif(np.finfo(WIDE).eps > 1e-18, reason="needs an extended precision")
+
+N, D = 60, 7
+
+
+def unit(X):
+    lengths = np.sqrt((X * X).sum(axis=1, keepdims=True))
+    return X / np.where(lengths > 0, lengths, 1)
+
+
+def squares(X):
+    return ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
+
+
+# The formulas of the kernels, in extended precision.
+TRUTHS = {
+    "gaussian": (Gaussian(gamma=0.3), lambda X: np.exp(-WIDE(0.3) * squares(X))),
+    "scaled": (2.5 * Gaussian(gamma=0.3) + 1.5, lambda X: WIDE(2.5) * np.exp(-WIDE(0.3) * squares(X)) + WIDE(1.5)),
+    "laplacian": (
+        Laplacian(gamma=0.3),
+        lambda X: np.exp(-WIDE(0.3) * np.abs(X[:, None, :] - X[None, :, :]).sum(axis=2)),
+    ),
+    "linear": (Linear(), lambda X: X @ X.T),
+    "polynomial": (Polynomial(degree=3, gamma=0.5, coef0=1.0), lambda X: (WIDE(0.5) * (X @ X.T) + 1) ** 3),
+    "sigmoid": (Sigmoid(gamma=0.2, coef0=-0.5), lambda X: np.tanh(WIDE(0.2) * (X @ X.T) - WIDE(0.5))),
+    "cosine": (Cosine(), lambda X: unit(X) @ unit(X).T),
+    "matern": (Matern(length_scale=2.0, nu=0.5), lambda X: np.exp(-np.sqrt(squares(X)) / 2)),
+}
+SHIFTS = {
+    "clean": lambda X: X,
+    "clusters": lambda X: X + 1e7 * (np.arange(len(X)) % 2)[:, None],
+    "far clusters": lambda X: X + 1e11 * (np.arange(len(X)) % 3)[:, None],
+    "outlier": lambda X: np.vstack([X[:-1], X[-1:] + 1e12]),
+    "offset": lambda X: X + 1e6,
+    "time stamps": lambda X: np.c_[np.where(np.arange(len(X)) < 3, 0.0, 1.7e9 + 100 * X[:, 0]), X[:, 1:]],
+    "tiny": lambda X: 1e-12 * X,
+}
+
+
+def data(family, sparse, dtype):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, D))
+    if sparse:
+        X[rng.random(X.shape) < 0.5] = 0.0
+    X = SHIFTS[family](X).astype(dtype)
+    return (sp.csr_array(X) if sparse else X), X.astype(WIDE), rng.normal(size=N) * 10.0 ** rng.uniform(-2, 3, N)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("family", SHIFTS)
+@pytest.mark.parametrize("name", TRUTHS)
+def test_no_row_errs_by_more_than_its_bound(name, family, sparse, dtype):
+    kernel, formula = TRUTHS[name]
+    X, exact, beta = data(family, sparse, dtype)
+    gram, true = gram_for(kernel, X), formula(exact) @ beta.astype(WIDE)
+    own = np.abs(np.asarray(formula(exact), dtype=float)) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)  # the truth's
+    levels = {np.float64, *gram.levels} | (
+        {np.float32} if gram.fused and gram.prepared(np.arange(N), np.float32)[0] else set()
+    )
+    for level in levels:
+        u, error = gram.product_bound(beta, level=level)
+        assert (np.abs(u - true) <= error + own).all(), level
+        rows = np.arange(3, 40, 5)
+        np.testing.assert_array_equal(gram.product_bound(beta, rows, level)[1], error[rows])
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_bounds_are_small_on_clean_data(name):
+    kernel, formula = TRUTHS[name]
+    X, exact, beta = data("clean", False, np.float64)
+    gram = gram_for(kernel, X)
+    size = float((np.abs(formula(exact)) @ np.abs(beta)).max())
+    assert gram.errors(beta).max() <= (1e-9 if name == "matern" else 1e-12) * size
+    if gram.fused:
+        assert gram.errors(beta, level=np.float32).max() <= 1e-4 * size
+        assert (gram.unit_errors(N) * np.abs(beta).sum() >= gram.errors(beta)).all()
+
+
+@pytest.mark.parametrize("family", ["clusters", "far clusters", "outlier", "time stamps"])
+@pytest.mark.parametrize("name", ["gaussian", "scaled", "laplacian", "matern"])
+def test_float64_values_do_not_cancel(name, family):
+    """Blocks, the whole matrix and squares of it are the kernel's own values."""
+    kernel, formula = TRUTHS[name]
+    X, exact, _ = data(family, False, np.float64)
+    K, gram, everything = np.asarray(formula(exact), dtype=float), gram_for(kernel, X), np.arange(N)
+    np.testing.assert_allclose(gram.full(), K, atol=1e-11)
+    np.testing.assert_allclose(gram.block(everything, everything), K, atol=1e-11)
+
+
+def test_sums_in_twice_the_precision():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4)) + 1e9
+    c = rng.normal(size=50)
+    c -= c.mean()
+    for rows in (LinearRows(X, 1), LinearRows(sp.csr_array(X), 2)):
+        hi, lo = rows.doubled_transposed(c)
+        true = X.astype(WIDE).T @ c.astype(WIDE)
+        np.testing.assert_allclose(np.asarray(hi.astype(WIDE) + lo - true, dtype=float), 0, atol=1e-9)
+        u, error = rows.gram_product(c)
+        exact = [sum(Fraction(a) * Fraction(x) for a, x in zip(c, X[:, k], strict=True)) for k in range(4)]
+        for i in range(0, 50, 7):
+            truth = sum(Fraction(X[i, k]) * exact[k] for k in range(4))
+            assert abs(Fraction(u[i]) - truth) <= Fraction(error[i])
+        assert error.max() <= 1e-15 * np.abs(u).max() + 1e-9
+
+
+def test_a_row_whose_exponent_is_lost_claims_nothing():
+    rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=False)
+    error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), np.float64)
+    assert error[0] < 1e-13
+    assert error[1] == 2.0
