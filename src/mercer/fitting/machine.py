@@ -185,7 +185,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: list[Solved]) -> None:
         """What every fit says about its end."""
         self.certificate_ = Certificate.total([s.certificate for s in solved])
-        if not all(np.isfinite(getattr(s.solution, name, 0.0)).all() for s in solved for name in ("beta", "w")):
+        found = [getattr(s.solution, name, None) for s in solved for name in ("beta", "w")]
+        if not all(np.isfinite(part).all() for part in found if part is not None):
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
                 "or coefficients are too large together. Scale the features or the weights, or lower C"
