@@ -255,6 +255,24 @@ def sparse_samples(
 ) -> Samples:
     """Samples that share the memory of CSR arrays."""
 
+def exact_sparse_samples(
+    values: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    norms: NDArray[np.float64],
+    lows: NDArray[np.float64],
+    d: int,
+    ending: int,
+    numbers: NDArray[np.float64],
+    n_threads: int,
+) -> Samples:
+    """The same for samples neither centred nor scaled, whose values are summed in doubled precision."""
+
+def exact_norms(
+    values: NDArray[np.float64], starts: NDArray[np.int64], l1: bool, n_threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Half of each sample's squared length, or the sum of its absolute values, as norm + low."""
+
 class Active:
     """A problem at a point that moves, seen through its active variables.
 
@@ -492,8 +510,8 @@ def pair_findings(
     beta: NDArray[np.float64],
     paired: bool,
     n_threads: int,
-) -> list[tuple[float, float, float, int, float, float, float, float, float, float, float, float, float, float]]:
-    """What the certificate of each problem consists of, whose variables are those from one offset to the next.
+) -> NDArray[np.float64]:
+    """What the certificate of each problem (row) consists of, whose variables are those from one offset to the next.
 
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
     towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,

@@ -297,7 +297,12 @@ void test_blocks() {
         tables<float>(*level);
         tables<double>(*level);
     }
+    const Data wide = drawn_data(70, 9000, 0.01);  // only the features that a strip's rows have are laid out
     for (const mercer::Level* level : mercer::levels()) {
+        for (int ending = 0; ending < mercer::kEndings; ++ending) {
+            sparse<float>(wide, ending, *level, 1);
+            sparse<double>(wide, ending, *level, 2);
+        }
         for (const std::int64_t n : {1, 11, 12, 13, 33, 65, 130}) {
             for (const std::int64_t d : {1, 3, 40}) {
                 const Data full = drawn_data(n, d, 1.0), thin = drawn_data(n, d, d == 40 ? 0.9 : 0.4);

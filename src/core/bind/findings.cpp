@@ -1,6 +1,9 @@
 // Python's view of solve/findings.hpp.
 #include "solve/findings.hpp"
 
+#include <memory>
+#include <vector>
+
 #include "bind/arguments.hpp"
 
 namespace {
@@ -25,8 +28,8 @@ nb::tuple linear_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::
                           found.top, found.bottom);
 }
 
-nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle u,
-                       nb::handle error, nb::handle beta, bool paired, int n_threads) {
+nb::object pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::handle upper, nb::handle d,
+                         nb::handle u, nb::handle error, nb::handle beta, bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
     const Doubles p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
@@ -48,11 +51,19 @@ nb::list pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::h
         const nb::gil_scoped_release unlocked;
         mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
     }
-    return as_list(all, [](const mercer::PairFindings& pair) {
+    constexpr std::size_t kFindings = 14;
+    auto rows = std::make_unique<std::vector<double>>();
+    rows->reserve(all.size() * kFindings);
+    for (const mercer::PairFindings& pair : all) {
         const mercer::Findings& f = pair.found;
-        return nb::make_tuple(f.losses, f.shares, f.total, f.worst, f.box, f.outward, f.inward, f.top, f.bottom, pair.b,
-                              pair.energy, pair.gain, pair.curved, pair.wrong);
-    });
+        rows->insert(rows->end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
+                                   f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
+                                   pair.wrong});
+    }
+    double* const data = rows->data();
+    const nb::capsule owner(rows.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
+    const std::size_t shape[2] = {all.size(), kFindings};
+    return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(data, 2, shape, owner));
 }
 
 }  // namespace
@@ -64,6 +75,6 @@ void bind_findings(nb::module_& m) {
           "largest and smallest gradient that could be followed.");
     m.def("pair_findings", &pair_findings, "offsets"_a.none(), "p"_a.none(), "lower"_a.none(), "upper"_a.none(),
           "d"_a.none(), "u"_a.none(), "error"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
-          "For each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
+          "A row for each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
           "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
 }

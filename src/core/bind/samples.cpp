@@ -222,15 +222,17 @@ template <class T>
 class Sparse final : public Samples {
 public:
     Sparse(Vector<const T> values, Vector<const std::int32_t> indices, Index starts, Vector<const T> norms,
-           std::int64_t d, int ending, nb::handle numbers, int n_threads)
+           Vector<const T> lows, std::int64_t d, int ending, nb::handle numbers, int n_threads)
         : Samples(ending, mercer::kEndings, numbers, n_threads),
-          own_(std::make_shared<Own>(Own{std::move(values), std::move(indices), std::move(starts), std::move(norms)})) {
+          own_(std::make_shared<Own>(
+              Own{std::move(values), std::move(indices), std::move(starts), std::move(norms), std::move(lows)})) {
         samples_ = {own_->values.data(),
                     own_->indices.data(),
                     own_->starts.data(),
                     static_cast<std::int64_t>(own_->starts.shape(0)) - 1,
                     d,
-                    own_->norms.data()};
+                    own_->norms.data(),
+                    own_->lows.is_valid() ? own_->lows.data() : nullptr};
     }
 
     std::unique_ptr<Columns> columns(nb::handle which) override {
@@ -290,7 +292,7 @@ private:
         Vector<const T> values;
         Vector<const std::int32_t> indices;
         Index starts;
-        Vector<const T> norms;
+        Vector<const T> norms, lows;
     };
     struct Picked final : Columns {
         std::vector<std::int64_t> which;
@@ -301,7 +303,9 @@ private:
 
     const Picked& picked_of(const Columns& columns) const {
         const auto* picked = dynamic_cast<const Picked*>(&columns);
-        if (picked == nullptr || picked->samples.d != samples_.d) {
+        const bool same = picked != nullptr && picked->samples.d == samples_.d &&
+                          (picked->samples.lows == nullptr) == (samples_.lows == nullptr);
+        if (!same) {
             refuse("columns", "were made of another kind of samples");
         }
         return *picked;
@@ -325,26 +329,60 @@ std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int en
     return out;
 }
 
+template <class T>
+std::unique_ptr<Samples> sparse_of(const Vector<const T>& values, nb::handle indices, nb::handle starts,
+                                   nb::handle norms, nb::handle lows, std::int64_t d, int ending, nb::handle numbers,
+                                   int n_threads) {
+    const std::size_t stored = values.shape(0);
+    const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
+    const auto starts_ = vector<const std::int64_t>(starts, "starts");
+    if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
+    const std::size_t n = starts_.shape(0) - 1;
+    const auto norms_ = vector<const T>(norms, "norms", n);
+    Vector<const T> lows_;
+    if (!lows.is_none()) lows_ = vector<const T>(lows, "lows", n);
+    if (!mercer::is_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
+        refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
+    }
+    if (!mercer::all_indices(indices_.data(), stored, d)) refuse("indices", "holds a feature outside of the range");
+    return std::make_unique<Sparse<T>>(values, indices_, starts_, norms_, lows_, d, ending, numbers, n_threads);
+}
+
 std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms,
                                         std::int64_t d, int ending, nb::handle numbers, int n_threads) {
     std::unique_ptr<Samples> out;
     with_vector<float, double>(values, "values", "float32 or float64", [&](const auto& values_) {
-        using T = Element<decltype(values_)>;
-        const std::size_t stored = values_.shape(0);
-        const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
-        const auto starts_ = vector<const std::int64_t>(starts, "starts");
-        if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
-        const std::size_t n = starts_.shape(0) - 1;
-        const auto norms_ = vector<const T>(norms, "norms", n);
-        if (!mercer::is_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(stored))) {
-            refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
-        }
-        if (!mercer::all_indices(indices_.data(), stored, d)) {
-            refuse("indices", "holds a feature outside of the range");
-        }
-        out = std::make_unique<Sparse<T>>(values_, indices_, starts_, norms_, d, ending, numbers, n_threads);
+        out = sparse_of<Element<decltype(values_)>>(values_, indices, starts, norms, nb::none(), d, ending, numbers,
+                                                    n_threads);
     });
     return out;
+}
+
+std::unique_ptr<Samples> exact_sparse_samples(nb::handle values, nb::handle indices, nb::handle starts,
+                                              nb::handle norms, nb::handle lows, std::int64_t d, int ending,
+                                              nb::handle numbers, int n_threads) {
+    if (lows.is_none()) refuse("lows", "must be given");
+    const auto values_ = vector<const double>(values, "values");
+    return sparse_of<double>(values_, indices, starts, norms, lows, d, ending, numbers, n_threads);
+}
+
+nb::tuple exact_norms(nb::handle values, nb::handle starts, bool l1, int n_threads) {
+    const auto values_ = vector<const double>(values, "values");
+    const auto starts_ = vector<const std::int64_t>(starts, "starts");
+    if (starts_.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
+    const std::size_t n = starts_.shape(0) - 1;
+    if (!mercer::is_indptr(starts_.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(values_.shape(0)))) {
+        refuse("starts", "must not decrease and must stay between 0 and the number of stored elements");
+    }
+    check_threads(n_threads);
+    std::vector<double> norms(n), lows(n);
+    {
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::exact_norms(values_.data(), starts_.data(), static_cast<std::int64_t>(n), l1, norms.data(), lows.data(),
+                            {n_threads, mercer::level(), signals.poll()});
+    }
+    return nb::make_tuple(as_array(std::move(norms)), as_array(std::move(lows)));
 }
 
 }  // namespace
@@ -375,4 +413,9 @@ void bind_samples(nb::module_& m) {
           "n_threads"_a, "Samples that share the memory of `rows` and `norms`.");
     m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(),
           "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
+    m.def("exact_sparse_samples", &exact_sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(),
+          "norms"_a.none(), "lows"_a.none(), "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a,
+          "The same for samples neither centred nor scaled, whose values are summed in doubled precision.");
+    m.def("exact_norms", &exact_norms, "values"_a.none(), "starts"_a.none(), "l1"_a, "n_threads"_a,
+          "Half of each sample's squared length, or the sum of its absolute values, as norm + low.");
 }

@@ -2,7 +2,7 @@
 //
 // Samples come prepared for the recipe's ending (simd/endings.hpp): centred, scaled, each with its norm. Dense ones are
 // packed into panels of columns once; rows are packed per call. Sparse ones stay as they are; rows are laid out dense,
-// a strip at a time. Outputs are split over threads, sums never, so that a result does not depend on their number.
+// a strip of them at a time. Outputs are split over threads, sums never, so that a result does not depend on their number.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct SparseSamples {
     const std::int64_t* starts;
     std::int64_t n, d;
     const T* norms;
+    const T* lows = nullptr;  // where given, kernel values are exact (simd/sparse_sums.hpp); these are float64 only
 };
 
 template <class T>
@@ -62,6 +63,10 @@ struct SparseArrays {
 template <class T, class S>
 SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
                                const Threads& threads);
+
+// Half of each sample's squared length, or the sum of its absolute values where `l1`, as norm + low in doubled precision.
+void exact_norms(const double* values, const std::int64_t* starts, std::int64_t n, bool l1, double* norms, double* lows,
+                 const Threads& threads);
 
 // The samples `which` (or all where null), as panels.
 template <class T>

@@ -11,6 +11,8 @@
 namespace mercer {
 namespace {
 
+constexpr double kLog2E = 1.4426950408889634074;
+
 // Chebyshev fits of 2^f on [-1/2, 1/2]. Their errors, 2e-9 and 3e-18, are below half a unit in the last place.
 template <class T>
 struct Exp2;

@@ -20,9 +20,23 @@ namespace mercer {
 // constinit: an initialiser that runs when the module is loaded would crash an older processor.
 extern const Level MERCER_JOIN(level_, MERCER_LEVEL);
 constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
-    MERCER_TEXT(MERCER_LEVEL), smo_passes<float>(),     smo_passes<double>(),    tiles<float>(),
-    tiles<double>(),           strips<float>(),         strips<double>(),        cholesky_tiles<float>(),
-    cholesky_tiles<double>(),  joint_passes<float>(),   joint_passes<double>(),  normal_tiles(),
-    linear_passes<float>(),    linear_passes<double>(), combine_passes<float>(), combine_passes<double>()};
+    MERCER_TEXT(MERCER_LEVEL),
+    smo_passes<float>(),
+    smo_passes<double>(),
+    tiles<float>(),
+    tiles<double>(),
+    strips<float>(),
+    strips<double>(),
+    exact_strips(),
+    exact_norm,
+    cholesky_tiles<float>(),
+    cholesky_tiles<double>(),
+    joint_passes<float>(),
+    joint_passes<double>(),
+    normal_tiles(),
+    linear_passes<float>(),
+    linear_passes<double>(),
+    combine_passes<float>(),
+    combine_passes<double>()};
 
 }  // namespace mercer

@@ -88,25 +88,38 @@ struct NormalTiles {
                           double* total);
 };
 
-// A strip of rows laid out [feature][row] against n sparse samples.
+// A strip of rows laid out [feature][row] against n sparse samples. Where `places` is given, only features that these
+// rows have are laid out: feature k begins at element places[k], and the others share a row of zeros at 0.
 template <class T>
 struct StripRun {
     const T* strip;
     const T* strip_norms;
+    const T* strip_lows;  // for exact values: what the norms leave out, so that norm + low is twice as precise
+    const std::int32_t* places;
+    const T* sums;  // with `places`: what `keep` kept of the strip's earlier entries, or null
     const T* values;
     const std::int32_t* indices;
     const std::int64_t* starts;
     const T* norms;
+    const T* lows;  // for exact values
     const std::int64_t* samples;
     std::int64_t n;
     T numbers[kNumbers];
 };
 
 template <class T>
-struct Strips {
-    int width;
+struct StripLoops {
     void (*store[kEndings])(const StripRun<T>& run, T* out, std::int64_t stride);
     void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
+};
+
+template <class T>
+struct Strips {
+    int width;          // rows of a strip
+    int sums;           // elements per sample that `keep` keeps
+    StripLoops<T> all;  // for strips of all features
+    StripLoops<T> mapped;
+    void (*keep[2])(const StripRun<T>& run, T* sums);  // of inner products, and for absolute distances
 };
 
 // Rows of a factor that are packed together: a multiple of the rows and the columns of every level's tile.
@@ -162,6 +175,8 @@ struct Level {
     Tiles<double> tiles_double;
     Strips<float> strips_float;
     Strips<double> strips_double;
+    Strips<double> strips_exact;
+    void (*exact_norm)(const double* values, std::int64_t n, bool l1, double* high, double* low);
     CholeskyTiles<float> cholesky_float;
     CholeskyTiles<double> cholesky_double;
     JointPasses<float> joint_float;

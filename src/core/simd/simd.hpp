@@ -197,6 +197,36 @@ inline Vec<T> larger(Vec<T> a, Vec<T> b) {
     return a > b ? a : b;  // b where a is not a number
 }
 
+// v as a rounded value: contraction cannot fuse the product behind it with a sum.
+template <class V>
+inline V rounded(V v) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    __asm__("" : "+x"(v));
+    return v;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    __asm__("" : "+w"(v));
+    return v;
+#else
+    const volatile V kept = v;
+    return kept;
+#endif
+}
+
+// a b - product, exactly, where `product` is a b as rounded.
+inline Vec<double> product_error(Vec<double> a, Vec<double> b, Vec<double> product) {
+#if defined(__AVX512F__)
+    return (Vec<double>)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif defined(__FMA__)
+    return (Vec<double>)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#else
+    // Dekker: with a and b split into halves of 26 bits, every product of halves is exact.
+    constexpr double kSplit = 134217729.0;  // 2^27 + 1
+    const Vec<double> c = rounded(kSplit * a), d = rounded(kSplit * b);
+    const Vec<double> a1 = c - (c - a), a2 = a - a1, b1 = d - (d - b), b2 = b - b1;
+    return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
+#endif
+}
+
 // The largest value so far in each lane, with the lowest index at which it was seen.
 template <class T>
 struct Largest {

@@ -5,6 +5,7 @@
 #include "simd/endings.hpp"
 #include "simd/level.hpp"
 #include "simd/simd.hpp"
+#include "simd/sparse_sums.hpp"
 
 namespace mercer {
 namespace {
@@ -14,86 +15,114 @@ constexpr int kStripVectors = 4;
 template <class T>
 constexpr int kStrip = kStripVectors * lanes<T>;
 
-struct SparseDot {
-    template <class T>
-    static Vec<T> start(Vec<T>) {
-        return Vec<T>{};
-    }
-    template <class T>
-    static Vec<T> add(Vec<T> sum, Vec<T> a, T b) {
-        return sum + a * b;
-    }
-};
+// The elements of one sample's sums with a strip.
+template <class T, class Sum>
+constexpr int kStripSums = kStrip<T> * Sum::kParts;
 
-// |a - b|_1 = |a|_1 + sum over the stored entries of b of |a_k - b_k| - |a_k|; the strip's norms are its |a|_1.
-struct SparseDistance1 {
-    template <class T>
-    static Vec<T> start(Vec<T> norm) {
-        return norm;
-    }
-    template <class T>
-    static Vec<T> add(Vec<T> sum, Vec<T> a, T b) {
-        const Vec<T> difference = a - b;
-        return sum + (larger<T>(difference, -difference) - larger<T>(a, -a));
-    }
-};
-
-template <class T, class Inner>
-MERCER_INLINE void strip_values(const StripRun<T>& run, std::int64_t sample, Vec<T> (&sum)[kStripVectors]) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kStripVectors; ++v) sum[v] = Inner::template start<T>(load(run.strip_norms + v * lanes<T>));
-    for (std::int64_t e = run.starts[sample]; e < run.starts[sample + 1]; ++e) {
-        const T* at = run.strip + static_cast<std::int64_t>(run.indices[e]) * kStrip<T>;
+template <class T, class Sum, bool mapped>
+MERCER_INLINE void strip_sums(const StripRun<T>& run, std::int64_t j, Sum (&sum)[kStripVectors]) {
+    const std::int64_t sample = run.samples[j];
+    if (mapped && run.sums != nullptr) {
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
-            sum[v] = Inner::template add<T>(sum[v], load(at + v * lanes<T>), run.values[e]);
+            sum[v].load_parts(run.sums + j * kStripSums<T, Sum> + v * lanes<T> * Sum::kParts);
+        }
+    }
+    for (std::int64_t e = run.starts[sample]; e < run.starts[sample + 1]; ++e) {
+        const T* at = run.strip + (mapped ? static_cast<std::int64_t>(run.places[run.indices[e]])
+                                          : static_cast<std::int64_t>(run.indices[e]) * kStrip<T>);
+#pragma GCC unroll 4
+        for (int v = 0; v < kStripVectors; ++v) sum[v].add(load(at + v * lanes<T>), run.values[e]);
+    }
+}
+
+// Keeps the sums of a part of the strip's entries, for the call with the next part.
+template <class T, class Sum>
+void keep_strip(const StripRun<T>& run, T* sums) {
+    for (std::int64_t j = 0; j < run.n; ++j) {
+        Sum sum[kStripVectors];
+        strip_sums<T, Sum, true>(run, j, sum);
+#pragma GCC unroll 4
+        for (int v = 0; v < kStripVectors; ++v) {
+            sum[v].save_parts(sums + j * kStripSums<T, Sum> + v * lanes<T> * Sum::kParts);
         }
     }
 }
 
-template <class T, class Inner, class Ending>
-MERCER_INLINE Vec<T> strip_kernel(const StripRun<T>& run, std::int64_t sample, Vec<T> sum, int v) {
-    return Ending::template apply<T>(sum, load(run.strip_norms + v * lanes<T>), splat<T>(run.norms[sample]),
-                                     run.numbers);
-}
-
 // out[j][r]: one row per sparse sample, one column per sample of the strip.
-template <class T, class Inner, class Ending>
+template <class T, class Sum, class Ending, bool mapped>
 void store_strip(const StripRun<T>& run, T* out, std::int64_t stride) {
     for (std::int64_t j = 0; j < run.n; ++j) {
-        Vec<T> sum[kStripVectors];
-        strip_values<T, Inner>(run, run.samples[j], sum);
+        Sum sum[kStripVectors];
+        strip_sums<T, Sum, mapped>(run, j, sum);
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
-            store(out + j * stride + v * lanes<T>, strip_kernel<T, Inner, Ending>(run, run.samples[j], sum[v], v));
+            store(out + j * stride + v * lanes<T>, sum[v].template kernel<Ending>(run, v * lanes<T>, run.samples[j]));
         }
     }
 }
 
 // total[j] += sum over the strip of coefficient times kernel value.
-template <class T, class Inner, class Ending>
+template <class T, class Sum, class Ending, bool mapped>
 void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
     for (std::int64_t j = 0; j < run.n; ++j) {
-        Vec<T> sum[kStripVectors];
-        strip_values<T, Inner>(run, run.samples[j], sum);
+        Sum sum[kStripVectors];
+        strip_sums<T, Sum, mapped>(run, j, sum);
         Vec<T> weighted{};
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
-            weighted +=
-                load(coefficients + v * lanes<T>) * strip_kernel<T, Inner, Ending>(run, run.samples[j], sum[v], v);
+            weighted += load(coefficients + v * lanes<T>) *
+                        sum[v].template kernel<Ending>(run, v * lanes<T>, run.samples[j]);
         }
         total[j] += static_cast<double>(fold<T, lanes<T>>(weighted, [](auto a, auto b) { return a + b; }));
     }
 }
 
+template <class T, class Dot, class Shared, bool mapped>
+constexpr StripLoops<T> strip_loops() {
+    return {{store_strip<T, Dot, Identity, mapped>, store_strip<T, Dot, Gaussian, mapped>,
+             store_strip<T, Dot, Polynomial, mapped>, store_strip<T, Dot, Sigmoid, mapped>,
+             store_strip<T, Shared, Laplacian, mapped>},
+            {sum_strip<T, Dot, Identity, mapped>, sum_strip<T, Dot, Gaussian, mapped>,
+             sum_strip<T, Dot, Polynomial, mapped>, sum_strip<T, Dot, Sigmoid, mapped>,
+             sum_strip<T, Shared, Laplacian, mapped>}};
+}
+
 template <class T>
 constexpr Strips<T> strips() {
     return {kStrip<T>,
-            {store_strip<T, SparseDot, Identity>, store_strip<T, SparseDot, Gaussian>,
-             store_strip<T, SparseDot, Polynomial>, store_strip<T, SparseDot, Sigmoid>,
-             store_strip<T, SparseDistance1, Laplacian>},
-            {sum_strip<T, SparseDot, Identity>, sum_strip<T, SparseDot, Gaussian>, sum_strip<T, SparseDot, Polynomial>,
-             sum_strip<T, SparseDot, Sigmoid>, sum_strip<T, SparseDistance1, Laplacian>}};
+            kStripSums<T, DotSum<T>>,
+            strip_loops<T, DotSum<T>, SharedSum<T>, false>(),
+            strip_loops<T, DotSum<T>, SharedSum<T>, true>(),
+            {keep_strip<T, DotSum<T>>, keep_strip<T, SharedSum<T>>}};
+}
+
+constexpr Strips<double> exact_strips() {
+    return {kStrip<double>,
+            kStripSums<double, ExactDotSum>,
+            strip_loops<double, ExactDotSum, ExactSharedSum, false>(),
+            strip_loops<double, ExactDotSum, ExactSharedSum, true>(),
+            {keep_strip<double, ExactDotSum>, keep_strip<double, ExactSharedSum>}};
+}
+
+// Half the squared length of a sample, or the sum of its absolute values where `l1`, by the very additions that the
+// exact sums make of it with itself, so that its distance to itself is zero.
+inline void exact_norm(const double* values, std::int64_t n, bool l1, double* high, double* low) {
+    Vec<double> highs, lows;
+    if (l1) {
+        ExactSharedSum sum;
+        for (std::int64_t e = 0; e < n; ++e) sum.add(splat<double>(values[e]), values[e]);
+        highs = sum.high, lows = sum.low;
+    } else {
+        ExactDotSum sum;
+        for (std::int64_t e = 0; e < n; ++e) sum.add(splat<double>(values[e]), values[e]);
+        highs = sum.high, lows = sum.low;
+    }
+    double first[2][lanes<double>];
+    store(first[0], highs);
+    store(first[1], lows);
+    *high = 0.5 * first[0][0];
+    *low = 0.5 * first[1][0];
 }
 
 }  // namespace

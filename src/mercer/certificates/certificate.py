@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -29,6 +30,12 @@ def _rank(precision: str) -> tuple[bool, bool]:
     return not precision.startswith("float32"), precision == "float64"
 
 
+def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
+    """The weakest proof, and the least precision, of several."""
+    proofs, precisions = zip(*claims, strict=True)
+    return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What a fit has reached, in numbers that anyone can recompute.
@@ -50,7 +57,7 @@ class Certificate:
         The variable with the largest share of the gap.
     b : tuple of float
         The bias of each group, as used for the values above.
-    parts : tuple of Certificate
+    parts : sequence of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
 
     Examples
@@ -74,7 +81,7 @@ class Certificate:
     precision: str = "float64"
     worst: int = 0
     b: tuple[float, ...] = ()
-    parts: tuple[Certificate, ...] = field(default=(), repr=False)
+    parts: Sequence[Certificate] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller."""
@@ -101,14 +108,15 @@ class Certificate:
         if len(parts) == 1:
             return parts[0]
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
+        proves, precision = weakest([(part.proves, part.precision) for part in parts])
         return cls(
             primal=sum(part.primal for part in parts),
             dual=sum(part.dual for part in parts),
             gap=sum(part.gap for part in parts),
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
-            proves=min((part.proves for part in parts), key=_STRENGTH.index),
-            precision=min((part.precision for part in parts), key=_rank),
+            proves=proves,
+            precision=precision,
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
             parts=tuple(parts),

@@ -211,6 +211,13 @@ def planes(n_classes: int, against_rest: bool) -> list[Pair]:
     return [(k, REST) for k in range(n_classes)] if against_rest else every_pair(n_classes)
 
 
+def n_planes(n_classes: int, against_rest: bool) -> int:
+    """How many of them there are."""
+    if n_classes == 2:
+        return 1
+    return n_classes if against_rest else n_classes * (n_classes - 1) // 2
+
+
 def between(pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
     """Which samples a plane separates, and +1 for those of its first class, −1 for the others."""
     first, second = pair
@@ -238,7 +245,8 @@ class Classes:
 
     def members(self, codes: Indices) -> list[Indices]:
         """The samples of each class."""
-        return [np.flatnonzero(codes == k) for k in range(len(self.labels))]
+        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels)))
+        return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
     def name(self, pair: Pair) -> str:
         first, second = names_of(pair, self.labels)
@@ -250,12 +258,15 @@ def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
     columns = np.ascontiguousarray(values.T)  # so that each of hundreds of pairs is read from contiguous memory
     won = np.zeros((n_classes, len(values)))
     confidence = np.zeros_like(won)
-    for value, (first, second) in zip(columns, every_pair(n_classes), strict=True):
+    begin = 0
+    for first in range(n_classes - 1):  # against every later class
+        value = columns[begin : begin + n_classes - 1 - first]
         wins = value > 0
-        won[first] += wins
-        won[second] += ~wins
-        confidence[first] += value
-        confidence[second] -= value
+        won[first] += wins.sum(axis=0)
+        won[first + 1 :] += ~wins
+        confidence[first] += value.sum(axis=0)
+        confidence[first + 1 :] -= value
+        begin += len(value)
     return won.T, confidence.T
 
 

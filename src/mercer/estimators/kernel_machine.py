@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fit
 from mercer.fitting.machine import Machine
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
@@ -90,7 +91,7 @@ class _KernelMachine(Machine):
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
         return [Task(name, problem, solve) for name, problem in zip(names, problems, strict=True)]
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         merged = fit.merged
         C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
@@ -257,7 +258,7 @@ class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine): 
     def _targets(self, fit: Fit) -> Floats:
         return signs(fit.merged.y, len(fit.target))
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target), self.loss
 

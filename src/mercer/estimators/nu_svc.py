@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import expect_squares
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
@@ -170,17 +171,17 @@ class NuSVC(PairwiseClassifier):
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return tasks
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         """The certificate is told in the scale of f, after the division by ρ."""
         super()._record_end([replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved])
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         if any(one.solution.stop_reason == "no margin" for one in solved):
             solved = [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
             self._record_end(solved)
         rho = np.array([_rho(s) for s in solved])
         b = np.array([rho_and_b(s.certificate.b)[1] for s in solved]) / rho
-        for k in np.flatnonzero(np.isinf(rho)):
+        for k in np.flatnonzero(np.isinf(rho)).tolist():
             b[k] = self._heavier(solved[k])
         masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
         totals = [2.0 * s.task.problem.totals[0] for s in solved]

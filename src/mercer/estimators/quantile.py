@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from mercer.fitting.kinds import Array, Flag, fitted
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import unit_of_targets
 from mercer.parameters import one_of, share, store
 from mercer.problems.regression import quantile
@@ -110,7 +111,7 @@ class QuantileSVR(KernelRegressor):
             tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
         return tasks
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         tau, C = _quantiles(self.quantiles), self._price(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from mercer.fitting.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
@@ -90,10 +91,10 @@ class _ChoosesLam(LeastSquaresMachine):
     def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
         return 1  # a decomposition takes all the memory there is
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         super()._record_end([_best(solved)])
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -140,7 +141,7 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
-def _best(solved: list[Solved]) -> Solved:
+def _best(solved: Sequence[Solved]) -> Solved:
     """The point of the grid with the least score; the first of several."""
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,19 +12,27 @@ from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
-from mercer.fitting.dual_machine import bias_of
+from mercer.fitting.dual_machine import biases_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.no_probabilities import PROBABILITIES
+from mercer.fitting.pair_tasks import PairTasks, SolvedPairs
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.parameters import one_of, store
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual.hard_margin import solve_hard_margin
+from mercer.solvers.dual.pairs import Layout
 from mercer.solvers.joint.ascent import solve_joint
+
+# From this many pairs of classes on, the budget must have room for them: what a pair and a variable of one take, as
+# measured with 300 and 1,000 classes of one and five rows.
+_MANY_PAIRS = 10_000
+_PAIR_BYTES = 400
+_PAIR_VARIABLE_BYTES = 120
 
 
 @shared_docs
@@ -122,7 +130,7 @@ class SVC(PairwiseClassifier):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Sequence[Task]:
         merged, target = fit.merged, fit.target
         if self._joint:
             C = self._joint_price(fit) * merged.weight
@@ -135,7 +143,7 @@ class SVC(PairwiseClassifier):
         tasks = []
         for pair in target.pairs:
             rows, y = target.sides(pair, merged.y)
-            problem = self._problem(fit, [rows], y)
+            problem = self._problem(fit, rows, y, self._price(fit, rows))
             solve = self._solver(linear_way(self, fit, rows, problem))
             tasks.append(Task(target.name(pair), problem, solve, rows))
         return tasks
@@ -151,40 +159,53 @@ class SVC(PairwiseClassifier):
             tasks.append(Task(fit.target.name(pair), problem, solve, rows, place=place))
         return tasks
 
-    def _pair_tasks(self, fit: Fit) -> list[Task]:
-        """One against one: hundreds of problems are made, and checked, as one, which is then cut."""
+    def _pair_tasks(self, fit: Fit) -> PairTasks:
+        """One against one: hundreds of problems are made, and checked, as one."""
         target = fit.target
-        members = target.members(fit.merged.y)
-        blocks = [(members[first], members[second]) for first, second in target.pairs]
-        sizes = np.array([(len(first), len(second)) for first, second in blocks])
-        offsets = np.cumsum([0, *sizes.sum(axis=1)])
-        together = np.concatenate([block for both in blocks for block in both])
-        rows = [together[begin:end] for begin, end in pairwise(offsets.tolist())]
-        y = np.repeat(np.tile([1.0, -1.0], len(blocks)), sizes.ravel())
-        problems = self._problem(fit, rows, y).parts(offsets)
-        shared = blocks if self.solver == "auto" else [None] * len(blocks)
-        return [
-            Task(target.name(pair), problem, self._solver(linear_way(self, fit, some, problem)), some, both)
-            for pair, some, problem, both in zip(target.pairs, rows, problems, shared, strict=True)
-        ]
+        layout = Layout.of(target.members(fit.merged.y), np.array(target.pairs))
+        self._check_room(layout, fit)
+        sizes = np.diff(layout.starts)[layout.pairs]
+        y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
+        prices = np.repeat(self._pair_prices(fit, layout), np.diff(layout.offsets))
+        return PairTasks(
+            problem=self._problem(fit, layout.rows(), y, prices),
+            layout=layout,
+            name_of=lambda k: target.name(target.pairs[k]),
+            solver_of=lambda rows, problem: self._solver(linear_way(self, fit, rows, problem)),
+            together=self.solver == "auto",
+        )
 
-    def _problem(self, fit: Fit, rows: list[Indices], y: Floats) -> DualProblem:
-        """The problems on some of the samples each, one after another."""
-        together = rows[0] if len(rows) == 1 else np.concatenate(rows)
-        prices = np.repeat(self._prices(fit, rows), [len(some) for some in rows])
-        C = prices * fit.target.factor[fit.merged.y[together]] * fit.merged.weight[together]
+    def _check_room(self, layout: Layout, fit: Fit) -> None:
+        """Refuse more pairs of classes than the budget has room for."""
+        need = _PAIR_BYTES * layout.n + _PAIR_VARIABLE_BYTES * int(layout.offsets[-1])
+        if layout.n > _MANY_PAIRS and need > fit.limits.budget:
+            raise MemoryError(
+                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {need / 1e6:.0f} MB, but "
+                f"cache_size={self.cache_size:g} allows {fit.limits.budget / 1e6:.0f} MB; use multiclass='ovr', one "
+                "machine per class, or raise cache_size"
+            )
+
+    def _problem(self, fit: Fit, rows: Indices, y: Floats, prices: Any) -> DualProblem:
+        """The problem on these samples, or several one after another."""
+        C = prices * fit.target.factor[fit.merged.y[rows]] * fit.merged.weight[rows]
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
         return problem if self.bias is True else problem.without_bias()
 
-    def _prices(self, fit: Fit, rows: list[Indices]) -> Floats:
-        """C of a sample of weight 1 in the problems on these samples."""
-        return np.array([price(self, float(fit.merged.weight[some].sum())) for some in rows])
+    def _price(self, fit: Fit, rows: Indices) -> float:
+        """C of a sample of weight 1 in the problem on these samples."""
+        return price(self, float(fit.merged.weight[rows].sum()))
+
+    def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
+        """The same for every pair of classes."""
+        weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])
+        totals, which = np.unique(weights[layout.pairs].reshape(-1, 2).sum(axis=1), return_inverse=True)
+        return np.array([price(self, total) for total in totals.tolist()])[which]
 
     def _joint_price(self, fit: Fit) -> Floats:
         """C of a merged sample of weight 1."""
         return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
@@ -193,18 +214,22 @@ class SVC(PairwiseClassifier):
             self._conclude_duals(fit, solved)
             return
         bound: Any = np.inf
-        b = np.array([bias_of(s, self.bias) for s in solved])
+        b = biases_of(solved, self.bias)
         if self._hard:
             refuse_no_margin(fit.merged, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, Bounds(bound, bound), b)
             return
         if self.slack == "l1":
-            bound = self._prices(fit, [s.task.rows for s in solved])
+            bound = (
+                self._pair_prices(fit, solved.tasks.layout)
+                if isinstance(solved, SolvedPairs)
+                else np.array([self._price(fit, s.task.rows) for s in solved])
+            )
         factor = fit.target.factor[fit.merged.y][:, None]
         self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
 
-    def _norms(self, solved: list[Solved]) -> Any:
+    def _norms(self, solved: Sequence[Solved]) -> Any:
         return joint_norms(solved[0]) if self._joint else super()._norms(solved)
 
     @property

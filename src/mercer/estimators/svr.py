@@ -10,7 +10,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.parameters import not_negative, one_of, positive, share, store
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem

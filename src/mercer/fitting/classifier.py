@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
 from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
 from mercer.fitting.coefficients import (
     Bounds,
@@ -27,7 +28,7 @@ from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_functi
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.parameters import one_of
 
 
@@ -58,7 +59,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _conclude_pairs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
+    def _conclude_pairs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
         table = merged_table(fit.merged, solved)
         own = own_table(table, fit.merged, bounds)
@@ -118,12 +119,10 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def decision_function(self, X: Any) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
-        values = self._decision(X)
-        if len(self.classes_) == 2:
-            return np.asarray(values[:, 0])
-        if self._function_per_class or self.decision_function_shape == "ovo":
-            return values
-        return scores(values, len(self.classes_))
+        if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
+            values = self._decision(X)
+            return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
+        return self._by_class(X, scores)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
@@ -131,11 +130,18 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        values = self._decision(X)
         if len(self.classes_) > 2 and not self._function_per_class:
-            k = len(self.classes_)
-            values = scores(values, k) if self.break_ties else votes(values, k)[0]
+            values = self._by_class(X, scores if self.break_ties else lambda f, k: votes(f, k)[0])
+        else:
+            values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])
+
+    def _by_class(self, X: Any, summed: Callable[[Floats, int], Floats]) -> Floats:
+        """One number per class from the values of its pairs, which are not kept: there may be half a million."""
+        X, k = self._to_decide(X), len(self.classes_)
+        blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
+        parts = [summed(self._values(take(X, np.arange(some.start, some.stop))), k) for some in blocks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @property
     def coef_(self) -> Any:

@@ -7,6 +7,7 @@ coefficient at its bound goes exactly onto each copy's own bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.tasks import Solved
+from mercer.fitting.pair_tasks import Joined
+from mercer.fitting.task import Solved
 from mercer.gram.linear_rows import weight_vectors
 
 
@@ -31,13 +33,13 @@ class Bounds:
     factor: Any = 1.0
 
 
-def merged_table(merged: Merged, solved: list[Solved]) -> sp.csr_array:
+def merged_table(merged: Merged, solved: Sequence[Solved]) -> sp.csr_array:
     """β of every merged sample (row) in every task (column)."""
-    beta = np.concatenate([s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in solved])
-    used = np.flatnonzero(beta)
-    rows = np.concatenate([s.task.rows for s in solved])[used]
-    task = np.repeat(np.arange(len(solved)), [len(s.task.rows) for s in solved])[used]
-    return sp.csr_array((beta[used], (rows, task)), shape=(len(merged.y), len(solved)))
+    found = Joined(solved)
+    used = np.flatnonzero(found.coefficients)
+    task = np.repeat(np.arange(len(solved)), np.diff(found.row_offsets))[used]
+    entries = (found.coefficients[used], (found.rows[used], task))
+    return sp.csr_array(entries, shape=(len(merged.y), len(solved)))
 
 
 def own_table(table: sp.csr_array, merged: Merged, bounds: Bounds) -> sp.csr_array:

@@ -4,6 +4,7 @@ last solution."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -31,8 +32,9 @@ from mercer.fitting.kinds import (
     fitted,
 )
 from mercer.fitting.machine import Machine, Training
+from mercer.fitting.pair_tasks import Joined, SolvedPairs
 from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
 from mercer.problems.dual_problem import DualProblem
@@ -75,13 +77,13 @@ class DualMachine(Machine):
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
-    def _starts(self, fit: Fit, tasks: list[Task], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Sequence[Task], before: WarmStart | None) -> list[Any]:
         if before is None:
             return [None] * len(tasks)
         keys, targets = _keys_and_targets(fit)
         return [before.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         super()._record_end(solved)
         proof, decided = self.certificate_, all(s.solution.stop_reason != "no margin" for s in solved)
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
@@ -91,7 +93,7 @@ class DualMachine(Machine):
             )
         self.fit_status_ = int(not self.converged_)
 
-    def _conclude_outputs(self, fit: Fit, solved: list[Solved], bounds: Bounds, b: Floats) -> None:
+    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
         table = merged_table(fit.merged, solved)
         self.intercept_ = freeze(b)
@@ -103,29 +105,26 @@ class DualMachine(Machine):
         self.dual_coef_ = freeze(np.ascontiguousarray(own[order].toarray().T))
         self._conclude_duals(fit, solved)
 
-    def _conclude_duals(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude_duals(self, fit: Fit, solved: Sequence[Solved]) -> None:
         """What the duals tell beyond the coefficients; to be called once the expansion is made."""
         self.rkhs_norm_ = self._norms(solved)
         if isinstance(solved[0].task.problem, DualProblem):
             self._standing_ = dual_status(fit.merged, solved, fit.n)
             self._b_range_ = bias_intervals(solved)
 
-    def _norms(self, solved: list[Solved]) -> Any:
+    def _norms(self, solved: Sequence[Solved]) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
         sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
-        us = [s.solution.u for s in solved]
-        starts = np.cumsum([0, *map(len, us[:-1])])
-        coefficients = np.concatenate(
-            [s.task.problem.row_coefficients(s.solution.beta, len(u)) for s, u in zip(solved, us, strict=True)]
-        )
-        energies = np.add.reduceat(coefficients * np.concatenate(us), starts)
+        found = Joined(solved)
+        starts, coefficients = found.row_offsets[:-1], found.coefficients
+        energies = np.add.reduceat(coefficients * found.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         own = np.add.reduceat(np.abs(coefficients), starts)
         norms = np.sqrt(np.maximum(energies, 0.0)) * np.divide(sizes, own, out=np.zeros(len(own)), where=own > 0)
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-    def _keep(self, fit: Fit, solved: list[Solved]) -> None:
+    def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
         keys, targets = _keys_and_targets(fit)
         starts = {
             s.task.name: task_start(s.task.rows, s.task.problem, s.solution)
@@ -182,6 +181,17 @@ class DualMachine(Machine):
 def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
     assert fit.kernel is not None
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
+
+
+def biases_of(solved: Sequence[Solved], bias: Any) -> Floats:
+    """b of every task."""
+    if not isinstance(solved, SolvedPairs):
+        return np.array([bias_of(s, bias) for s in solved])
+    b = solved.found.certificates.b
+    if b.shape[1]:
+        return b[:, 0].copy()
+    sums = np.add.reduceat(solved.found.beta, solved.tasks.layout.offsets[:-1])
+    return sums if bias == "regularized" else np.zeros(len(solved))
 
 
 def bias_of(solved: Solved, bias: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,22 +10,21 @@ import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, freeze
 from mercer.data.merging import Merged
-from mercer.fitting.tasks import Solved
-from mercer.problems.working_set import violation
+from mercer.fitting.pair_tasks import Joined
+from mercer.fitting.task import Solved
 
 FREE: Final = 1
 BOUNDED: Final = 2
 _BOUNDED_TWIN = 4  # the marks of twins are added, and two free ones must not look like a bounded one
 
 
-def dual_status(merged: Merged, solved: list[Solved], n: int) -> Any:
+def dual_status(merged: Merged, solved: Sequence[Solved], n: int) -> Any:
     """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows."""
-    beta = np.concatenate([s.solution.beta for s in solved])
-    used = np.flatnonzero(beta)
-    samples = [s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows for s in solved]
-    sample = np.concatenate(samples)[used]
-    column = np.repeat(np.arange(len(solved)), [len(s.solution.beta) for s in solved])[used]
-    marks = np.where(_free(solved, beta)[used], 1, _BOUNDED_TWIN)
+    found = Joined(solved)
+    used = np.flatnonzero(found.beta)
+    sample = found.samples[used]
+    column = np.repeat(np.arange(len(solved)), np.diff(found.variables))[used]
+    marks = np.where(_free(found)[used], 1, _BOUNDED_TWIN)
     entries: Any = (marks, (sample, column))
     by_sample: Any = sp.csr_array(entries, shape=(len(merged.y), len(solved)))
     # Twins in use count once, as free if one of them is.
@@ -54,23 +54,18 @@ def n_bounded(machine: Any, k: int) -> int:
     return int((machine._standing_[:, [k]] == BOUNDED).sum())
 
 
-def bias_intervals(solved: list[Solved]) -> Floats:
+def bias_intervals(solved: Sequence[Solved]) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
     ends = np.full((len(solved), 2), np.nan)
-    free = _free(solved, np.concatenate([s.solution.beta for s in solved]))
-    lengths = [len(s.solution.beta) for s in solved]
-    counts = np.add.reduceat(free, np.cumsum([0, *lengths[:-1]]), dtype=np.intp)
-    for k in np.flatnonzero(counts == 0):
-        problem, solution = solved[k].task.problem, solved[k].solution
-        if len(problem.totals) == 1:
-            h = problem.gradient(solution.beta, solution.u)
-            up, low = problem.movable(solution.beta)
-            _, tops, bottoms = violation(h, up, low, problem.group, 1)
-            ends[k] = tops[0], bottoms[0]
+    found = Joined(solved)
+    starts, h = found.variables[:-1], found.gradient
+    told = (np.add.reduceat(_free(found), starts, dtype=np.intp) == 0) & (found.equalities == 1)
+    tops = np.maximum.reduceat(np.where(found.beta < found.upper, h, -np.inf), starts)
+    bottoms = np.minimum.reduceat(np.where(found.beta > found.lower, h, np.inf), starts)
+    ends[told] = np.column_stack([tops, bottoms])[told]
     return np.asarray(freeze(ends))
 
 
-def _free(solved: list[Solved], beta: Floats) -> Flags:
+def _free(found: Joined) -> Flags:
     """Which variables of all problems, one after another, are strictly between their bounds."""
-    lower, upper = (np.concatenate([getattr(s.task.problem, name) for s in solved]) for name in ("lower", "upper"))
-    return np.asarray((beta > lower) & (beta < upper))
+    return np.asarray((found.beta > found.lower) & (found.beta < found.upper))

@@ -7,7 +7,7 @@ solver proves (mercer.solvers.dual.hard_margin).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
 from mercer.fitting.coefficients import merged_table, table_expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.gram import Gram, gram_for
 
 
@@ -53,7 +53,7 @@ def centred_place(fit: Fit, bias: Any) -> Callable[[int], Gram] | None:
     return place
 
 
-def bias_between(fit: Fit, solved: list[Solved]) -> Floats:
+def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
     """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
 
     The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
@@ -66,7 +66,7 @@ def bias_between(fit: Fit, solved: list[Solved]) -> Floats:
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
-def refuse_no_margin(merged: Merged, solved: list[Solved]) -> None:
+def refuse_no_margin(merged: Merged, solved: Sequence[Solved]) -> None:
     """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven."""
     for one in solved:
         proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.merging import Merged
-from mercer.fitting.tasks import Solved
+from mercer.fitting.task import Solved
 from mercer.problems.multiclass import JointProblem
 
 # Whether the multipliers of a sample share its bound.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from mercer.arrays import is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.data.labels import planes
+from mercer.certificates.table import CertificateTable
+from mercer.data.labels import n_planes
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.kernels import Kernel
@@ -24,7 +25,7 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "outputs": lambda model: (
         len(model._expansion_.b)
         if hasattr(model, "_expansion_")
-        else len(planes(len(model.classes_), against_rest=True))
+        else n_planes(len(model.classes_), against_rest=True)
         if hasattr(model, "classes_")
         else 1
     ),
@@ -200,7 +201,7 @@ class Labels(Kind):
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
         expect(whole, "there must be two classes")
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
-        wanted, found = len(planes(len(value), against_rest)), _size("outputs", model)
+        wanted, found = n_planes(len(value), against_rest), _size("outputs", model)
         expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
 
 
@@ -228,11 +229,21 @@ class BoundKernel(Kind):
 class Proof(Kind):
     """A certificate."""
 
+    def keys(self, name: str) -> tuple[str, ...]:
+        return name, f"{name}.parts"
+
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        return {name: value.to_dict()}
+        if not isinstance(value.parts, CertificateTable):
+            return {name: value.to_dict()}
+        plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.told()}
+        return {name: plain, f"{name}.parts": value.parts.to_array()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        return Certificate.from_dict(parts[name])
+        plain, numbers = parts[name], parts.get(f"{name}.parts")
+        if numbers is None:
+            return Certificate.from_dict(plain)
+        table = CertificateTable.from_file(numbers, plain["parts"])
+        return replace(Certificate.from_dict({**plain, "parts": ()}), parts=table, b=tuple(table.b.ravel().tolist()))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -20,7 +20,7 @@ from mercer.fitting.limits import Limits
 from mercer.fitting.machine import Machine
 from mercer.fitting.stream_targets import StreamTargets
 from mercer.fitting.targets import Targets
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
@@ -158,11 +158,11 @@ class LandmarkMachine(Machine):
         solve = partial(solve_nystrom, sample=sample, once=source.once)
         return [Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)]
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         solution, place = solved[0].solution, solved[0].task.place
         assert place is not None
         landmarks = place(fit.limits.n_threads).landmarks

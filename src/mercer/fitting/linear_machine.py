@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
@@ -18,7 +18,7 @@ from mercer.errors import warn_user
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
 from mercer.fitting.machine import Machine
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
@@ -86,7 +86,7 @@ class LinearMachine(Machine):
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
         return [Task(name, problem, solve, place=place) for name, problem in zip(names, problems, strict=True)]
 
-    def _conclude_linear(self, fit: Fit, solved: list[Solved]) -> tuple[Floats, Floats]:
+    def _conclude_linear(self, fit: Fit, solved: Sequence[Solved]) -> tuple[Floats, Floats]:
         """w and b, one row each per output; sets what tells how they were found."""
         self.n_iter_ = max(1, int(self.n_iter_.max()))
         self.solver_ = solved[0].solution.solver

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,16 +23,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
-from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
 from mercer.fitting.overflow import expect_finite
+from mercer.fitting.pair_tasks import certificate_of, is_finite, reason_of, steps_of
 from mercer.fitting.state import fitted_names, freeze_fitted
-from mercer.fitting.tasks import Solved, Task, solve_tasks
+from mercer.fitting.task import Solved, Task
+from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
+from mercer.kernels.used_columns import narrowed
 from mercer.threads import effective_n_threads
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
@@ -80,15 +83,15 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The weights that samples are merged with, and the target with what the weights add to it."""
         return weight, target
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Sequence[Task]:
         """The problems to solve."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: list[Task], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Sequence[Task], before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
@@ -182,28 +185,30 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Tell the user that training stopped early, and what it reached."""
         warn_user(reached, ConvergenceWarning)
 
-    def _record_end(self, solved: list[Solved]) -> None:
+    def _record_end(self, solved: Sequence[Solved]) -> None:
         """What every fit says about its end."""
-        self.certificate_ = Certificate.total([s.certificate for s in solved])
-        found = [getattr(s.solution, name, None) for s in solved for name in ("beta", "w")]
-        if not all(np.isfinite(part).all() for part in found if part is not None):
+        self.certificate_ = certificate_of(solved)
+        if not is_finite(solved):
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
                 "or coefficients are too large together. Scale the features or the weights, or lower C"
             )
-        reasons = [s.solution.stop_reason for s in solved]
-        reason = next((reason for reason in reasons if reason != "converged"), "converged")
+        reason = reason_of(solved)
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_: Any = freeze(np.array([s.solution.steps for s in solved], dtype=np.int64))
+        self.n_iter_: Any = freeze(steps_of(solved))
 
-    def _keep(self, fit: Fit, solved: list[Solved]) -> None:
+    def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
         """What a later training can start from."""
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""
+        return self._values(self._to_decide(X))
+
+    def _to_decide(self, X: Any) -> Any:
+        """X as samples that the expansion can be evaluated at."""
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
         X = read_samples(self, X, expansion.kernel, reset=False)
@@ -212,6 +217,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
                 f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all {expansion.n_columns} training samples"
             )
+        return X
+
+    def _values(self, X: Any) -> Floats:
+        """The expansion's outputs at samples that were read."""
+        expansion: Expansion = self._expansion_
         return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -275,6 +285,7 @@ def _scale_ratio(X: Any) -> float:
     if not hasattr(X, "shape"):
         return 1.0
     if is_sparse(X):
+        X, _ = narrowed(X, X)
         square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
         spread = np.sqrt(np.maximum(square, 0.0))
     else:

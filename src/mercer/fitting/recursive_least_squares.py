@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.least_squares_machine import LeastSquaresMachine, checked_lam
 from mercer.fitting.limits import Limits
 from mercer.fitting.state import fitted_names
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.parameters import one_of
@@ -40,7 +41,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _tasks(self, fit: Fit) -> list[Task]:
         return [Task("", self._problem(fit, self._lam()), partial(solve_least_squares, solver=self.solver))]
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any = None) -> Self:

@@ -3,6 +3,7 @@ tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
@@ -39,7 +40,7 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
         solve = self._solver(linear_way(self, fit, rows, problem))
         return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
 
-    def _conclude(self, fit: Fit, solved: list[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1
         bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
         self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))

@@ -2,58 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate
 from mercer.fitting.fit import Fit
+from mercer.fitting.pair_tasks import PairTasks, SolvedPairs
 from mercer.fitting.side_by_side import map_side_by_side
+from mercer.fitting.task import Solved, Task
 from mercer.fitting.telling import Progress
-from mercer.solution import Solution, Solve, Stop
-from mercer.solvers.dual.pairs import Blocks, fits, solve_pairs
+from mercer.solution import Stop
+from mercer.solvers.dual.pairs import Together, fitting_pairs, solve_together
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One problem, the solver it wants, with its options bound, and the place where its data live."""
-
-    name: str
-    problem: Any
-    solve: Solve
-    rows: Any = None  # which of the merged samples it is about; None: all
-    blocks: Blocks | None = None  # the two class blocks that make up `rows`, where tasks share such blocks
-    unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
-    place: Callable[[int], Any] | None = None  # from a number of threads; None: the fit's Gram matrix
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """A task with the solution that was found and its proof."""
-
-    task: Task
-    solution: Any
-    certificate: Certificate
-
-
-def solve_tasks(tasks: list[Task], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> list[Solved]:
+def solve_tasks(
+    tasks: Sequence[Task], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int
+) -> Sequence[Solved]:
     """Every task's solution and proof, `side_by_side` of them at a time, each on one thread then."""
     n_threads = 1 if side_by_side > 1 else fit.limits.n_threads
-    places = [(task.place or fit.gram)(n_threads) for task in tasks]
-    if len(tasks) > 1 and all(task.place is None for task in tasks):
+    pairs = tasks if isinstance(tasks, PairTasks) else None
+    places = [fit.gram(n_threads)] * len(tasks) if pairs else [(task.place or fit.gram)(n_threads) for task in tasks]
+    if len(tasks) > 1 and (pairs or all(task.place is None for task in tasks)):
         places[0].share()
         side_by_side = side_by_side if places[0].fused else 1
     cold = progress.silent and all(start is None for start in starts)
-    begun = _together(tasks, places[0], fit.limits.stop, max(side_by_side, n_threads)) if cold else {}
-    done = {k: Solved(tasks[k], solution, proof) for k, (solution, proof) in begun.items() if proof is not None}
-    left = [k for k in range(len(tasks)) if k not in done]
+    begun: dict[int, Solved] = {}
+    done: Any = {}
+    left: Any = range(len(tasks))
+    if pairs and cold and pairs.together and len(tasks) > 1 and places[0].fused:
+        which = fitting_pairs(pairs.problem, pairs.layout)
+        found = _together(pairs, which, places[0], fit.limits.stop, max(side_by_side, n_threads))
+        if found is not None:
+            done = SolvedPairs(pairs, found)
+            unsolved = which[~found.solved[which]].tolist()
+            left = np.flatnonzero(~found.solved).tolist()
+            if found.over:
+                done.reasons.update(dict.fromkeys(unsolved, "max_time"))
+                left = sorted(set(left) - set(unsolved))
+            else:
+                begun = {k: done[k] for k in unsolved}
 
     def solve(k: int) -> Solved:
         task, place, start, steps = tasks[k], places[k], starts[k], 0
         if k in begun:
-            start, steps = begun[k][0].beta, begun[k][0].steps
+            start, steps = begun[k].solution.beta, begun[k].solution.steps
         report = progress.begin(task.name)
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
@@ -63,22 +57,19 @@ def solve_tasks(tasks: list[Task], fit: Fit, progress: Progress, starts: list[An
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 
-    if side_by_side == 1 or progress.watched:
-        done.update(zip(left, map(solve, left), strict=True))
-    else:
-        done.update(zip(left, map_side_by_side(solve, left, side_by_side), strict=True))
-    return [done[k] for k in range(len(tasks))]
+    keep = done.put if isinstance(done, SolvedPairs) else done.__setitem__
+    alone = side_by_side == 1 or progress.watched
+    for k, one in zip(left, map(solve, left) if alone else map_side_by_side(solve, left, side_by_side), strict=True):
+        keep(k, one)
+    return done if isinstance(done, SolvedPairs) else [done[k] for k in range(len(tasks))]
 
 
-def _together(
-    tasks: list[Task], gram: Any, stop: Stop, n_threads: int
-) -> dict[int, tuple[Solution, Certificate | None]]:
-    """What one call for all small pairs of classes has reached, with the certificates of those that are solved."""
-    small = [
-        (k, task.problem, task.blocks) for k, task in enumerate(tasks) if task.blocks is not None and fits(task.problem)
-    ]
-    if len(small) < 2 or not gram.fused:
-        return {}
-    which, problems, blocks = zip(*small, strict=True)
-    found = solve_pairs(problems, blocks, gram, stop, n_threads)
-    return {} if found is None else dict(zip(which, found, strict=True))
+def _together(tasks: PairTasks, which: Any, gram: Any, stop: Stop, n_threads: int) -> Together | None:
+    """What one call for these pairs of classes has reached; the others have zeros."""
+    if len(which) < 2:
+        return None
+    problem, layout = tasks.problem, tasks.layout
+    if len(which) == layout.n:
+        return solve_together(problem, layout, gram, stop, n_threads)
+    found = solve_together(problem.some(layout.variables(which)), layout.of_pairs(which), gram, stop, n_threads)
+    return None if found is None else found.among(layout, which)

@@ -43,7 +43,8 @@ class BlockEvaluation:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
         kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
-        for some in row_blocks(len(out), 8 * (n_vectors if kept else X.shape[1])):
+        row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        for some in row_blocks(len(out), row_bytes):
             part = take(X, np.arange(some.start, some.stop))
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
@@ -91,6 +92,8 @@ class BlockEvaluation:
     def _weights(self) -> Floats | None:
         """w of a linear kernel, a column for each output, summed in twice the precision; None for other kernels."""
         scale = linear_scale(self._kernel)
+        if is_sparse(self._vectors) and self._vectors.shape[1] > self._vectors.nnz:
+            return None  # w would take more memory than they do
         return None if scale is None else scale * weight_vectors(self._vectors, self._coefficients)
 
     @cached_property
@@ -103,16 +106,20 @@ class BlockEvaluation:
         table, (n, n_outputs) = self._coefficients, self._coefficients.shape
         if not is_sparse(table):
             return [(slice(0, n), np.arange(n_outputs), table)]
-        used = [set(table.indices[a:b].tolist()) for a, b in pairwise(table.indptr)]
+        used = [table.indices[a:b] for a, b in pairwise(table.indptr)]
         limit = max(isqrt(2 * n_outputs), *map(len, used))
-        segments, start, outputs = [], 0, set[int]()
+        segments, start, outputs = [], 0, np.empty(0, dtype=np.intp)
         for row in range(n + 1):
-            if row == n or len(outputs | used[row]) > limit:
-                some = np.array(sorted(outputs), dtype=np.intp)
-                segments.append((slice(start, row), some, table[start:row].toarray()[:, some]))
-                start, outputs = row, set()
-            if row < n:
-                outputs |= used[row]
+            more = outputs if row == n else np.union1d(outputs, used[row])
+            if row == n or len(more) > limit:
+                values = np.zeros((row - start, len(outputs)))
+                for k in range(start, row):
+                    values[k - start, np.searchsorted(outputs, used[k])] = table.data[
+                        table.indptr[k] : table.indptr[k + 1]
+                    ]
+                segments.append((slice(start, row), outputs.astype(np.intp), values))
+                start, more = row, more if row == n else np.unique(used[row])
+            outputs = more
         return segments
 
     @cached_property

@@ -203,7 +203,7 @@ class KernelMatrix:
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
             roots = np.full(self.n, roots.max(initial=0.0))
-        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(source.X.shape[1])
+        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(_terms(source.X))
         return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
     def unit_errors(self, columns: int) -> Floats:
@@ -304,6 +304,11 @@ class _Source:
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads)
         self.refuted = False
+
+
+def _terms(X: Any) -> int:
+    """How many terms a sum over two samples' features has at most: entries that neither has are exact zeros."""
+    return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
 
 
 def finite_values(values: Floats, kernel: Kernel) -> Floats:

@@ -18,7 +18,8 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import Rounding
 from mercer.kernels import Kernel, Recipe
-from mercer.kernels.matrices import unit_rows
+from mercer.kernels.matrices import unit_rows, width
+from mercer.kernels.used_columns import places_among, used_columns
 
 # Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192
@@ -99,11 +100,10 @@ class PreparedSamples:
     def norms(self) -> Floats:
         """What the core adds to inner products: half the squared length of each sample about the centre, or |x|₁."""
         if self._norms is None:
-            n, width = self._X.shape
             self._norms = np.concatenate(
                 [
                     self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
-                    for some in row_blocks(n, _NORM_BLOCKS * 8 * width)
+                    for some in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
                 ]
             )
         return self._norms
@@ -174,11 +174,13 @@ class Lowering:
     """How samples are prepared for a recipe: shift, scale, and the ending's numbers."""
 
     recipe: Recipe
-    centre: Floats
+    centre: Floats  # of every column, or of the `full` ones of sparse samples
     scale: float
     ending: int
     numbers: Floats
     sparse: bool
+    full: Any = None  # the columns of sparse samples that have no zero: the others stay as they are, to stay sparse
+    used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
 
     @classmethod
     def of(cls, recipe: Recipe, X: Any) -> Lowering:
@@ -186,15 +188,19 @@ class Lowering:
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
-        centre = np.zeros(X.shape[1])
-        if recipe.inner != "dot":
+        full, used = None, used_columns(X) if sparse and is_sparse(X) else None
+        if recipe.inner == "dot":
+            full, centre = (np.empty(0, np.intp), np.empty(0)) if sparse else (None, np.zeros(X.shape[1]))
+        elif used is not None:
+            full, centre = _full_columns(X, used)
+        else:
             with np.errstate(over="ignore"):
                 centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            if sparse:  # columns with zeros stay as they are, so that the data stay sparse
-                stored = X.count_nonzero(axis=0) if is_sparse(X) else np.count_nonzero(X, axis=0)
-                centre[np.asarray(stored).ravel() < X.shape[0]] = 0.0
+            if sparse:
+                full = np.flatnonzero(np.count_nonzero(X, axis=0) == X.shape[0])
+                centre = centre[full]
         numbers = np.array([recipe.scale, gamma, coef0, degree])
-        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse)
+        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse, full, used)
 
     def by_differences(self) -> Lowering | None:
         """The same values from differences of dense rows as they are; None for a recipe of inner products."""
@@ -212,9 +218,12 @@ class Lowering:
             samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
         else:
             samples, norms = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
-        if samples is not None and self.recipe.constant != 0:
-            samples = cast(_core.Samples, _Shifted(samples, self.recipe.constant))
-        return samples, norms
+        return self._plus_constant(samples), norms
+
+    def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
+        if samples is None or self.recipe.constant == 0:
+            return samples
+        return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         recipe, centre = self.recipe, self.centre
@@ -233,25 +242,48 @@ class Lowering:
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
 
     def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        if not is_sparse(X) and not self.recipe.normalise:
-            l1, single = self.recipe.inner == "l1", dtype == np.float32
-            entries = _core.prepare_sparse(np.ascontiguousarray(X), self.centre, self.scale, l1, single, n_threads)
-            return self._from_entries(*entries, X.shape[1], n_threads)
+        if not is_sparse(X) and not self.recipe.normalise and self.used is None:
+            l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
+            centre[self.full] = self.centre
+            entries = _core.prepare_sparse(np.ascontiguousarray(X), centre, self.scale, l1, single, n_threads)
+            values, indices, starts, norms = entries
+            return self._from_entries(values, indices, starts, X.shape[1], norms, n_threads)
         X = sp.csr_array(X)
-        full = np.flatnonzero(self.centre)
-        if len(full):
-            shift = np.tile(-self.centre[full], (X.shape[0], 1))
-            X = sp.csr_array(X + _in_columns(shift, full, X.shape[1]))
+        if len(self.full):
+            X = sp.csr_array(X + _in_columns(np.tile(-self.centre, (X.shape[0], 1)), self.full, X.shape[1]))
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
         with np.errstate(over="ignore"):
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
             norms = _row_sums(sizes, X.indptr).astype(dtype)
-        indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return self._from_entries(stored, indices, starts, norms, X.shape[1], n_threads)
+        return self._from_entries(stored, *self._placed(X), norms, n_threads)
+
+    def exact_sparse(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """The samples of X as they are, for values that do not cancel (src/core/simd/sparse_sums.hpp), and their norms.
+
+        They can be compared with each other, not with those of `prepare`.
+        """
+        X = sp.csr_array(X)
+        values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
+        indices, starts, d = self._placed(X)
+        norms, lows = _core.exact_norms(values, starts, self.recipe.inner == "l1", n_threads)
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None, norms
+        samples = _core.exact_sparse_samples(
+            values, indices, starts, norms, lows, d, self.ending, self.numbers, n_threads
+        )
+        return self._plus_constant(samples), norms
+
+    def _placed(self, X: Any) -> tuple[Any, Any, int]:
+        """The indices and starts of CSR samples, and the number of columns that the core is told."""
+        d, starts = X.shape[1], X.indptr.astype(np.int64)
+        if self.used is None:
+            return X.indices.astype(np.int32), starts, d
+        # All other columns are one more, in which the samples that X is compared with have no entry.
+        return places_among(self.used, X.indices, d), starts, len(self.used) + 1
 
     def _from_entries(
-        self, values: Any, indices: Any, starts: Any, norms: Any, d: int, n_threads: int
+        self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
     ) -> tuple[_core.Samples | None, Floats]:
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
@@ -305,6 +337,15 @@ def _key(precision: Any) -> Any:
 def _row_sums(values: Floats, indptr: Any) -> Floats:
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return sums_by(rows, values, len(indptr) - 1)
+
+
+def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
+    """The columns of a CSR matrix that have an entry in every row, and their means."""
+    places = places_among(used, X.indices, X.shape[1])
+    full = np.bincount(places, minlength=len(used)) == X.shape[0]
+    with np.errstate(over="ignore"):
+        sums = sums_by(places, X.data.astype(np.float64), len(used))
+    return used[full], sums[full] / X.shape[0]
 
 
 def _is_mostly_zero(X: Any) -> bool:

@@ -9,27 +9,33 @@ cancel, as for equal samples, the distance is computed from the difference x −
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from mercer.arrays import Flags, Floats, is_sparse
+from mercer.arrays import Flags, Floats, is_sparse, sums_by
 from mercer.kernels.matrices import (
     check_same_width,
     dense,
     dot,
+    over_rows,
     squared_lengths,
     strips,
     widened,
     width,
     with_data,
 )
+from mercer.kernels.used_columns import narrowed
 
 # Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
 _CANCELLED_SHARE = 1e-4
 # Differences of rows are held in blocks of this size.
 _GATHER_BYTES = 4 << 20
+# Up to this share of stored entries, only those that two rows have in common are compared: at a tenth, 500 rows of
+# 3,000 features take 0.12 s instead of 0.42 s, of 300 features 46 ms instead of 62 ms.
+_DENSE_SHARE = 0.1
 # If more than this share of the pairs must be recomputed, recomputing all of them without gathering rows is faster.
 _GATHER_SHARE = 0.05
 
@@ -40,6 +46,8 @@ def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
     same = X is Z
     X = widened(X)
     Z = X if same else widened(Z)
+    if factor is None:
+        X, Z = narrowed(X, Z)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = _centre(X, Z)
         from_x = _centred(X, centre, factor)
@@ -95,17 +103,19 @@ def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats
 
 def l1_distances(X: Any, Z: Any) -> Floats:
     """Σ_f |x_if − z_jf|."""
-    return by_dense_blocks(lambda x, z: cdist(x, z, "cityblock"), X, Z)
+    return sums_over_features(lambda x, z: cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
 
 
-def by_dense_blocks(function: Callable[[Floats, Floats], Floats], X: Any, Z: Any) -> Floats:
-    """``function(x, z)`` of dense blocks; columns that are zero in both must contribute nothing to it."""
+def sums_over_features(
+    function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Any, Z: Any
+) -> Floats:
+    """Σ_f term(x_if, z_jf) where term(x, 0) = term(0, x) = |x|; ``function`` is the same for dense blocks."""
     check_same_width(X, Z)
     if not is_sparse(X) and not is_sparse(Z):
         return np.ascontiguousarray(function(widened(X), widened(Z)), dtype=np.float64)
-    if is_sparse(X) and is_sparse(Z):
-        used = np.union1d(X.indices, Z.indices)
-        X, Z = X[:, used], Z[:, used]
+    X, Z = narrowed(X, Z)
+    if is_sparse(X) and is_sparse(Z) and X.nnz < _DENSE_SHARE * X.shape[0] * X.shape[1]:
+        return _over_common_entries(term, widened(X), widened(Z))
     out = np.empty((X.shape[0], Z.shape[0]))
     step = max(1, _GATHER_BYTES // (8 * max(1, X.shape[1])))
     for left in range(0, Z.shape[0], step):
@@ -113,4 +123,25 @@ def by_dense_blocks(function: Callable[[Floats, Floats], Floats], X: Any, Z: Any
         for top in range(0, X.shape[0], step):
             x = widened(dense(X[top : top + step]))
             out[top : top + step, left : left + step] = function(x, z)
+    return out
+
+
+def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: Any) -> Floats:
+    """The same for CSR rows: the terms of entries that two rows have in common, and the sizes of their other entries.
+
+    Where a row has no other entries their size is exactly zero, so that equal rows have distance zero.
+    """
+    sizes_z, entries_z, m = over_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
+    by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
+    for i, (begin, end) in enumerate(pairwise(X.indptr.tolist())):
+        columns, values = X.indices[begin:end], X.data[begin:end]
+        first, counts = by_column.indptr[columns], np.diff(by_column.indptr)[columns]
+        entry = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        x, z, row = np.repeat(values, counts), by_column.data[entry], by_column.indices[entry]
+        common = np.bincount(row, minlength=m)
+        rest_x = np.abs(values).sum() - sums_by(row, np.abs(x), m)
+        rest_z = sizes_z - sums_by(row, np.abs(z), m)
+        out[i] = sums_by(row, term(x, z), m)
+        out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
+        out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)
     return out

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, freeze, is_sparse
+from mercer.kernels.used_columns import narrowed
 
 # Temporaries of a row-by-row pass stay in the second-level cache.
 _STRIP_BYTES = 1 << 20
@@ -65,7 +66,7 @@ def check_same_width(X: Any, Z: Any) -> None:
 def dot(X: Any, Z: Any) -> Floats:
     """The matrix ⟨x_i, z_j⟩ in float64, C-ordered."""
     check_same_width(X, Z)
-    X, Z = widened(X), widened(Z)
+    X, Z = narrowed(widened(X), widened(Z))
     if is_sparse(X) and is_sparse(Z) and _is_crowded(Z):
         Z = Z.toarray()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,16 +65,12 @@ class DualProblem:
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 
-    def parts(self, offsets: Indices) -> list[DualProblem]:
-        """The variables from each offset to the next as separate problems, with the same totals and rows from 0 on."""
-        assert not self.twins
-        row, parts = np.arange(np.diff(offsets).max()), []
-        for begin, end in pairwise(offsets.tolist()):
-            part = object.__new__(DualProblem)  # without __post_init__: the whole problem was checked already
-            cut = {name: getattr(self, name)[begin:end] for name in ("p", "lower", "upper", "d", "group")}
-            part.__dict__.update(cut, row=row[: end - begin], totals=self.totals, twins=False)
-            parts.append(part)
-        return parts
+    def some(self, which: Any) -> DualProblem:
+        """Some of the variables, which share no rows, as a problem with the same totals and rows from 0 on."""
+        part = object.__new__(DualProblem)  # without __post_init__: the whole problem was checked already
+        cut = {name: getattr(self, name)[which] for name in ("p", "lower", "upper", "d", "group")}
+        part.__dict__.update(cut, row=self.row[: len(cut["p"])], totals=self.totals, twins=False)
+        return part
 
     def gradient(self, beta: Floats, u: Floats) -> Floats:
         """h = p − u[row] − dβ."""

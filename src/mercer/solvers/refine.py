@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution, Stop, StopReason
@@ -21,9 +23,9 @@ from mercer.solution import Solution, Stop, StopReason
 _PROGRESS_SHARE = 1 / 3
 
 
-def progressed(certificate: Certificate, last: float) -> bool:
-    """Whether the solver's last return lowered the true violation enough for another one."""
-    return math.isfinite(certificate.violation) and certificate.violation <= _PROGRESS_SHARE * last
+def progressed(violation: Any, last: Any) -> Any:
+    """Whether the solver's last return lowered the true violation enough for another one; numbers, or arrays."""
+    return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
 class Refinement:
@@ -57,7 +59,7 @@ class Refinement:
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Whether another return may lower the violation; without progress it needs more variables or precision."""
-        progress = progressed(certificate, self._last)
+        progress = progressed(certificate.violation, self._last)
         self._last = certificate.violation
         if progress or not solution.whole:
             # Variables that were dropped too early are active again. If that does not help, none is dropped any more.

@@ -1,6 +1,7 @@
 """All pairs in one call: what they reach is what the general solver reaches, and their certificates are the truth."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,10 +17,11 @@ from mercer.fitting import tasks
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
-from mercer.solution import Stop
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution, Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
-from mercer.solvers.dual.pairs import fits, solve_pairs
+from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_together
 from reference.certificate import certificate as truth
 
 STOP = Stop(tol=1e-3, max_iter=10**7)
@@ -37,6 +39,27 @@ def all_pairs(X, y, make):
     members = [np.flatnonzero(y == k) for k in range(y.max() + 1)]
     blocks = [(members[a], members[b]) for a in range(len(members)) for b in range(a + 1, len(members))]
     return blocks, [make(np.repeat([1.0, -1.0], [len(a), len(b)])) for a, b in blocks]
+
+
+def solve_pairs(problems, blocks, gram, stop, n_threads):
+    """The solution of each problem, and its certificate if it is solved."""
+    p, lower, upper, d, group = (
+        np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d", "group")
+    )
+    known = {id(block): block for both in blocks for block in both}
+    layout = Layout.of(list(known.values()), np.array([[list(known).index(id(block)) for block in b] for b in blocks]))
+    whole = DualProblem(p, lower, upper, d, np.arange(len(p)), group, problems[0].totals)
+    found = solve_together(whole, layout, gram, stop, n_threads)
+    if found is None:
+        return None
+    reasons = np.where(found.solved, "converged", "stalled").tolist()
+    cuts = [slice(begin, end) for begin, end in pairwise(layout.offsets)]
+    return [
+        (Solution(found.beta[cut], int(found.steps[k]), reasons[k], u=found.u[cut]), found.certificates[k])
+        if found.solved[k]
+        else (Solution(found.beta[cut], int(found.steps[k]), reasons[k], u=found.u[cut]), None)
+        for k, cut in enumerate(cuts)
+    ]
 
 
 def made(slack, bias):
@@ -64,10 +87,10 @@ def asked(monkeypatch):
     calls = []
 
     def watched(*arguments):
-        calls.append(len(arguments[0]))
-        return solve_pairs(*arguments)
+        calls.append(arguments[1].n)
+        return solve_together(*arguments)
 
-    monkeypatch.setattr(tasks, "solve_pairs", watched)
+    monkeypatch.setattr(tasks, "solve_together", watched)
     return calls
 
 
@@ -245,7 +268,7 @@ def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
     def broken(*arguments):
         raise AssertionError("asked for in one call")
 
-    monkeypatch.setattr(tasks, "solve_pairs", broken)
+    monkeypatch.setattr(tasks, "solve_together", broken)
     assert SVC(**parameters).fit(form(X), y).converged_
 
 
@@ -269,6 +292,11 @@ def test_sparse_samples_are_solved_one_by_one(asked):
 
 def test_large_pairs_are_left_to_working_sets():
     y = np.repeat([1.0, -1.0], 1300)
+
+    def fits(problem):
+        n = problem.n_variables
+        return len(fitting_pairs(problem, Layout.of([np.arange(1), np.arange(n - 1)], np.array([[0, 1]])))) == 1
+
     assert not fits(soft_margin(y, np.ones(2600)))
     assert fits(soft_margin(y[::2].copy(), np.ones(1300)))
     assert not fits(hulls(y[::2].copy()))

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate
+from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.dual import PROOF
-from mercer.certificates.pairs import pair_certificate
+from mercer.certificates.pairs import pair_certificates
+from mercer.certificates.table import CertificateTable
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop, StopReason
+from mercer.solution import Stop
 from mercer.solvers.refine import progressed
 
 # With more variables than this, passes over all of them in every step cost more than working sets.
@@ -33,21 +32,43 @@ _STEPS_PER_VARIABLE = 20
 Blocks = tuple[Indices, Indices]
 
 
-def fits(problem: DualProblem) -> bool:
-    """Whether `solve_pairs` can solve a problem: it is small, and has at most one equality, Σβ = 0."""
-    simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
-    return simple and problem.n_variables <= _MOST_VARIABLES
+@dataclass(frozen=True, eq=False)
+class Together:
+    """What one call for all pairs has reached: the variables of one pair after another, and which pairs are solved."""
+
+    beta: Floats
+    u: Floats
+    steps: Indices
+    certificates: CertificateTable
+    solved: Flags
+    over: bool = False  # whether the time is over: then the others ended here
+
+    def among(self, layout: Layout, which: Indices) -> Together:
+        """The same among all pairs of a layout, of which these are the pairs `which`; zeros for the others."""
+        v, k = layout.variables(which), len(layout.offsets) - 1
+        beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
+        solved = np.zeros(k, dtype=bool)
+        beta[v], u[v], steps[which], solved[which] = self.beta, self.u, self.steps, self.solved
+        return Together(beta, u, steps, self.certificates.among(k, which), solved, self.over)
 
 
-def solve_pairs(
-    problems: Sequence[DualProblem], blocks: Sequence[Blocks], gram: Gram, stop: Stop, n_threads: int
-) -> list[tuple[Solution, Certificate | None]] | None:
-    """A solution of each problem, with a certificate if that meets `stop`; without one it is a start for other solvers.
+def fitting_pairs(problem: DualProblem, layout: Layout) -> Indices:
+    """Which pairs `solve_together` can solve, of problems whose variables come one after another."""
+    small = np.diff(layout.offsets) <= _MOST_VARIABLES
+    return np.flatnonzero(small & _is_simple(problem))
 
-    Blocks that are the same array are one block; either all problems have an equality, or none has. The result is None
-    if the core cannot do this for the kernel and the data.
+
+def _is_simple(problem: DualProblem) -> bool:
+    return len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+
+
+def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop, n_threads: int) -> Together | None:
+    """A solution of each problem, and its certificate; one that is not `solved` is a start for other solvers.
+
+    The problems are one after another, and each has the same equality, or none has. The result is None if the core
+    cannot do this for the kernel and the data.
     """
-    layout = _Layout.of(blocks)
+    p, lower, upper, d, paired = problem.p, problem.lower, problem.upper, problem.d, bool(len(problem.totals))
     if not layout.affordable(gram, n_threads):
         return None
     samples, exact = (
@@ -55,16 +76,12 @@ def solve_pairs(
     )
     if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
         return None
-    p, lower, upper, d = (
-        np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d")
-    )
     if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
-    beta, u, paired = np.zeros(len(p)), np.zeros(len(p)), bool(len(problems[0].totals))
-    steps, last = np.zeros(len(problems), dtype=np.int64), np.full(len(problems), np.inf)
-    proofs: list[Certificate | None] = [None] * len(problems)
-    latest = list(proofs)
-    which, unit = np.arange(len(problems)), gram.unit_errors(layout.largest)
+    beta, u = np.zeros(len(p)), np.zeros(len(p))
+    which, unit = np.arange(layout.n), gram.unit_errors(layout.largest)
+    steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
+    proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(which):
         # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
@@ -85,34 +102,32 @@ def solve_pairs(
         products = np.zeros(len(now))
         exact.add_pairs(*part.arrays, now, products, n_threads)
         error = part.errors(unit, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
-        found = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
+        findings = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
         gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
-        again = []
-        for t, findings, reason in zip(which.tolist(), found, reasons, strict=True):
-            latest[t] = certificate = pair_certificate(findings, paired, PROOF[gram.positive_definite])
-            if stop.met(certificate):
-                proofs[t] = certificate
-            elif reason == "converged" and certificate.violation > stop.tol and progressed(certificate, last[t]):
-                again.append(t)
-            last[t] = certificate.violation
-        which = np.array(again if stop.seconds else [], dtype=np.intp)
-    over = stop.limit(0)
-    if over is not None:  # no time to go on from here: the last certificates say what was reached
-        proofs = latest
-    cuts = [slice(begin, end) for begin, end in pairwise(layout.offsets.tolist())]
-    return [
-        (Solution(beta[cut], taken, "stalled" if one is None else _end(stop, one), u=u[cut]), one)
-        for cut, taken, one in zip(cuts, steps.tolist(), proofs, strict=True)
-    ]
+        found = pair_certificates(findings, paired, PROOF[gram.positive_definite])
+        if proofs is None:
+            proofs = found
+        else:
+            proofs.take(which, found)
+        solved[which] = met = _met(stop, found)
+        ended = np.array([reason == "converged" for reason in reasons])
+        again = ~met & ended & (found.violation > stop.tol) & progressed(found.violation, last[which])
+        last[which] = found.violation
+        which = which[again & (stop.seconds > 0)]
+    assert proofs is not None
+    # Where no time is left to go on from here, the last certificates say what was reached.
+    return Together(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
 
 
-def _end(stop: Stop, certificate: Certificate) -> StopReason:
-    return "converged" if stop.met(certificate) else "max_time"
+def _met(stop: Stop, found: CertificateTable) -> Flags:
+    """Which certificates prove what was asked for (`Stop.met` for many)."""
+    met = found.violation / stop.tol <= 1
+    return np.asarray(met & (found.gap <= stop.gap_tol * np.abs(found.dual)) if stop.gap_tol < np.inf else met)
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class Layout:
     """The blocks one after another, the two blocks of each pair, and where the variables of each pair begin."""
 
     members: Indices
@@ -121,34 +136,37 @@ class _Layout:
     offsets: Indices
 
     @classmethod
-    def of(cls, blocks: Sequence[Blocks]) -> _Layout:
-        known: dict[int, tuple[int, Indices]] = {}
-        for both in blocks:
-            for block in both:
-                known.setdefault(id(block), (len(known), block))
-        distinct = [block for _, block in known.values()]
-        pairs = np.array([[known[id(block)][0] for block in both] for both in blocks])
-        starts = np.cumsum([0, *map(len, distinct)])
-        return cls(np.concatenate(distinct), starts, pairs.ravel(), _offsets(starts, pairs))
+    def of(cls, blocks: Sequence[Indices], pairs: Indices) -> Layout:
+        """From blocks and, in each row of `pairs`, the places of a pair's two."""
+        starts = np.cumsum([0, *map(len, blocks)])
+        return cls(np.concatenate(blocks), starts, pairs.ravel(), _offsets(starts, pairs))
 
-    def of_pairs(self, which: Indices) -> _Layout:
+    def of_pairs(self, which: Indices) -> Layout:
         """The same for some of the pairs."""
         pairs = self.pairs.reshape(-1, 2)[which]
-        return _Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
+        return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
     def variables(self, which: Indices) -> Any:
         """Where the variables of these pairs are among those of all."""
-        if len(which) == len(self.offsets) - 1:
+        if len(which) == self.n:
             return slice(None)
-        return np.concatenate([np.arange(self.offsets[t], self.offsets[t + 1]) for t in which])
+        lengths = np.diff(self.offsets)[which]
+        return np.arange(lengths.sum()) + np.repeat(self.offsets[which] - np.cumsum(lengths) + lengths, lengths)
+
+    def rows(self) -> Indices:
+        """The sample of each variable."""
+        sizes, starts = np.diff(self.starts)[self.pairs], self.starts[self.pairs]
+        rows: Indices = self.members[np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)]
+        return rows
+
+    @property
+    def n(self) -> int:
+        return len(self.offsets) - 1
 
     def errors(self, unit: Floats, beta: Floats) -> Floats:
         """How far each u = Kβ can be from the true one, with what each row errs by for ‖β‖₁ = 1."""
-        lengths = np.diff(self.starts)[self.pairs]
-        ends = np.cumsum(lengths)
-        rows = self.members[np.repeat(self.starts[self.pairs] - (ends - lengths), lengths) + np.arange(len(beta))]
         l1 = np.add.reduceat(np.abs(beta), self.offsets[:-1])
-        return np.asarray(unit[rows] * np.repeat(l1, np.diff(self.offsets)))
+        return np.asarray(unit[self.rows()] * np.repeat(l1, np.diff(self.offsets)))
 
     @property
     def arrays(self) -> tuple[Indices, ...]:
@@ -170,4 +188,4 @@ class _Layout:
 
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:
-    return np.cumsum([0, *np.diff(starts)[pairs].sum(axis=1)])
+    return np.concatenate([[0], np.cumsum(np.diff(starts)[pairs].sum(axis=1))])

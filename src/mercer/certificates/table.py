@@ -1,0 +1,154 @@
+"""The certificates of very many sub-problems, as arrays: half a million objects would take a gigabyte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.certificates.certificate import Certificate, Proves, weakest
+
+
+@dataclass(eq=False)
+class CertificateTable(Sequence[Certificate]):
+    """One certificate per sub-problem, made when it is asked for; those in `others` came from elsewhere."""
+
+    primal: Floats
+    dual: Floats
+    gap: Floats
+    violation: Floats
+    kkt: dict[str, Floats]
+    proves: Proves
+    worst: Indices
+    b: Floats  # a row per sub-problem
+    precision: str = "float64"
+    others: dict[int, Certificate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """As for one certificate: what overflow left undefined claims nothing, and the gap is never the smaller."""
+        self.primal[np.isnan(self.primal)] = np.inf
+        self.dual[np.isnan(self.dual)] = -np.inf
+        for values in (self.gap, self.violation, *self.kkt.values()):
+            values[np.isnan(values)] = np.inf
+        np.maximum(self.gap, self.primal - self.dual, out=self.gap)
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+    @overload
+    def __getitem__(self, k: int) -> Certificate: ...
+    @overload
+    def __getitem__(self, k: slice) -> tuple[Certificate, ...]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        if isinstance(k, slice):
+            return tuple(self[i] for i in range(*k.indices(len(self))))
+        k = range(len(self))[k]
+        if k in self.others:
+            return self.others[k]
+        return Certificate(
+            primal=float(self.primal[k]),
+            dual=float(self.dual[k]),
+            gap=float(self.gap[k]),
+            violation=float(self.violation[k]),
+            kkt={name: float(values[k]) for name, values in self.kkt.items()},
+            proves=self.proves,
+            precision=self.precision,
+            worst=int(self.worst[k]),
+            b=tuple(self.b[k].tolist()),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it can change, as a list can
+
+    def put(self, k: int, certificate: Certificate) -> None:
+        """Another certificate for sub-problem k."""
+        self.others[k] = certificate
+        for name in ("primal", "dual", "gap", "violation", "worst"):
+            getattr(self, name)[k] = getattr(certificate, name)
+        for name, values in self.kkt.items():
+            values[k] = certificate.kkt[name]
+        self.b[k] = certificate.b
+
+    def take(self, which: Any, found: CertificateTable) -> None:
+        """The certificates `found` for the sub-problems `which`."""
+        for name in ("primal", "dual", "gap", "violation", "worst", "b"):
+            getattr(self, name)[which] = getattr(found, name)
+        for name, values in self.kkt.items():
+            values[which] = found.kkt[name]
+
+    def among(self, n: int, which: Indices) -> CertificateTable:
+        """The same as those of the sub-problems `which` of n, with zeros for the others."""
+        whole = CertificateTable(
+            primal=np.zeros(n),
+            dual=np.zeros(n),
+            gap=np.zeros(n),
+            violation=np.zeros(n),
+            kkt={name: np.zeros(n) for name in self.kkt},
+            proves=self.proves,
+            worst=np.zeros(n, dtype=np.intp),
+            b=np.zeros((n, self.b.shape[1])),
+            precision=self.precision,
+        )
+        whole.take(which, self)
+        return whole
+
+    def total(self) -> Certificate:
+        """One certificate for all: sums of values, maxima of residuals, the weakest proof."""
+        proves, precision = weakest(
+            [(self.proves, self.precision)] * (len(self.others) < len(self))
+            + [(one.proves, one.precision) for one in self.others.values()]
+        )
+        return Certificate(
+            primal=float(self.primal.sum()),
+            dual=float(self.dual.sum()),
+            gap=float(self.gap.sum()),
+            violation=float(self.violation.max()),
+            kkt={name: float(values.max()) for name, values in self.kkt.items()},
+            proves=proves,
+            precision=precision,
+            worst=int(self.worst[np.argmax(self.gap)]),
+            b=tuple(self.b.ravel().tolist()),
+            parts=self,
+        )
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    def to_array(self) -> Floats:
+        """All numbers, a row per sub-problem; what `others` prove goes to `told`."""
+        numbers = (self.primal, self.dual, self.gap, self.violation, *self.kkt.values(), self.worst, *self.b.T)
+        return np.column_stack(numbers).astype(np.float64)
+
+    def told(self) -> dict[str, Any]:
+        """The rest, as plain values."""
+        others = [[k, one.proves, one.precision] for k, one in self.others.items()]
+        return {"kkt": list(self.kkt), "proves": self.proves, "precision": self.precision, "others": others}
+
+    @classmethod
+    def from_file(cls, numbers: Any, told: dict[str, Any]) -> CertificateTable:
+        """The inverse of `to_array` and `told`; ValueError if they are not a table's."""
+        names = [str(name) for name in told["kkt"]]
+        if getattr(numbers, "ndim", 0) != 2 or numbers.shape[1] < 5 + len(names) or numbers.dtype != np.float64:
+            raise ValueError("these are not the values of certificates")
+        columns = [np.array(column) for column in numbers.T]
+        kkt, rest = columns[4 : 4 + len(names)], columns[4 + len(names) :]
+        table = cls(
+            primal=columns[0],
+            dual=columns[1],
+            gap=columns[2],
+            violation=columns[3],
+            kkt=dict(zip(names, kkt, strict=True)),
+            proves=told["proves"],
+            worst=rest[0].astype(np.intp),
+            b=np.column_stack([np.empty((len(numbers), 0)), *rest[1:]]),
+            precision=str(told["precision"]),
+        )
+        for k, proves, precision in told["others"]:
+            one = {**table[int(k)].to_dict(), "proves": proves, "precision": precision}
+            table.others[int(k)] = Certificate.from_dict(one)
+        Certificate.from_dict(table[0].to_dict())  # raises where words are not a certificate's
+        return table

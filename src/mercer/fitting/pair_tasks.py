@@ -1,0 +1,192 @@
+"""The pairs of a one-against-one machine as arrays for all of them, and objects for those that are asked for.
+
+A thousand classes have half a million pairs of a few samples each. Whoever reads many tasks or solutions does so
+through `Joined`, which has the same arrays for a list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.certificates.certificate import Certificate
+from mercer.fitting.task import Solved, Task
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution, Solve, StopReason
+from mercer.solvers.dual.pairs import Layout, Together
+
+
+@dataclass(frozen=True, eq=False)
+class PairTasks(Sequence[Task]):
+    """One task per pair of classes; the variables of all, one pair after another, make up `problem`."""
+
+    problem: DualProblem
+    layout: Layout
+    name_of: Callable[[int], str]
+    solver_of: Callable[[Indices, DualProblem], Solve]
+    together: bool  # whether small pairs may be solved in one call
+
+    def __len__(self) -> int:
+        return self.layout.n
+
+    @overload
+    def __getitem__(self, k: int) -> Task: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Task]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
+        problem, rows = self.problem.some(slice(begin, end)), self.rows[begin:end]
+        first = int(np.diff(self.layout.starts)[self.layout.pairs[2 * k]])
+        blocks = (rows[:first], rows[first:]) if self.together else None
+        return Task(self.name_of(k), problem, self.solver_of(rows, problem), rows, blocks)
+
+    @cached_property
+    def rows(self) -> Indices:
+        """The merged sample of each variable."""
+        return self.layout.rows()
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedPairs(Sequence[Solved]):
+    """What was found for all pairs."""
+
+    tasks: PairTasks
+    found: Together
+    reasons: dict[int, StopReason] = field(default_factory=dict)  # of pairs that did not converge
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, k: int) -> Solved: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Solved]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        cut = slice(*self.tasks.layout.offsets[k : k + 2].tolist())
+        reason: StopReason = self.reasons.get(k, "converged")
+        solution = Solution(self.found.beta[cut], int(self.found.steps[k]), reason, u=self.found.u[cut])
+        return Solved(self.tasks[k], solution, self.found.certificates[k])
+
+    def put(self, k: int, solved: Solved) -> None:
+        """Pair k was solved by itself."""
+        cut, solution = slice(*self.tasks.layout.offsets[k : k + 2].tolist()), solved.solution
+        self.found.beta[cut], self.found.u[cut], self.found.steps[k] = solution.beta, solution.u, solution.steps
+        self.found.certificates.put(k, solved.certificate)
+        if solution.stop_reason != "converged":
+            self.reasons[k] = solution.stop_reason
+
+
+def certificate_of(solved: Sequence[Solved]) -> Certificate:
+    """One certificate for all."""
+    if isinstance(solved, SolvedPairs):
+        return solved.found.certificates.total()
+    return Certificate.total([s.certificate for s in solved])
+
+
+def reason_of(solved: Sequence[Solved]) -> StopReason:
+    """Why the first that did not converge ended, or "converged"."""
+    if isinstance(solved, SolvedPairs):
+        return solved.reasons[min(solved.reasons)] if solved.reasons else "converged"
+    reasons = (s.solution.stop_reason for s in solved)
+    return next((reason for reason in reasons if reason != "converged"), "converged")
+
+
+def is_finite(solved: Sequence[Solved]) -> bool:
+    """Whether no coefficient has overflowed."""
+    if isinstance(solved, SolvedPairs):
+        return bool(np.isfinite(solved.found.beta).all())
+    found = (getattr(s.solution, name, None) for s in solved for name in ("beta", "w"))
+    return all(np.isfinite(part).all() for part in found if part is not None)
+
+
+def steps_of(solved: Sequence[Solved]) -> Indices:
+    """How many steps each took."""
+    if isinstance(solved, SolvedPairs):
+        return solved.found.steps
+    return np.array([s.solution.steps for s in solved], dtype=np.int64)
+
+
+class Joined:
+    """The solutions of dual problems one after another: per variable, and per row of a Gram matrix."""
+
+    def __init__(self, solved: Sequence[Solved]) -> None:
+        self._solved = solved
+        self._pairs = solved if isinstance(solved, SolvedPairs) else None
+
+    @cached_property
+    def beta(self) -> Floats:
+        return self._pairs.found.beta if self._pairs else self._joined(lambda s: s.solution.beta)
+
+    @cached_property
+    def u(self) -> Floats:
+        return self._pairs.found.u if self._pairs else self._joined(lambda s: s.solution.u)
+
+    @cached_property
+    def rows(self) -> Indices:
+        """The merged samples of each problem."""
+        return self._pairs.tasks.rows if self._pairs else self._joined(lambda s: s.task.rows)
+
+    @cached_property
+    def samples(self) -> Indices:
+        """The merged sample of each variable."""
+        if self._pairs:
+            return self._pairs.tasks.rows
+        return np.asarray(
+            self._joined(lambda s: s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows)
+        )
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """What multiplies K, per row."""
+        if self._pairs:
+            return self._pairs.found.beta
+        return np.asarray(self._joined(lambda s: s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows))))
+
+    @cached_property
+    def lower(self) -> Floats:
+        return self._pairs.tasks.problem.lower if self._pairs else self._joined(lambda s: s.task.problem.lower)
+
+    @cached_property
+    def upper(self) -> Floats:
+        return self._pairs.tasks.problem.upper if self._pairs else self._joined(lambda s: s.task.problem.upper)
+
+    @cached_property
+    def gradient(self) -> Floats:
+        if self._pairs:
+            return self._pairs.tasks.problem.gradient(self.beta, self.u)
+        return np.asarray(self._joined(lambda s: s.task.problem.gradient(s.solution.beta, s.solution.u)))
+
+    @cached_property
+    def equalities(self) -> Indices:
+        """How many each problem has."""
+        if self._pairs:
+            return np.full(len(self._solved), len(self._pairs.tasks.problem.totals))
+        return np.array([len(s.task.problem.totals) for s in self._solved])
+
+    @cached_property
+    def variables(self) -> Indices:
+        """Where the variables of each problem begin, and the end."""
+        return self._offsets(lambda s: len(s.solution.beta))
+
+    @cached_property
+    def row_offsets(self) -> Indices:
+        """Where the rows of each problem begin, and the end."""
+        return self._offsets(lambda s: len(s.task.rows))
+
+    def _offsets(self, length: Callable[[Solved], int]) -> Indices:
+        return self._pairs.tasks.layout.offsets if self._pairs else np.cumsum([0, *map(length, self._solved)])
+
+    def _joined(self, part: Callable[[Solved], Any]) -> Any:
+        parts = [part(s) for s in self._solved]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
