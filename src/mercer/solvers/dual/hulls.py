@@ -93,19 +93,15 @@ def solve_hulls(
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
-        if (
-            solution.stop_reason == "converged"
-            and tol <= least
-            and not (found.apart and certificate.violation <= wanted)
-        ):
-            solution = dataclasses.replace(solution, stop_reason="rounding floor")
-        floored = solution.stop_reason in ("stalled", "rounding floor")
-        if found.meet or (floored and found.hardly_apart):
+        if found.meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if found.apart and certificate.violation <= wanted:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
-        if solution.stop_reason != "converged":
-            return solution, certificate
+        reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
+        if reason in ("stalled", "rounding floor") and found.hardly_apart:
+            return dataclasses.replace(solution, stop_reason="no margin"), certificate
+        if reason != "converged":
+            return dataclasses.replace(solution, stop_reason=reason), certificate
         # Not at once what is wanted, which is zero for hulls that touch.
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 
