@@ -1,5 +1,7 @@
 """mercer: kernel machines that are exact, fast and certified."""
 
+from mercer import displays as displays
+from mercer import losses as losses
 from mercer.certificates.certificate import Certificate
 from mercer.estimators import (
     SVC,

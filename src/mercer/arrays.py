@@ -61,7 +61,8 @@ def moments(X: Any) -> tuple[Floats, Floats]:
         mean += X[rows].sum(axis=0, dtype=np.float64)
     mean /= len(X)
     for rows in row_blocks(len(X), 8 * X.shape[1]):
-        square += ((X[rows] - mean) ** 2).sum(axis=0)
+        with np.errstate(over="ignore"):  # infinite is far enough, and what overflows is told elsewhere
+            square += ((X[rows] - mean) ** 2).sum(axis=0)
     return mean, np.sqrt(square / len(X))
 
 

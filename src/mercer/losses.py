@@ -119,6 +119,11 @@ class Hinge:
         return np.zeros(len(f))
 
 
+def is_known_convex(loss: Any) -> bool:
+    """Whether it is one of the losses above; of any other only its author knows."""
+    return type(loss) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
+
+
 def check_derivatives(loss: Any, y: Floats) -> None:
     """Compare a user's gradient and curvature with differences of value and gradient, at points spread around y.
 

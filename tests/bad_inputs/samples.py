@@ -57,6 +57,12 @@ def memory_map():
 
 
 CASES = [
+    Case(
+        "linear machines, squares overflow",
+        lambda name: fit(name, 1e160 * X),
+        Raises(FloatingPointError, r"squares of the features overflow.*scale"),
+        to=("LinearSVC", "LinearSVR"),
+    ),
     *(
         Case(
             f"strings to a function of vectors, {form.__name__}",

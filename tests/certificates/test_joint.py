@@ -38,3 +38,16 @@ def test_the_certificate_sees_every_kind_of_fault(shared):
     unbalanced = solution.beta.copy()
     unbalanced[free, y[free]] += 0.25
     assert certify_joint(problem, gram, unbalanced)[0].kkt["dual feasibility: equality"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_free_bias_needs_balanced_classes(shared):
+    """One sample's multipliers moved within the sample: its own sum holds, those of two classes do not."""
+    X, y = clouds(13)
+    gram = gram_for(as_kernel("rbf", degree=3, gamma=0.4, coef0=0.0), X)
+    beta = np.zeros((len(y), 4))
+    beta[0, y[0]], beta[0, (y[0] + 1) % 4] = 0.25, -0.25
+    for balanced, residual in ((True, 0.25), (False, 0.0)):
+        problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared, balanced=balanced)
+        proof = certify_joint(problem, gram, beta)[0]
+        assert proof.kkt["dual feasibility: equality"] == pytest.approx(residual)

@@ -192,3 +192,24 @@ def test_what_cannot_be_converted(folder, capsys):
     assert "junk is no model" in capsys.readouterr().err
     run("inspect", "nothing", code=1)
     assert "No such file" in capsys.readouterr().err
+
+
+def test_a_model_of_another_program_does_not_record_its_price(folder, capsys):
+    X, y = load_iris(return_X_y=True)
+    own = SVC(C=100.0).fit(X, y)
+    mercer.save(own, "own.mercer")
+    run("convert", "own.mercer", "there.model")
+    run("convert", "there.model", "back.mercer")
+    capsys.readouterr()
+    assert inspected("own.mercer", capsys)["parameters"]["C"] == 100.0
+    back = inspected("back.mercer", capsys)["parameters"]
+    assert {back[name] for name in ("C", "tol", "class_weight")} == {"not recorded"}
+    run("inspect", "back.mercer")
+    assert "not recorded" in capsys.readouterr().out
+
+
+def test_inspect_rounds_what_a_person_reads(folder, capsys):
+    mercer.save(SVC(gamma=0.24999999999999994).fit([[0.0], [1.0]], [0, 1]), "m.mercer")
+    run("inspect", "m.mercer")
+    assert "gamma=0.25)" in capsys.readouterr().out
+    assert "0.24999999999999994" in inspected("m.mercer", capsys)["kernel"]

@@ -384,3 +384,34 @@ def test_odd_but_legal_input():
     )
     far = KernelMachineRegressor("huber", 1e-2, delta=0.1, kernel=GAUSSIAN).fit(X, 100 * Y)
     assert far.converged_
+
+
+class Hill:
+    """The squared loss with a hill on it, which is not convex; its curvature says nothing of that."""
+
+    kind = "regression"
+
+    def value(self, y, f):
+        r = f - y
+        return 0.5 * r * r + np.exp(-40 * (r - 1.2) ** 2)
+
+    def gradient(self, y, f):
+        r = f - y
+        return r - 80 * (r - 1.2) * np.exp(-40 * (r - 1.2) ** 2)
+
+    def curvature(self, y, f):
+        r = f - y
+        e = np.exp(-40 * (r - 1.2) ** 2)
+        return np.maximum(1 - 80 * e + 6400 * (r - 1.2) ** 2 * e, 0)
+
+
+def test_a_loss_of_the_users_is_convex_on_his_word_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    y = np.where(X[:, 0] > 0, 0.0, 3.0) + 0.01 * rng.normal(size=60)
+    given = mercer.KernelMachineRegressor(Hill(), lam=5.0, gamma=0.05).fit(X, y).certificate_
+    assert given.proves == "optimality if the loss is convex"
+    own = mercer.KernelMachineRegressor("squared", lam=5.0, gamma=0.05).fit(X, y).certificate_
+    assert own.proves == "optimality"
+    function = mercer.KernelMachineRegressor(Hill(), lam=5.0, kernel=lambda A, B: np.exp(-((A - B.T) ** 2))).fit(X, y)
+    assert function.certificate_.proves == "optimality if K is positive semi-definite and the loss is convex"

@@ -111,7 +111,7 @@ def test_weights_of_all_sizes(kernel, solver, power):
     model = RLSRegressor(kernel=kernel, solver=solver).fit(X, Y, sample_weight=weight)
     assert model.converged_ or power == 12
     assert model.residual_ < 0.1  # rounding times λ/w made it hundreds
-    assert model.certificate_.relative_gap < 1e-8
+    assert model.certificate_.relative_gap < 1e-6
 
 
 # --- the certificate in extended precision --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import LinearSVC, LinearSVR, linear_path
 from mercer.fitting import telling
@@ -56,3 +57,14 @@ def test_telling_does_not_change_the_answer(capsys):
     assert told.n_iter_ == quiet.n_iter_
     linear_path(X, y, Cs=[0.1, 1.0], verbose=True)
     assert "[mercer] C=0.1: " in capsys.readouterr().out
+
+
+def test_a_path_that_was_cut_short_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 20)) * 10.0 ** np.linspace(-3, 3, 20)
+    y = (X[:, 0] * 1e3 + rng.normal(size=200) > 0).astype(int)
+    with pytest.warns(ConvergenceWarning, match=r"linear_path stopped early at 2 of 2 values of C, .*max_iter") as told:
+        path = linear_path(X, y, Cs=[0.1, 10], max_iter=1, loss="hinge")
+    assert path.stop_reasons == ("max_iter", "max_iter")
+    assert told[0].filename == __file__
+    assert linear_path(X[:, 10:12], y, Cs=[0.1]).stop_reasons == ("converged",)

@@ -74,7 +74,8 @@ def test_no_row_errs_by_more_than_its_bound(name, family, sparse, dtype):
     )
     for level in levels:
         u, error = gram.product_bound(beta, level=level)
-        assert (np.abs(u - true) <= error + own).all(), level
+        assert not (np.abs(u - true) > error + own).any(), level
+        assert np.isinf(error[np.isnan(u)]).all()  # overflow claims nothing
         rows = np.arange(3, 40, 5)
         np.testing.assert_array_equal(gram.product_bound(beta, rows, level)[1], error[rows])
 
@@ -88,7 +89,7 @@ def test_bounds_are_small_on_clean_data(name):
     assert gram.errors(beta).max() <= (1e-9 if name == "matern" else 1e-12) * size
     if gram.fused:
         assert gram.errors(beta, level=np.float32).max() <= 1e-4 * size
-        assert (gram.unit_errors(N) * np.abs(beta).sum() >= gram.errors(beta)).all()
+        assert (gram.unit_errors(N) * np.abs(beta).sum() >= (1 - 1e-9) * gram.errors(beta)).all()
 
 
 @pytest.mark.parametrize("family", ["clusters", "far clusters", "outlier", "time stamps"])

@@ -1,6 +1,8 @@
 """The public names, spelt out: adding or dropping one is a decision, not an accident."""
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -150,3 +152,9 @@ def test_parameters_and_attributes_are_documented(name):
     model = estimator().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     assert not [name for name in fitted if name not in text]
+
+
+def test_rooms_that_users_enter_are_there_after_import():
+    """In a process of its own: here something else has imported them."""
+    script = "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-Proves = Literal["optimality", "optimality if K is positive semi-definite", "stationarity"]
-_STRENGTH: tuple[Proves, ...] = ("stationarity", "optimality if K is positive semi-definite", "optimality")
+Proves = Literal[
+    "stationarity",
+    "optimality if K is positive semi-definite and the loss is convex",
+    "optimality if K is positive semi-definite",
+    "optimality if the loss is convex",
+    "optimality",
+]
+_STRENGTH: tuple[Proves, ...] = get_args(Proves)
+# Up to this share of the dual value a gap is not worth a word: tol=1e-3 leaves about as much.
+_SMALL_GAP_SHARE = 0.01
 
 
 def _or(value: float, otherwise: float) -> float:
@@ -41,7 +49,8 @@ class Certificate:
     kkt : dict
         The largest residual of each optimality condition, by name.
     proves : str
-        "optimality", or less if the kernel is not known to be positive definite.
+        "optimality", or less if the kernel is not known to be positive definite, or the loss to be convex: what a gap
+        of zero would prove. `verdict` says how far the gap is from that.
     precision : str
         The arithmetic of the pass over all rows.
     worst : int
@@ -139,6 +148,18 @@ class Certificate:
             f"gap        {self.gap:.3g}  ({self.relative_gap:.1e} of the dual value)",
             f"violation  {self.violation:.3g}",
             *(f"{residual:<10.3g} {name}" for name, residual in self.kkt.items()),
-            f"proves {self.proves}, in {self.precision}",
+            self.verdict,
         ]
         return "\n".join(lines)
+
+    @property
+    def verdict(self) -> str:
+        """What is proven, in words: how far from optimal the solution may be, where that is not little."""
+        if not self.relative_gap < math.inf:
+            return f"proves nothing: the gap is {self.gap}, in {self.precision}"
+        if self.relative_gap > 1:
+            return f"does not prove {self.proves}: the gap exceeds the dual value, in {self.precision}"
+        near = "optimality"
+        if not self.relative_gap <= _SMALL_GAP_SHARE:
+            near = f"optimality to within {self.relative_gap:.0%} of the dual value"
+        return f"proves {self.proves.replace('optimality', near)}, in {self.precision}"

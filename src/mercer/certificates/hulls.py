@@ -38,11 +38,8 @@ def hard_margin_through_origin(soft: Certificate, beta: Floats, margins: Floats,
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
     """The proof of a ν-machine after the division by ρ: that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
-    scaled = _divided(certificate, rho)
-    square = rho * rho
-    return replace(
-        scaled, primal=certificate.primal / square, dual=certificate.dual / square, gap=certificate.gap / square
-    )
+    primal, dual, gap = (value / rho / rho for value in (certificate.primal, certificate.dual, certificate.gap))
+    return replace(_divided(certificate, rho), primal=primal, dual=dual, gap=gap)
 
 
 def _divided(certificate: Certificate, rho: float) -> Certificate:

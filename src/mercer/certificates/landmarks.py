@@ -22,17 +22,21 @@ def landmark_gap(residual: Floats, lam: float) -> Floats:
     return np.asarray(np.sum(residual * residual, axis=0) / (2 * lam))
 
 
-def doubted_gap(residual: Floats, alpha: Floats, lam: float, L: Floats, doubt: Doubt) -> Floats:
+def doubted_gap(residual: Floats, alpha: Floats, C: Floats, lam: float, L: Floats, own: float, doubt: Doubt) -> Floats:
     """The same with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα.
 
     Sums over the samples that are off by e move it by |L⁻¹|e at most. An f that is off by e moves it by
     √(Σ w e²) √(Σ w k(x, x)) at most, whatever K_MM is. Solving with L has a relative error of γ_m |L⁻¹||L| (Higham,
-    8.1).
+    8.1). K_MM is known up to `own`, in units of √(k_ii k_jj), which its factor's rounding is part of; that moves the
+    residual by λ|L⁻¹| times the product with |c|.
     """
     m = len(L)
     inverse = np.abs(solve_triangular(L, np.eye(m), lower=True, overwrite_b=True, check_finite=False))
     size = np.abs(residual) + inverse @ doubt.residual
     size += gamma(2 * m + 4) * (inverse @ (np.abs(L) @ (lam * np.abs(alpha) + np.abs(residual))))
+    root = np.sqrt(np.sum(L * L, axis=1))
+    heard = root @ np.abs(C)
+    size += lam * own * (inverse @ np.outer(root, heard))
     values = np.sqrt(doubt.squares * doubt.trace)
     # Twice what rounding adds: |L⁻¹| itself is computed.
     return np.asarray((np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0)) + values) ** 2 / (2 * lam))

@@ -34,6 +34,8 @@ EXACT_GAP = 1e-10
 ABOVE = "primal value above the optimum"
 # A few operations on a number, as a share of it.
 ROUNDINGS = gamma(6)
+# Of a sum by NumPy, which adds in pairs, with the operations on each term.
+_SUM_ROUNDINGS = gamma(60)
 # The sums of squares behind a gap are relatively exact to less than this.
 _SUM_SLACK = 1 + 1e-10
 
@@ -67,32 +69,44 @@ def certify_solution(
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
     beta = problem.split(C)
-    if problem.n < len(problem.weight):
-        C = joint(problem, beta)
-        U, errors = products_with_bounds(gram, C)
-        copies = int(np.bincount(problem.member).max())
-        errors = errors * (1 + gamma(copies) / gamma(gram.n))  # β itself is summed over the rows of a sample
-    certificate = certify_outputs(problem, gram, beta, U, errors)
+    certificate = certify_outputs(problem, gram, beta, U, errors, C)
     if not is_exact(problem, certificate):
-        certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C))
+        certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C), C)
     return beta, certificate
 
 
 def certify_outputs(
-    problem: LeastSquares, gram: Gram, beta: Floats, U: Floats, errors: Floats | None = None
+    problem: LeastSquares,
+    gram: Gram,
+    beta: Floats,
+    U: Floats,
+    errors: Floats | None = None,
+    C: Floats | None = None,
 ) -> Certificate:
-    """One part per output; U = K times β summed over the rows of each distinct sample, exact up to `errors`."""
+    """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
+
+    Rounding makes sums of β that differ a little from a C that is given, and so an f_β that differs from f.
+    """
+    own = joint(problem, beta)
+    C = own if C is None else C
     if errors is None:
-        errors = products_with_bounds(gram, joint(problem, beta))[1]
-    reach = math.sqrt(float(np.abs(gram.diagonal).max()))
+        errors = products_with_bounds(gram, C)[1]
+    root = np.sqrt(np.abs(gram.diagonal))
+    reach, copies = float(root.max()), int(np.bincount(problem.member).max())
     with np.errstate(over="ignore", invalid="ignore"):
+        size = joint(problem, np.abs(beta)) if copies > 1 else np.zeros_like(own)
+        apart = root @ (np.abs(C - own) + gamma(copies + 2) * size)  # at least ‖f − f_β‖
+        twist = np.outer(root, apart)[problem.member]
         F = U[problem.member]
         ridge = (problem.lam / problem.weight)[:, None] * beta
         H = problem.Y - F - ridge
         b = problem.weight @ H / problem.mass if problem.bias else np.zeros(problem.n_outputs)
         rest = H - b
         errors = errors[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(F) + np.abs(ridge) + np.abs(b))
-        squares = np.sum(beta * F, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
+        squares = np.sum(C * U, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
+        # Of the primal value: errors of f in ½β'Kβ and, with the residuals, in the loss; roundings of both sums.
+        off = np.sum(np.abs(beta) * errors, axis=0) + np.sum(problem.weight[:, None] * errors**2, axis=0) / problem.lam
+        off = off + _SUM_ROUNDINGS * (np.sum(np.abs(C * U), axis=0) + np.abs(squares))
     totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
     return Certificate.total(
         [
@@ -102,10 +116,12 @@ def certify_outputs(
                 total=abs(float(totals[k])),
                 primal=0.5 * float(squares[k]),
                 distance=0.0,
+                twist=twist[:, k],
+                off=float(off[k]),
                 residual=rest[:, k] + ridge[:, k],
                 rest=np.abs(rest[:, k]) + errors[:, k],
-                low=rest[:, k] - errors[:, k],
-                high=rest[:, k] + errors[:, k],
+                low=rest[:, k] - errors[:, k] - twist[:, k],
+                high=rest[:, k] + errors[:, k] + twist[:, k],
                 shift=(0.0, 0.0),
                 reach=reach,
                 proves=PROOF[gram.positive_definite],
@@ -155,6 +171,7 @@ def certificate_of_output(
     *,
     total: float,
     primal: float,
+    off: float,
     distance: float,
     residual: Floats,
     rest: Floats,
@@ -164,14 +181,19 @@ def certificate_of_output(
     reach: float,
     proves: Proves,
     above: float = math.inf,
+    twist: Floats | float = 0.0,
 ) -> Certificate:
-    """One output's, where |Σβ| = `total`, ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`.
+    """One output's, where |Σβ| = `total`, and P is within `off` of `primal`.
 
-    y − f_β − b − dβ lies between `low` and `high`, plus a `shift` that all rows share, known up to its second number.
+    ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`; rounding of the sums of β moves f_β(x) by at most `twist`. What β
+    leaves, y − f_β − b − dβ, lies between `low` and `high`, plus a `shift` that all rows share, known up to its second
+    number.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         shares = rest * rest * problem.weight
-        gap = near = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
+        near = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
+        # ‖f − f_β‖² ≤ twist²/k(x, x) for the sample of the largest share, which rest + 2·twist covers.
+        gap = _SUM_SLACK * (distance + float(np.sum((rest + 2 * twist) ** 2 * problem.weight)) / (2 * problem.lam))
         if total:
             mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
             # near = first + total·reach·√(2·near) at most, solved for near.
@@ -180,6 +202,8 @@ def certificate_of_output(
             gap = max(near, _SUM_SLACK * (gap + total * abs(b)))
         outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
         apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
+        if not off <= EXACT_GAP * primal:  # ten digits of the primal value are right, or the gap says otherwise
+            gap += 2 * off
         dual = primal - gap
     return Certificate(
         primal=primal,

@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Floats, inner
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
 from mercer.gram.gram import Gram
+from mercer.losses import Loss, is_known_convex
 from mercer.problems.representer import RepresenterProblem
 
 
@@ -36,9 +37,19 @@ def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: f
             "stationarity": violation,
             "dual feasibility: equality": abs(float(g.sum())) if problem.bias else 0.0,
         },
-        proves=PROOF[gram.positive_definite],
+        proves=_proof(gram.positive_definite, problem.loss),
         b=(b,),
     )
+
+
+def _proof(positive_definite: str, loss: Loss) -> Proves:
+    """What a gap of zero proves: a loss of the user's is convex on his word alone."""
+    proof = PROOF[positive_definite]
+    if is_known_convex(loss) or proof == "stationarity":
+        return proof
+    if proof == "optimality":
+        return "optimality if the loss is convex"
+    return "optimality if K is positive semi-definite and the loss is convex"
 
 
 def scale_certificate(certificate: Certificate, factor: float, b: float) -> Certificate:

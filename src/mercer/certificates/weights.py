@@ -59,6 +59,10 @@ def certify_weights(
         apart_error = V_error + gamma(1) * np.abs(apart)
         distance = 0.5 * np.sum((np.abs(apart) + apart_error) ** 2, axis=0) / linear.scale
         squares = np.sum(W * W, axis=0) / linear.scale + np.sum(problem.weight[:, None] * R**2, axis=0) / problem.lam
+        off = (
+            np.sum(problem.weight[:, None] * (np.abs(R) + R_error) * R_error, axis=0) / problem.lam
+            + gamma(60) * squares
+        )
         ridge = (problem.lam / problem.weight)[:, None] * beta
         rest_error = R_error + ROUNDINGS * (np.abs(R) + np.abs(ridge))
         # y − f_β − b − dβ = (f − f_β) + (r − dβ); what the centre adds to f − f_β is the same everywhere.
@@ -75,6 +79,7 @@ def certify_weights(
             total=abs(float(totals[k])),
             primal=0.5 * float(squares[k]),
             distance=float(distance[k]),
+            off=float(off[k]),
             residual=R[:, k],
             rest=np.abs(R[:, k] - ridge[:, k]) + rest_error[:, k],
             low=tilt[:, k] - tilt_error[:, k],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.cli.terminal import WithExamples, examples, printable
+from mercer.cli.terminal import WithExamples, examples, printable, rounded
 from mercer.expansion import Expansion
 from mercer.files.models import read_model
 from mercer.threads import effective_n_threads
@@ -68,7 +68,7 @@ def _lines(facts: Facts) -> list[str]:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return ", ".join(_told(item) for item in value) if isinstance(value, list) else str(value)
+    return ", ".join(_told(item) for item in value) if isinstance(value, list) else rounded(str(value))
 
 
 # --- what it costs ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from sklearn.pipeline import Pipeline
 import mercer
 from mercer.certificates.certificate import Certificate
 from mercer.cli.data import Data
+from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.dual_status import free_and_bounded
@@ -206,7 +206,7 @@ class SVCReport(Report):
     def _certificate_lines(self) -> list[Line]:
         certificate: Certificate = self.machine.certificate_
         state = "converged" if self.machine.converged_ else "NOT converged"
-        title = f"proves {certificate.proves}, in {certificate.precision}"
+        title = certificate.verdict
         if certificate.parts:
             title += f"; sums and maxima over {len(certificate.parts)} pairs of classes"
         lines: list[Line] = [
@@ -256,9 +256,7 @@ def report_on(model: Pipeline, data: Data, train: Rows, test: Rows, seed: int) -
 
 
 def _kernel_line(machine: Any) -> Line:
-    """The kernel, with its long fractions rounded to six digits."""
-    rounded = re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", str(machine.kernel_))
-    return "kernel", rounded
+    return "kernel", rounded(str(machine.kernel_))
 
 
 def _counts(machine: SVC) -> tuple[int, int]:

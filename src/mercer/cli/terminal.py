@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +59,11 @@ def printable(text: str) -> str:
     except UnicodeEncodeError:
         return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
     return text
+
+
+def rounded(text: str) -> str:
+    """``text`` with its long fractions rounded to six digits: a kernel's gamma of 0.24999999999999994 is 0.25."""
+    return re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", text)
 
 
 def show_warning(text: str) -> None:

@@ -12,7 +12,7 @@ from mercer.arrays import Floats, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.estimators.linear import LinearSVC, hinge_problems
 from mercer.fitting.fit import Fit
-from mercer.fitting.linear_machine import linear_solver
+from mercer.fitting.linear_machine import linear_solver, warn_of_early_ends
 from mercer.fitting.telling import Progress
 from mercer.parameters import positive
 from mercer.solvers.linear.outcome import LinearSolution
@@ -30,6 +30,8 @@ class LinearPath:
     gap : array of shape (n_points,)
         The duality gap as a share of the dual value.
     certificates : tuple of Certificate
+    stop_reasons : tuple of str
+        "converged", or the limit that ended the fit at this C.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class LinearPath:
     intercept: Floats
     gap: Floats
     certificates: tuple[Certificate, ...]
+    stop_reasons: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         n, d = self.coef.shape
@@ -101,10 +104,12 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
             start = replace(last, beta=last.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
         found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
+    warn_of_early_ends(values, found)
     return LinearPath(
         C=freeze(values),
         coef=freeze(np.array([solution.w for solution, _ in found])),
         intercept=freeze(np.array([solution.b for solution, _ in found])),
         gap=freeze(np.array([certificate.relative_gap for _, certificate in found])),
         certificates=tuple(certificate for _, certificate in found),
+        stop_reasons=tuple(solution.stop_reason for solution, _ in found),
     )

@@ -65,7 +65,8 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     residual_ : float
         The largest residual of the linear system, the certificate's violation.
     kernel_, converged_, stop_reason_, n_iter_, n_features_in_, feature_names_in_
-        The kernel with its parameters as numbers; whether the residual is that of rounding; corrections made.
+        The kernel with its parameters as numbers; whether the certificate proves a relative gap of 1e-10; corrections
+        made.
 
     Examples
     --------

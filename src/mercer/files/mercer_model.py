@@ -23,6 +23,9 @@ from mercer.threads import effective_n_threads
 
 Facts = dict[str, Any]
 
+# Parameters of a training, of which a model that another program trained says nothing.
+_OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta", "lam", "slack", "solver", "max_iter")
+
 
 class MercerFile:
     """What mercer saved."""
@@ -130,8 +133,9 @@ class MercerFile:
             facts["steps"] = [type(step).__name__ for _, step in self._model.steps]
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
+        unknown = () if hasattr(machine, "stop_reason_") else _OF_TRAINING
         facts["parameters"] = {
-            name: {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
+            name: "not recorded" if name in unknown else _plain(value)
             for name, value in machine.get_params(deep=False).items()
             if name != "kernel"
         }
@@ -144,6 +148,10 @@ class MercerFile:
         facts["probabilities"] = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
         facts["certificate"] = _certificate(machine)
         return facts
+
+
+def _plain(value: Any) -> Any:
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _weights(machine: Any) -> Facts:

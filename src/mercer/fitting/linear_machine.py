@@ -9,9 +9,12 @@ from functools import partial, wraps
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
+from mercer.certificates.certificate import Certificate
+from mercer.errors import warn_user
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
 from mercer.fitting.machine import Machine
@@ -21,6 +24,7 @@ from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Solve
 from mercer.solvers.linear.choose import METHODS, solve_linear
+from mercer.solvers.linear.outcome import LinearSolution
 from mercer.threads import effective_n_threads
 
 # What max_iter=-1 stands for, in Newton steps or passes over the data.
@@ -114,3 +118,18 @@ def linear_solver(machine: Any, fit: Fit) -> Solve:
 def seed_of(machine: Any, fit: Fit) -> int:
     """What orders the samples in dual coordinate descent; random_state=None stands for one fixed order."""
     return 0 if machine.random_state is None else int(fit.limits.random.randint(2**31 - 1))
+
+
+def warn_of_early_ends(Cs: Floats, found: list[tuple[LinearSolution, Certificate]]) -> None:
+    """Tell of the values of C on a path at which a limit ended the fit."""
+    early = [k for k, (solution, _) in enumerate(found) if solution.stop_reason != "converged"]
+    if not early:
+        return
+    worst = max(early, key=lambda k: found[k][1].relative_gap)
+    solution, certificate = found[worst]
+    warn_user(
+        f"linear_path stopped early at {len(early)} of {len(Cs)} values of C, at C={Cs[worst]:g} "
+        f"({solution.stop_reason}) with a gap of {certificate.relative_gap:.1e} of the dual value; raise max_iter or "
+        "max_time, or scale the features",
+        ConvergenceWarning,
+    )

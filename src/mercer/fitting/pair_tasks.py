@@ -110,7 +110,8 @@ def is_finite(solved: Sequence[Solved]) -> bool:
     """Whether no coefficient has overflowed."""
     if isinstance(solved, SolvedPairs):
         return bool(np.isfinite(solved.found.beta).all())
-    return all(np.isfinite(getattr(s.solution, name, 0.0)).all() for s in solved for name in ("beta", "w"))
+    found = (getattr(s.solution, name, None) for s in solved for name in ("beta", "w"))
+    return all(np.isfinite(part).all() for part in found if part is not None)
 
 
 def steps_of(solved: Sequence[Solved]) -> Indices:

@@ -18,6 +18,7 @@ from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
+from mercer.gram.rounding import generic_error
 from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
@@ -104,7 +105,12 @@ class Cross:
     def K_MM(self) -> Floats:
         """The kernel matrix of the landmarks."""
         if self._K_MM is None:
-            self._K_MM = self.kernel(self.landmarks)
+            if self._landmarks is None:
+                self._K_MM = self.kernel(self.landmarks)
+            else:
+                samples, everything, columns = self._landmarks
+                self._K_MM = np.asarray(samples.block(everything, columns), dtype=np.float64)
+                finite_values(self._K_MM, self.kernel)
         return self._K_MM
 
     @property
@@ -138,28 +144,62 @@ class Cross:
         A sum of k products is off by at most γ_k times the sum of their absolute values (Higham, 3.1).
         """
         out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+        sums = np.zeros(C.shape)
         features = int(self.landmarks.shape[-1]) if hasattr(self.landmarks, "shape") else 1
         share, size, parts = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C), 0
         for chunk in self.chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
+                forth, back = self._value_errors(chunk.X[part])
+                off, weighted = forth(C), np.empty_like(Y)
                 for begin in range(0, len(weight), _PROOF_ROWS):
                     some = slice(begin, begin + _PROOF_ROWS)
                     K, w = rows.values(some), weight[some]
                     E = Y[some] - K @ C - b
-                    weighted = w[:, None] * E
-                    out.residual += K.T @ weighted
-                    out.add(w, E, weighted)
+                    weighted[some] = w[:, None] * E
+                    out.residual += K.T @ weighted[some]
+                    out.add(w, E, weighted[some])
                     K = np.abs(K)
-                    off = share * (K @ size + np.abs(Y[some]) + np.abs(b))
-                    doubt.residual += K.T @ np.abs(weighted)
-                    doubt.squares += np.sum(w[:, None] * off * off, axis=0)
+                    off[some] += share * (K @ size + np.abs(Y[some]) + np.abs(b))
+                    sums += K.T @ np.abs(weighted[some])
                     parts += 1
+                doubt.residual += back(weighted)
+                doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
                 doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
                 self.evaluations += len(weight) * self.m
-        doubt.residual *= gamma(_PROOF_ROWS + parts + features + _FEW_ROUNDINGS)
+        doubt.residual += gamma(_PROOF_ROWS + parts + features + _FEW_ROUNDINGS) * sums
         return out, doubt
+
+    def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
+        prepared = self._prepared
+        if prepared is not None and self._landmarks is not None:
+            level = "exact" if prepared.cancels else np.float64
+            here, there = prepared.sizes_of(X), prepared.sizes
+            ways = ((here, there), (there, here))
+            forth, back = (
+                lambda C, a=a, b=b: np.column_stack([prepared.rounding.errors(a, b, c, level) for c in C.T])
+                for a, b in ways
+            )
+            return forth, back
+        a, b = np.sqrt(self._diagonal(X)), np.sqrt(np.abs(self.K_MM.diagonal()))
+        each = self.value_error
+        return lambda C: each * np.outer(a, b @ np.abs(C)), lambda C: each * np.outer(b, a @ np.abs(C))
+
+    @property
+    def value_error(self) -> float:
+        """What bounds the error of a value of K_MM, in units of √(k_ii k_jj); given values are taken as they are."""
+        prepared = self._prepared
+        if prepared is not None and self._landmarks is not None:
+            root = np.sqrt(np.abs(self.K_MM.diagonal()))
+            longest, level = int(np.argmax(prepared.sizes)), "exact" if prepared.cancels else np.float64
+            errors = prepared.rounding.errors(prepared.sizes, prepared.sizes[[longest]], np.ones(1), level)
+            shares = np.divide(errors, root * root[longest], out=np.zeros(self.m), where=root * root[longest] > 0)
+            return float(shares.max())
+        if self.kernel.accepts != "vectors" or self.kernel.given:
+            return 0.0
+        return generic_error(self.landmarks.shape[1])
 
     def _diagonal(self, X: Any) -> Floats:
         """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""

@@ -111,15 +111,20 @@ class PreparedSamples:
     @cached_property
     def sizes(self) -> Floats:
         """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        if self.lowering.recipe.factor is None:
+            return np.asarray(self.norms, dtype=np.float64)
+        parts = row_blocks(self._X.shape[0], 8 * self._X.shape[1])
+        return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
+
+    def sizes_of(self, X: Any) -> Floats:
+        """The same of other samples."""
         factor = self.lowering.recipe.factor
         if factor is None:
-            return np.asarray(self.norms, dtype=np.float64)
-        absolute, parts = np.abs(factor), []
-        for some in row_blocks(self._X.shape[0], 8 * self._X.shape[1]):
-            X = self._X[some].toarray() if is_sparse(self._X) else self._X[some]
-            mapped = self.lowering.scale * (np.abs(X - self.lowering.centre) @ absolute)
-            parts.append(0.5 * np.einsum("ij,ij->i", mapped, mapped))
-        return np.concatenate(parts)
+            norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
+            return np.asarray(norms, dtype=np.float64)
+        X = X.toarray() if is_sparse(X) else X
+        mapped = self.lowering.scale * (np.abs(X - self.lowering.centre) @ np.abs(factor))
+        return np.asarray(0.5 * np.einsum("ij,ij->i", mapped, mapped))
 
     @cached_property
     def cancels(self) -> bool:

@@ -30,6 +30,8 @@ _TOUCHING_SHARE = 1e-10
 # The first tolerance, as a share of mass times a typical K_ii, and the smallest factor from one to the next.
 _FIRST_TOL_SHARE = 1e-2
 _TOL_FACTOR = 1e-2
+# The last tolerance, in the same unit: gradients have no digits below it.
+_LEAST_TOL_SHARE = float(np.finfo(float).eps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,20 +85,23 @@ def solve_hulls(
     """
     steps, rho_of = 0, _half_of_square if rho_of is None else rho_of
     typical = float(np.median(np.abs(gram.diagonal))) or float(np.abs(gram.diagonal).max())
-    tol = _FIRST_TOL_SHARE * float(np.abs(problem.totals).max()) * typical or stop.tol
+    mass = float(np.abs(problem.totals).max())
+    tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, _LEAST_TOL_SHARE * mass * typical
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
-        floored = solution.stop_reason in ("stalled", "rounding floor")
-        if found.meet or (floored and found.hardly_apart):
+        if found.meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if found.apart and certificate.violation <= wanted:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
-        if solution.stop_reason != "converged":
-            return solution, certificate
+        reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
+        if reason in ("stalled", "rounding floor") and found.hardly_apart:
+            return dataclasses.replace(solution, stop_reason="no margin"), certificate
+        if reason != "converged":
+            return dataclasses.replace(solution, stop_reason=reason), certificate
         # Not at once what is wanted, which is zero for hulls that touch.
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 

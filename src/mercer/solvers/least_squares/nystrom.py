@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
 from mercer.data.chunks import Chunk
@@ -86,8 +86,8 @@ def solve_nystrom(
             begun, targets = time.monotonic(), seen
             if sample is not None:
                 targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
-            if not once:  # a look multiplies with K_nM and its transpose; here it was one of them at most
-                look_seconds = 2 * (time.monotonic() - begun)
+            if not once:  # a look multiplies with K_nM and its transpose, as does the proof; here it was one product
+                look_seconds = 4 * (time.monotonic() - begun)
             white = Whitened(problem, L, targets)
             preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
     except _core.OutOfTime as error:
@@ -130,7 +130,7 @@ def solve_nystrom(
         now, doubt = cross.proof(C, b)
         now.pull = targets.pull
         R, primal = white.residual(now, alpha)
-        gap, precision = doubted_gap(R, alpha, lam, L, doubt), "float64"
+        gap, precision = doubted_gap(R, alpha, C, lam, L, cross.value_error + gamma(cross.m + 2), doubt), "float64"
         if reason == "converged" and not (gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
     certificate = certify_landmarks(gap, white.right, primal, b, lam, precision)
