@@ -133,18 +133,11 @@ def nu_svc(s):
     claims = []
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
-<<<<<<< HEAD
         # All is told in the scale of f, after the division by ρ = 1/C.
         C = s.weight[rows] * float(model.equivalent_C_[k])
-        if not np.isfinite(C).all():
+        if not np.isfinite(C).all() or not C.any():  # where no ν keeps the hulls apart, f is constant
             continue
         problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))
-=======
-        C = model.equivalent_C_[k]
-        if C == 0:  # no ν keeps the hulls apart, and f is constant
-            continue
-        problem = exact.nu_margin(signs, s.weight[rows] * C, float(np.atleast_1d(model.nu_)[k]))
->>>>>>> h-scale
         truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
         claims.append(Claim(part, truth, derived=True, what=f"part {k} " if len(model.certificate_.parts) else ""))
     return checked(claims, model, s) + unit_of_tol(model, s)
