@@ -133,9 +133,9 @@ def nu_svc(s):
     claims = []
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
-        # All is told in the scale of f, after the division by ρ = 1/C; where no ν is of use C is 0 and f constant.
+        # All is told in the scale of f, after the division by ρ = 1/C.
         C = s.weight[rows] * float(model.equivalent_C_[k])
-        if not np.isfinite(C).all() or not C.any():
+        if not np.isfinite(C).all() or not C.any():  # where no ν keeps the hulls apart, f is constant
             continue
         problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))
         truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
