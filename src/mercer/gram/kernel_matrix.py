@@ -197,7 +197,7 @@ class KernelMatrix:
         rows = np.arange(self.n) if rows is None else rows
         if prepared is not None and not self.stored:
             level = EXACT if level == np.float64 and prepared.cancels else level
-            sizes = prepared.sizes
+            sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
             return prepared.rounding.errors(sizes[self._global(rows)], sizes[self._global(J)], coefficients[J], level)
         # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
         roots = np.sqrt(np.abs(self.diagonal))
@@ -209,7 +209,8 @@ class KernelMatrix:
     def unit_errors(self, columns: int) -> Floats:
         prepared = self._source.prepared
         assert prepared is not None
-        sizes, level = prepared.sizes, EXACT if prepared.cancels else np.float64
+        level = EXACT if prepared.cancels else np.float64
+        sizes = prepared.exact_sizes if prepared.cancels else prepared.sizes
         longest = np.array([sizes.max(initial=0.0)])
         return prepared.rounding.errors(sizes[self._global(np.arange(self.n))], longest, np.ones(1), level, columns)
 

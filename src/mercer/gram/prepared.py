@@ -135,7 +135,7 @@ class PreparedSamples:
         if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
             return True  # differences of unscaled rows cost no more
         largest = float(np.max(self.norms, initial=0.0))
-        return not _ROUNDOFF * (self._X.shape[1] + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+        return not _ROUNDOFF * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
 
     @property
     def _mapped_cancels(self) -> bool:
@@ -152,8 +152,19 @@ class PreparedSamples:
         return self._exact is not None
 
     @cached_property
-    def _exact(self) -> Lowering | None:
-        return None if is_sparse(self._X) else self.lowering.by_differences()
+    def exact_sizes(self) -> Floats:
+        """The norms of sparse samples as they are, scaled as exponents are; what differences need no norms for is 0."""
+        if not isinstance(self._exact, _ExactSparse):
+            return np.zeros(self._X.shape[0])
+        factor = (1.0 if self.lowering.recipe.inner == "l1" else 2.0) * self.lowering.recipe.numbers[0] * _LOG2E
+        blocks = row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
+        norms = [self._exact.prepare(self._X[some], np.float64, self._n_threads)[1] for some in blocks]
+        return np.asarray(factor * np.concatenate(norms))
+
+    @cached_property
+    def _exact(self) -> Lowering | _ExactSparse | None:
+        exact = self.lowering.by_differences()
+        return _ExactSparse(self.lowering) if exact is not None and is_sparse(self._X) else exact
 
     @cached_property
     def rounding(self) -> Rounding:
@@ -288,6 +299,16 @@ class Lowering:
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms
+
+
+@dataclass(frozen=True, eq=False)
+class _ExactSparse:
+    """Sparse samples as they are, whose sums are in twice the precision of float64."""
+
+    lowering: Lowering
+
+    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        return self.lowering.exact_sparse(X, n_threads)
 
 
 class _Shifted:
