@@ -363,8 +363,7 @@ def test_machines_without_hulls_say_why():
     model.slack, model.dual_coef_ = "l1", np.abs(model.dual_coef_)
     with pytest.raises(ValueError, match="needs a machine with bias"):
         model.nearest_points()
-    several = SVC().fit(IRIS, SPECIES)
-    several.multiclass = "crammer_singer"
+    several = SVC(multiclass="crammer_singer").fit(IRIS, SPECIES)
     with pytest.raises(ValueError, match=r"crammer_singer.*jointly"):
         several.margins(IRIS, SPECIES)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-
-from mercer import _core
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -24,11 +23,18 @@ BLOCK_BYTES = 16 << 20
 _PRODUCT_MULTIPLICATIONS, _PRODUCT_ROWS = 1 << 29, 1024
 
 
+def _check_stop() -> None:
+    """Raise where a thread is to stop; kernels alone work without the core, and have no threads."""
+    core: Any = sys.modules.get("mercer._core")
+    if core is not None:
+        core.check_stop()
+
+
 def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
     """Ranges of n rows of `row_bytes` each that take about BLOCK_BYTES; raises where a thread is to stop."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n, step):
-        _core.check_stop()
+        _check_stop()
         yield slice(start, min(n, start + step))
 
 
@@ -73,7 +79,7 @@ def add_gram(lower: Floats, A: Floats) -> None:
     wide = max(64, _PRODUCT_MULTIPLICATIONS // (rows * max(1, columns)))
     for top in range(0, len(A), rows):
         for left in range(0, columns, wide):
-            _core.check_stop()
+            _check_stop()
             right = min(columns, left + wide)
             own, below = A[top : top + rows, left:right], A[top : top + rows, right:]
             lower[left:right, left:right] += own.T @ own  # BLAS computes one half

@@ -31,7 +31,6 @@ ENDLESS = {
     "SVC, joint": (mercer.SVC(multiclass="crammer-singer", **HARD), LABELS),
     "NuSVC": (mercer.NuSVC(nu=0.5, tol=1e-12), LABELS),
     "SVR": (mercer.SVR(**HARD), NUMBERS),
-    "OneClassSVM": (mercer.OneClassSVM(tol=1e-14), NUMBERS),
     "KernelMachineClassifier": (mercer.KernelMachineClassifier(lam=1e-6, tol=1e-14, cache_size=2_000), LABELS),
     "KernelMachineRegressor": (mercer.KernelMachineRegressor(lam=1e-6, tol=1e-14, cache_size=50), NUMBERS),
     "LinearSVC": (mercer.LinearSVC(1e4, tol=1e-300, loss="hinge", solver="dual", max_iter=10**9), LABELS),

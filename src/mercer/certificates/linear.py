@@ -34,14 +34,14 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
     )
-    norm, energy = inner(w, w), (norm_of(combined) + off_error) ** 2
-    distance = (norm_of(off) + off_error) ** 2
+    norm, energy = inner(w, w), _square(norm_of(combined) + off_error)
+    distance = _square(norm_of(off) + off_error)
     total_error = rows.n * _ROUNDOFF * float(np.abs(beta).sum())
     if problem.bias not in (0, np.inf):
         own, meant = b / problem.bias, problem.bias * total
         wrong = problem.bias * total_error + 2 * _ROUNDOFF * (abs(own) + abs(meant))
-        norm, energy = norm + own * own, energy + (abs(meant) + wrong) ** 2
-        distance += (abs(own - meant) + wrong) ** 2
+        norm, energy = norm + own * own, energy + _square(abs(meant) + wrong)
+        distance += _square(abs(own - meant) + wrong)
     summed = (rows.n + rows.d + 8) * _ROUNDOFF
     primal = (0.5 * norm + losses) * (1 + summed)
     terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
@@ -67,6 +67,11 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
         worst=worst,
         b=(b,) if problem.bias else (),
     )
+
+
+def _square(x: float) -> float:
+    """x², infinite where `**` would raise an error."""
+    return x * x
 
 
 def _difference(rows: LinearRows, w: Floats, beta: Floats, lengths: Floats) -> tuple[Floats, float]:

@@ -66,7 +66,7 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore
     >>> model = NystromRLS(lam=1e-3, n_landmarks=50, random_state=0).fit(X, y)
     >>> round(model.score(X, y), 3)
     1.0
-    >>> model.certificate_.relative_gap <= 1e-5
+    >>> model.certificate_.relative_gap <= 1e-3
     True
     """
 

@@ -119,6 +119,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def decision_function(self, X: Any) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
+        check_is_fitted(self)
         if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
             values = self._decision(X)
             return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values

@@ -106,14 +106,6 @@ def reason_of(solved: Sequence[Solved]) -> StopReason:
     return next(iter(reasons_of(solved)), "converged")
 
 
-def is_finite(solved: Sequence[Solved]) -> bool:
-    """Whether no coefficient has overflowed."""
-    if isinstance(solved, SolvedPairs):
-        return bool(np.isfinite(solved.found.beta).all())
-    found = (getattr(s.solution, name, None) for s in solved for name in ("beta", "w"))
-    return all(np.isfinite(part).all() for part in found if part is not None)
-
-
 def steps_of(solved: Sequence[Solved]) -> Indices:
     """How many steps each took."""
     if isinstance(solved, SolvedPairs):

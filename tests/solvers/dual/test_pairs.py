@@ -110,8 +110,8 @@ def test_each_certificate_is_the_naive_one(slack, bias):
         expected = truth(problem, Gaussian(gamma=0.2)(X[rows]), solution.beta)
         assert expected.violation - 1e-14 <= found.violation <= expected.violation + 1e-9
         assert found.violation <= STOP.tol
-        assert found.primal == pytest.approx(expected.primal, rel=1e-12)
-        assert found.dual == pytest.approx(expected.dual, rel=1e-12)
+        assert expected.primal * (1 - 1e-13) <= found.primal <= expected.primal * (1 + 1e-9)
+        assert expected.dual * (1 - 1e-9) <= found.dual <= expected.dual * (1 + 1e-13)
         assert expected.gap - 1e-12 <= found.gap <= expected.gap + 1e-7
         assert found.b == pytest.approx(tuple(expected.b), abs=1e-12)
         assert expected.terms[found.worst] == pytest.approx(expected.terms.max(), abs=1e-12)

@@ -129,4 +129,5 @@ def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
-    return FLOOR * rounding_noise(gram, problem, beta)
+    proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
+    return max(FLOOR * rounding_noise(gram, problem, beta), 4 * float(proven.max(initial=0.0)))

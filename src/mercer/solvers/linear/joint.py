@@ -116,8 +116,8 @@ def _ended_by_ascent(
 def _proof(problem: JointProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, Certificate]:
     """W, and the certificate of β on the rows."""
     W = _combinations(rows, beta)
-    u = np.column_stack([rows.product(row) for row in W])
-    return W, joint_certificate(problem, beta, u, "optimality", "float64")
+    u, error = (np.column_stack(part) for part in zip(*map(rows.gram_product, beta.T.copy()), strict=True))
+    return W, joint_certificate(problem, beta, u, "optimality", "float64", error)
 
 
 def _combinations(rows: LinearRows, beta: Floats) -> Floats:
