@@ -43,5 +43,5 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
 def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(state, "check_names", lambda *_: None)
     monkeypatch.setattr(state, "check_state", lambda *_: None)
-    assert fuzz("mercer", 1500, tmp_path) > 0
+    assert fuzz("mercer", 6000, tmp_path) > 0
     assert "FINDING 1" in capsys.readouterr().out

@@ -113,8 +113,8 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     """GURLS's range: from the largest eigenvalue down to the smallest, but to no less than what float64 resolves.
 
     GURLS stops at 200√eps for a matrix whose diagonal is about 1; here that is relative to the mean of the diagonal.
-    Where the smallest eigenvalue is clearly more than rounding, as that of a few features in different units, the range
-    goes on to an n-th of it: there λ shrinks no direction by more than its share of one sample.
+    For a linear kernel whose smallest eigenvalue is clearly more than rounding, as that of a few features in different
+    units, the range goes on to an n-th of it: there λ shrinks no direction by more than its share of one sample.
     """
     values = spectrum.values
     top = float(values.max(initial=0.0))
@@ -124,7 +124,7 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     floor = 200 * np.sqrt(np.finfo(np.float64).eps) * float(np.sum(values)) / len(spectrum.basis)
     low = min(max(min(1e-8 * top, float(above.min())), floor), top / 10)
     share = float(above.min()) / len(spectrum.basis)
-    if share >= spectrum.least:
+    if spectrum.right is not None and share >= spectrum.least:
         low = min(low, share)
     return np.geomspace(low, top, count)
 
