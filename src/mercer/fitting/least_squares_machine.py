@@ -49,7 +49,7 @@ class LeastSquaresMachine(Machine):
         rank_=Count(),
         residual_=Number(),
         _sums_=Record(
-            Sums,
+            Sums.from_parts,
             x=Array("features"),
             y=Array("outputs"),
             xx=Array("features", "features"),
