@@ -34,7 +34,7 @@ class Stop:
 
     def missed(self, certificate: Certificate) -> float:
         """How many times too large the violation or the gap is; at most 1 where both will do."""
-        missed = certificate.violation / self.tol
+        missed = certificate.violation / max(self.tol, float(np.finfo(float).tiny))
         wanted = self.gap_tol * abs(certificate.dual)
         if self.gap_tol < math.inf and not certificate.gap <= wanted:  # a gap that is not a number misses too
             ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))

@@ -196,7 +196,10 @@ class KernelMatrix:
         prepared, source = self._source.prepared, self._source
         rows = np.arange(self.n) if rows is None else rows
         if prepared is not None and not self.stored:
-            level = EXACT if level == np.float64 and prepared.cancels else level
+            if not prepared.has_exact:
+                level = np.float64 if level == EXACT else level
+            elif level == np.float64 and prepared.cancels:
+                level = EXACT
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
             return prepared.rounding.errors(sizes[self._global(rows)], sizes[self._global(J)], coefficients[J], level)
         # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.

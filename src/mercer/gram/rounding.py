@@ -89,7 +89,9 @@ class Rounding:
                 each = gamma * b * a + abs(coef0) + 1
             else:
                 each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
-            return np.asarray(SINGLE * self.recipe.scale * norm * each)
+            largest = float(np.finfo(np.float32).max) / 4
+            moved = SINGLE * self.recipe.scale * norm * each
+            return np.where(self.recipe.scale * each < largest, moved, np.inf)
 
     def _radial(self, sizes: Floats, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D."""
