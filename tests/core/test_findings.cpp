@@ -27,7 +27,7 @@ void linear(double epsilon, double d, unsigned seed) {
     constexpr std::size_t n = 12;
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(-2.0, 2.0);
-    Doubles p(n), lower(n, -1.0), upper(n, 1.5), ridge(n, d), tube(n, epsilon), f(n), beta(n);
+    Doubles p(n), lower(n, -1.0), upper(n, 1.5), ridge(n, d), tube(n, epsilon), f(n), beta(n), none(n, 0.0);
     double losses = 0.0, shares = 0.0, total = 0.0, worst_share = -1.0;
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -39,7 +39,7 @@ void linear(double epsilon, double d, unsigned seed) {
         if (share > worst_share) worst_share = share, worst = static_cast<std::int64_t>(i);
     }
     const mercer::Findings found = mercer::certify_linear(
-        {p.data(), lower.data(), upper.data(), ridge.data(), tube.data(), f.data(), beta.data(), n});
+        {p.data(), lower.data(), upper.data(), ridge.data(), tube.data(), f.data(), none.data(), beta.data(), n});
     CHECK(std::abs(found.losses - losses) <= 1e-6);
     CHECK(std::abs(found.shares - shares) <= 1e-6);
     CHECK(std::abs(found.total - total) <= 1e-12);
@@ -51,7 +51,7 @@ void extremes() {
     // Residuals 1, -2 and 0.5: the first may only rise, the second only fall, the third is outside of its box.
     const Doubles p{1.0, -2.0, 0.5}, lower{0.0, 0.0, 0.0}, upper{1.0, 1.0, 1.0}, zeros(3, 0.0), beta{0.0, 1.0, 1.25};
     const mercer::Findings found = mercer::certify_linear(
-        {p.data(), lower.data(), upper.data(), zeros.data(), zeros.data(), zeros.data(), beta.data(), 3});
+        {p.data(), lower.data(), upper.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), beta.data(), 3});
     CHECK(found.box == 0.25 && found.outward == 1.0 && found.inward == 2.0);
     CHECK(found.top == 1.0 && found.bottom == -2.0);
 }
@@ -61,7 +61,7 @@ void many_pairs() {
     const std::vector<std::int64_t> offsets{0, 0, 10, 11, 50, n};
     std::mt19937 random(3);
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
-    Doubles p(n), lower(n, -0.5), upper(n, 0.5), d(n, 0.1), u(n), beta(n);
+    Doubles p(n), lower(n, -0.5), upper(n, 0.5), d(n, 0.1), u(n), none(n, 0.0), beta(n);
     for (Doubles* values : {&p, &u, &beta}) {
         for (double& value : *values) value = uniform(random);
     }
@@ -69,22 +69,23 @@ void many_pairs() {
     for (const bool paired : {false, true}) {
         std::vector<mercer::PairFindings> all(5);
         mercer::Poll poll;
-        mercer::certify_pairs({p.data(), lower.data(), upper.data(), d.data(), u.data(), beta.data(), n, paired},
-                              offsets.data(), 5, all.data(), 3, poll);
+        mercer::certify_pairs(
+            {p.data(), lower.data(), upper.data(), d.data(), u.data(), none.data(), beta.data(), n, paired},
+            offsets.data(), 5, all.data(), 3, poll);
         for (std::size_t t = 0; t < 5; ++t) {
             const std::int64_t from = offsets[t];
             const mercer::PairFindings one =
                 mercer::certify_pair({p.data() + from, lower.data() + from, upper.data() + from, d.data() + from,
-                                      u.data() + from, beta.data() + from, offsets[t + 1] - from, paired});
+                                      u.data() + from, none.data() + from, beta.data() + from, offsets[t + 1] - from, paired});
             CHECK(all[t].b == one.b && all[t].found.shares == one.found.shares && all[t].energy == one.energy);
         }
         CHECK(all[0].found.total == 0.0 && all[0].b == 0.0);
     }
     // All at bounds: b is in the middle of what they allow, or at the one end there is.
     const Doubles h{1.0, 3.0}, zeros(2, 0.0), least{0.0, -1.0}, most{1.0, 0.0};
-    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), 2, true})
+    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 2, true})
               .b == 2.0);
-    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), 1, true})
+    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 1, true})
               .b == 1.0);
 }
 

@@ -123,9 +123,10 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
         const double violation = paired ? top - bottom : std::max(top, -bottom);
         CHECK(violation <= 1.1 * tol);
         if (paired) CHECK(std::abs(sum) <= 1e-12);
+        const std::vector<double> none(exact.size(), 0.0);
         const mercer::PairFindings found =
             mercer::certify_pair({p.data() + from, lower.data() + from, upper.data() + from, d.data() + from,
-                                  exact.data(), beta.data() + from, n, paired});
+                                  exact.data(), none.data(), beta.data() + from, n, paired});
         CHECK(
             std::abs((paired ? found.found.top - found.found.bottom : std::max(found.found.top, -found.found.bottom)) -
                      violation) <= 1e-12);
