@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import UNCOUNTED, Certificate
 from mercer.certificates.dual import PROOF
 from mercer.problems.pegasos import PegasosProblem
 
@@ -69,6 +69,7 @@ def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, f: 
                 "complementary slackness": inward,
             },
             proves=PROOF[space.positive_definite],
+            precision=UNCOUNTED,
             worst=worst,
         )
         parts.append(certificate)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Floats, inner
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import UNCOUNTED, Certificate, Proves
 from mercer.certificates.dual import PROOF
 from mercer.gram.gram import Gram
 from mercer.losses import Loss, is_known_convex
@@ -38,6 +38,7 @@ def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: f
             "dual feasibility: equality": abs(float(g.sum())) if problem.bias else 0.0,
         },
         proves=_proof(gram.positive_definite, problem.loss),
+        precision=UNCOUNTED,
         b=(b,),
     )
 
