@@ -17,7 +17,7 @@ from mercer import (
     PegasosSVC,
 )
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
-from promises.false_claims import against, fitted, proves_too_much
+from promises.false_claims import SMALL, against, fitted, proves_too_much
 from reference.decimals import ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
 
@@ -160,12 +160,13 @@ def any_loss(kind):
             return against(model.certificate_, value, []) + proves_too_much(model.certificate_, s.formula)
         loss = {"logistic": _logistic, "squared_hinge": _squared_hinge, "squared": _squared}.get(model.loss)
         loss = loss or _huber(model.delta)
-        values = []
+        values, steepest = [], ZERO
         for _ in range(4):  # the solution, and three of Newton's steps from there
             u = K @ c
             value, slope, curvature = loss(y, u + b)
             values.append((weight * value).sum() + lam * (c @ u))
             g, D, n = weight * slope, weight * curvature, len(c)
+            steepest = steepest or np.abs(g + 2 * lam * c).max()
             A, right = zeros(n + 1, n + 1), zeros(n + 1)
             A[:n, :n] = D[:, None] * K
             A[np.arange(n), np.arange(n)] = A[np.arange(n), np.arange(n)] + 2 * lam
@@ -176,7 +177,10 @@ def any_loss(kind):
                 A[n, n] = ONE
             found = solve(A, right)
             c, b = found[:n], found[n]
-        return against(model.certificate_, values[0], values[1:]) + proves_too_much(model.certificate_, s.formula)
+        broken = against(model.certificate_, values[0], values[1:], upper=s.weight.max() == s.weight.min() == 1)
+        if steepest > decimals(min(model.certificate_.violation, 1e300)) * (1 + SMALL):
+            broken.append(f"violation: claimed {model.certificate_.violation:.6g}, true {float(steepest):.6g}")
+        return broken + proves_too_much(model.certificate_, s.formula)
 
     return check
 
@@ -243,7 +247,7 @@ def pegasos(s):
         _, _, beta = binary_parts(exact, s)[0]
         f = s.K(constant=ONE if regularised else ZERO) @ full(exact, p.n)[0]
         rivals.append(value(f, beta @ f))
-    return against(model.certificate_, own, rivals) + proves_too_much(model.certificate_, s.formula)
+    return against(model.certificate_, own, rivals, upper=True) + proves_too_much(model.certificate_, s.formula)
 
 
 BIAS = ({}, {"bias": False}, {"bias": "regularized"})

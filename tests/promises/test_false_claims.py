@@ -68,6 +68,29 @@ FOUND = {
         )
         for k in (2.0, 3.0, 3.5)
     },
+    "squared loss, linear kernel, offset 1e13": Problem(
+        "KernelMachineRegressor",
+        {"loss": "squared", "bias": True},
+        "linear",
+        "offset",
+        d=4,
+        exponent=13.0,
+        seed=58371,
+        csr=True,
+    ),
+    "descent on an indefinite kernel": Problem(
+        "PegasosSVC",
+        {"bias": False},
+        "sigmoid",
+        "huge or tiny",
+        n=30,
+        exponent=5.0,
+        seed=744070,
+        C=1e3,
+        gamma=0.1,
+        weights="wide",
+        dtype="f4",
+    ),
 }
 
 
