@@ -55,6 +55,12 @@ class Setting:
     kernel: dict[str, Any]
     cache: dict = field(default_factory=dict)
 
+    @property
+    def repeated(self):
+        """Whether a row was given several times: then dual_coef_ has rounded shares of what was certified."""
+        used = self.X[self.weight > 0]
+        return len(np.unique(used, axis=0)) < len(used)
+
     def K(self, rows=None, constant=ZERO):
         """The exact matrix of some rows, with a constant added to the kernel."""
         if "K" not in self.cache:
