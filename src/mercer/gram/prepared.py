@@ -167,6 +167,15 @@ class PreparedSamples:
         return _ExactSparse(self.lowering) if exact is not None and is_sparse(self._X) else exact
 
     @cached_property
+    def row_terms(self) -> Any:
+        """How many terms that are not 0 each row's inner products have at most."""
+        X = self._X
+        if not self.lowering.sparse:
+            return X.shape[1]
+        stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
+        return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
+
+    @cached_property
     def rounding(self) -> Rounding:
         """The bounds on what rounding does to products with these samples."""
         lowering, X = self.lowering, self._X
@@ -174,9 +183,7 @@ class PreparedSamples:
         if factor is not None:
             terms = factor.shape[1]
         elif lowering.sparse:
-            stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
-            terms = int(stored.max(initial=0))
-            terms = min(X.shape[1], terms + int(np.count_nonzero(lowering.centre)))
+            terms = int(np.max(self.row_terms, initial=0))
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
@@ -323,6 +330,10 @@ class _Shifted:
     def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
         self._samples.add(total, columns, which, coefficients)
         total += self._constant * float(coefficients.sum())
+
+    def add_three(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_three(totals, columns, which, coefficients)
+        totals[0] += self._constant * float(coefficients[0].sum())
 
     def block(self, which: Indices, columns: _core.Columns) -> Any:
         values = self._samples.block(which, columns)
