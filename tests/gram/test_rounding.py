@@ -124,4 +124,4 @@ def test_a_row_whose_exponent_is_lost_claims_nothing():
     rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=False)
     error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), np.float64)
     assert error[0] < 1e-13
-    assert error[1] == 2.0
+    assert 2.0 <= error[1] < 2.001

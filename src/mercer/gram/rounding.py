@@ -4,10 +4,11 @@ With t the number of terms of an inner sum, v the unit roundoff of the kernel va
 the sums, ‖β‖₁ over m columns, s the kernel's scale, and N_i half the squared length of row i as the core stores it:
 
     Gaussian, from norms   |δu_i| ≤ s‖β‖₁ [ln 2 · v(t + 10)(3N_i + 1.07) · 1.1 + σ]
+     with sums beside u    |δu_i| ≤ Σ_j |β_j| k_ij [ln 2 · v(t_i + 10)(N_i + N_j) + σ] · 1.1
     from differences       |δu_i| ≤ s‖β‖₁ [0.41 v(t + 10) + σ]
     inner products         |δu_i| ≤ s Σ_j |β_j| (p(t + 10)v + σ) T_ij^p · 1.1,   T_ij = γ‖x_i‖‖x_j‖ + |coef0|
 
-where σ = 24v + (40 + m/192)w counts the ending and the sum over columns.
+where σ = 24v + (40 + m/192)w counts the ending and the sum over columns, and t_i the entries of a sparse row i.
 
 docs/certificate.md has the derivations, and what is assumed of processor and compiler. All numbers are upper bounds.
 """
@@ -36,6 +37,8 @@ _MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
 # An error of an exponent up to here changes a power of two by less than 1.1 times what its derivative says.
 _LARGEST_EXPONENT_ERROR = 0.125
 _SECOND_ORDER = 1.1
+# Float32 values below 2^-125 are 0, and so are products with coefficients that leave float32's range.
+_FLUSHED = 2.0**-120
 # Powers up to here are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
 
@@ -50,21 +53,24 @@ class Rounding:
     mapped: int = 0  # features before a factor was applied, 0 without one
 
     def errors(
-        self, sizes: Floats, sources: Floats, coefficients: Floats, level: Any, columns: int | None = None
+        self,
+        sizes: Floats,
+        sources: Floats,
+        coefficients: Floats,
+        level: Any,
+        columns: int | None = None,
+        in_any_order: int = 0,
     ) -> Floats:
         """|computed − true| ≤ result, for rows with these N_i, columns with these N_j and coefficients β_j.
 
         One column may stand for several `columns` that are no longer than it, its coefficient for the sum of theirs.
+        So many values may have been summed by a library, in whatever order.
         """
         single = level == np.float32
         v, ending = SINGLE if single else DOUBLE, self.recipe.ending
         absolute = np.abs(coefficients)
         l1, m = float(absolute.sum()), columns or len(coefficients)
-        longest = m / _STRIP_ROWS if self.sparse else _TILES + m / _TILED_ROWS
-        sums = _ENDING * v + (longest + 8) * DOUBLE
-        t = self.terms
-        if single and not self.sparse:
-            t = min(t, _RUN) + math.ceil(t / _RUN)
+        sums, t = self._sums(m, v) + in_any_order * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
                 out = self._radial(sizes, l1, v, t, sums, level)
@@ -72,6 +78,38 @@ class Rounding:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
         out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
+
+    def errors_from_sums(self, sizes: Floats, near: Floats, far: Floats, coefficients: Floats, terms: Any) -> Floats:
+        """The same for float32 values of a Gaussian, given Σ|β_j|k_ij and Σ|β_j|N_j k_ij as computed with them.
+
+        `terms` bounds the terms of each row's inner sums, if that is fewer than `self.terms`.
+        """
+        v, scale, l1 = SINGLE, self.recipe.scale, float(np.abs(coefficients).sum())
+        sums, c = self._sums(len(coefficients), v), self._exponent_terms(np.minimum(self._inner_terms(v), terms))
+        with np.errstate(over="ignore", invalid="ignore"):
+            first_order = math.log(2) * v * c * (sizes * near + far) + sums * near
+            error = _SECOND_ORDER * first_order + _FLUSHED * scale * (l1 + len(coefficients)) * (1 + sizes)
+            most = scale * l1 * (1.0 + sums)
+            out = np.where(self._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
+        out = out + DOUBLE * (len(coefficients) + 4) * self.recipe.constant * l1
+        return np.where(np.isnan(out), np.inf, out)
+
+    def _sums(self, m: int, v: float) -> float:
+        """σ."""
+        longest = m / _STRIP_ROWS if self.sparse else _TILES + m / _TILED_ROWS
+        return _ENDING * v + (longest + 8) * DOUBLE
+
+    def _inner_terms(self, v: float) -> int:
+        t = self.terms
+        return min(t, _RUN) + math.ceil(t / _RUN) if v == SINGLE and not self.sparse else t
+
+    def _exponent_terms(self, t: Any) -> Any:
+        return t + 10 + 4 * (self.mapped + 2) * (self.mapped > 0)
+
+    @staticmethod
+    def _small_exponent_errors(sizes: Floats, v: float, c: Any) -> Any:
+        """Whether Gaussian exponents that matter err little: N_j ≤ 2N_i + 2D, and D beyond the lowest is no value."""
+        return v * c * (5 * sizes + 4 * _LOWEST_EXPONENT) <= _LARGEST_EXPONENT_ERROR
 
     def likely(self, sizes: Floats, sources: Floats, norm: float) -> Floats:
         """About what float32 kernel values do to a sum with coefficients of this 2-norm, if roundings are independent.
@@ -95,20 +133,20 @@ class Rounding:
 
     def _radial(self, sizes: Floats, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D."""
-        scale, c = self.recipe.scale, t + 10 + 4 * (self.mapped + 2) * (self.mapped > 0)
+        scale, c = self.recipe.scale, self._exponent_terms(t)
         if level == "exact":  # sums of sparse rows in twice the precision leave a trace of their norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
-            error = scale * l1 * (_SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums)
-            return np.where(trace <= _LARGEST_EXPONENT_ERROR, error, scale * l1)
+            error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
+            return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, rest = 3 * sizes, 2 * _MOST_TIMES_POWER
-            worst = v * c * (5 * sizes + 4 * _LOWEST_EXPONENT)
+            small = self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, rest = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
-            worst = v * (c * (_LOWEST_EXPONENT + slope))
+            small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
         error = _SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums
-        return np.where(worst <= _LARGEST_EXPONENT_ERROR, scale * l1 * np.minimum(error, 1.0 + sums), scale * l1)
+        return scale * l1 * np.where(small, np.minimum(error, 1.0 + sums), 1.0 + sums)
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
         recipe, l1 = self.recipe, float(absolute.sum())
