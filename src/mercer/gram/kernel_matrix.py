@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, largest_entry, row_blocks, take
 from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
@@ -244,10 +244,10 @@ class KernelMatrix:
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
             some, sources = sizes[self._global(rows)], sizes[self._global(J)]
             return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
-        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
+        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value that is known stands in.
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
-            roots = np.full(self.n, roots.max(initial=0.0))
+            roots = np.full(self.n, max(roots.max(initial=0.0), np.sqrt(source.largest)))
         each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(_terms(source.X))
         return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
@@ -381,6 +381,11 @@ class _Source:
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads)
         self.refuted = False
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest |k| of a stored matrix."""
+        return 0.0 if self.matrix is None else largest_entry(self.matrix)
 
 
 def _terms(X: Any) -> int:
