@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer.gram import gram_for
+from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.rounding import Rounding
 from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
@@ -90,6 +91,38 @@ def test_bounds_are_small_on_clean_data(name):
     if gram.fused:
         assert gram.errors(beta, level=np.float32).max() <= 1e-4 * size
         assert (gram.unit_errors(N) * np.abs(beta).sum() >= (1 - 1e-9) * gram.errors(beta)).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled"])
+def test_the_sum_beside_makes_float32_bounds_smaller(name, sparse):
+    kernel = TRUTHS[name][0]
+    X, _, beta = data("clean", sparse, np.float64)
+    gram = gram_for(kernel, X)
+    u, error = gram.product_bound(beta, level=np.float32)
+    assert np.median(gram.errors(beta, level=np.float32) / error) > 2.5
+    assert error.max() > 0
+    np.testing.assert_array_equal(u, gram.product(beta, dtype=np.float32))
+
+
+@pytest.mark.parametrize("family", ["clean", "clusters", "outlier"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled", "polynomial"])
+def test_values_used_twice_give_the_same_bounded_product(monkeypatch, name, sparse, family):
+    """Between free rows each value serves a row and a column."""
+    monkeypatch.setattr("mercer.gram.kernel_matrix._SQUARE_ROWS", 8)
+    kernel, formula = TRUTHS[name]
+    X, exact, beta = data(family, sparse, np.float64)
+    beta[::7] = 0.0
+    rows = np.setdiff1d(np.arange(N), np.arange(0, N, 5))
+    true = (formula(exact) @ beta.astype(WIDE))[rows]
+    gram = gram_for(kernel, X)
+    monkeypatch.setattr(KernelMatrix, "_square_pays", lambda *_: True)
+    u, error = gram.product_bound(beta, rows)
+    evaluated = gram.evaluations
+    own = np.abs(np.asarray(formula(exact), dtype=float)[rows]) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)
+    assert (np.abs(u - true) <= error + own).all()
+    assert evaluated < 0.8 * len(rows) * np.count_nonzero(beta)
 
 
 @pytest.mark.parametrize("family", ["clusters", "far clusters", "outlier", "time stamps"])

@@ -85,7 +85,8 @@ def certificate_of(
         wrong = 0.5 * inner(np.abs(coefficients), error_of_rows(e, u)) + summed
         primal += wrong + _EPS * len(beta) * float(losses.sum())
         dual -= wrong + _EPS * len(beta) * inner(problem.d * beta, beta)
-    unbalanced = float(np.abs(b) @ np.abs(_excess_sums(problem, beta)))
+    excess = np.abs(_excess_sums(problem, beta))
+    unbalanced = float(np.abs(b) @ excess)
     dual -= unbalanced
     gap = (float(terms.sum()) + unbalanced) * (1 + len(terms) * _EPS)
     return Certificate(
@@ -93,7 +94,7 @@ def certificate_of(
         dual=dual,
         gap=gap,
         violation=_largest_violation(problem, beta, h, error),
-        kkt=kkt_residuals(problem, beta, residual, error),
+        kkt=kkt_residuals(problem, beta, residual, error, excess),
         proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
@@ -185,7 +186,8 @@ def _largest_violation(problem: DualProblem, beta: Floats, h: Floats, error: Flo
 def _excess_sums(problem: DualProblem, beta: Floats) -> Floats:
     """Σβ − total of every group."""
     n_groups = len(problem.totals)
-    members = (beta if n_groups == 1 else beta[problem.group == g] for g in range(n_groups))
+    used = np.flatnonzero(beta)
+    members = (beta[used] if n_groups == 1 else beta[used[problem.group[used] == g]] for g in range(n_groups))
     return np.array([_sum(some) - total for some, total in zip(members, problem.totals, strict=True)])
 
 
@@ -198,7 +200,7 @@ def _sum(values: Floats) -> float:
 
 
 def kkt_residuals(
-    problem: DualProblem, beta: Floats, residual: Floats, error: Floats | float = 0.0
+    problem: DualProblem, beta: Floats, residual: Floats, error: Floats | float = 0.0, excess: Floats | None = None
 ) -> dict[str, float]:
     """Each optimality condition by name with its largest residual, for any gradient within these errors.
 
@@ -211,10 +213,11 @@ def kkt_residuals(
     shrink = np.where(low, np.maximum(error - residual, 0.0), 0.0)
     outward = np.where(beta > 0, grow, np.where(beta < 0, shrink, np.maximum(grow, shrink)))
     inward = np.where(beta > 0, shrink, np.where(beta < 0, grow, 0.0))
+    excess = _excess_sums(problem, beta) if excess is None else excess
     box = np.maximum(problem.lower - beta, beta - problem.upper)
     return {
         "dual feasibility: box": max(0.0, float(box.max(initial=0.0))),
-        "dual feasibility: equality": float(np.abs(_excess_sums(problem, beta)).max(initial=0.0)),
+        "dual feasibility: equality": float(np.abs(excess).max(initial=0.0)),
         "primal feasibility": float(outward.max(initial=0.0)),
         "complementary slackness": float(inward.max(initial=0.0)),
     }

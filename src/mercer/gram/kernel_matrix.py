@@ -218,17 +218,13 @@ class KernelMatrix:
         assert prepared is not None
         if prepared.lowering.recipe.ending != "gaussian" or len(J) == 0:
             return None
-        beta, sizes = coefficients[J], prepared.sizes
-        absolute = np.abs(beta)
-        three = np.stack([beta, absolute, absolute * sizes[self._global(J)]])
-        sums = self._fused_sums(three, J, rows, np.float32)
+        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
+        beside = prepared.rounding.beside(sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
         if sums is None:
             return None
-        u, near, far = sums
-        some = self._global(rows)
         terms = prepared.row_terms
-        terms = terms if np.ndim(terms) == 0 else terms[some]
-        return u, prepared.rounding.errors_from_sums(sizes[some], near, far, beta, terms)
+        return sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some])
 
     def errors(
         self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
@@ -279,7 +275,7 @@ class KernelMatrix:
         return None if sums is None else sums[0]
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same for one row of coefficients, or for three if k is Gaussian, chunk by chunk."""
+        """The same for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
         parts = []
@@ -298,7 +294,7 @@ class KernelMatrix:
                 if len(coefficients) == 1:
                     vectors.add(total[0], columns, which, coefficients[0, part])
                 else:
-                    vectors.add_three(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
             parts.append(total)
         self.evaluations += len(rows) * len(J)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)

@@ -331,8 +331,8 @@ class _Shifted:
         self._samples.add(total, columns, which, coefficients)
         total += self._constant * float(coefficients.sum())
 
-    def add_three(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add_three(totals, columns, which, coefficients)
+    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, which, coefficients)
         totals[0] += self._constant * float(coefficients[0].sum())
 
     def block(self, which: Indices, columns: _core.Columns) -> Any:

@@ -4,7 +4,7 @@ With t the number of terms of an inner sum, v the unit roundoff of the kernel va
 the sums, ‖β‖₁ over m columns, s the kernel's scale, and N_i half the squared length of row i as the core stores it:
 
     Gaussian, from norms   |δu_i| ≤ s‖β‖₁ [ln 2 · v(t + 10)(3N_i + 1.07) · 1.1 + σ]
-     with sums beside u    |δu_i| ≤ Σ_j |β_j| k_ij [ln 2 · v(t_i + 10)(N_i + N_j) + σ] · 1.1
+     with a sum beside u   |δu_i| ≤ Σ_j |β_j| k_ij [ln 2 · v(t_i + 10)(N_i + N_j) + σ] · 1.1
     from differences       |δu_i| ≤ s‖β‖₁ [0.41 v(t + 10) + σ]
     inner products         |δu_i| ≤ s Σ_j |β_j| (p(t + 10)v + σ) T_ij^p · 1.1,   T_ij = γ‖x_i‖‖x_j‖ + |coef0|
 
@@ -39,6 +39,8 @@ _LARGEST_EXPONENT_ERROR = 0.125
 _SECOND_ORDER = 1.1
 # Float32 values below 2^-125 are 0, and so are products with coefficients that leave float32's range.
 _FLUSHED = 2.0**-120
+# So much is added to each N_j, beyond their mean, in the sum beside: it may be small, but not zero.
+_LEAST_ADDED = 0.05
 # Powers up to here are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
 
@@ -79,20 +81,9 @@ class Rounding:
         out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
 
-    def errors_from_sums(self, sizes: Floats, near: Floats, far: Floats, coefficients: Floats, terms: Any) -> Floats:
-        """The same for float32 values of a Gaussian, given Σ|β_j|k_ij and Σ|β_j|N_j k_ij as computed with them.
-
-        `terms` bounds the terms of each row's inner sums, if that is fewer than `self.terms`.
-        """
-        v, scale, l1 = SINGLE, self.recipe.scale, float(np.abs(coefficients).sum())
-        sums, c = self._sums(len(coefficients), v), self._exponent_terms(np.minimum(self._inner_terms(v), terms))
-        with np.errstate(over="ignore", invalid="ignore"):
-            first_order = math.log(2) * v * c * (sizes * near + far) + sums * near
-            error = _SECOND_ORDER * first_order + _FLUSHED * scale * (l1 + len(coefficients)) * (1 + sizes)
-            most = scale * l1 * (1.0 + sums)
-            out = np.where(self._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
-        out = out + DOUBLE * (len(coefficients) + 4) * self.recipe.constant * l1
-        return np.where(np.isnan(out), np.inf, out)
+    def beside(self, sources: Floats, coefficients: Floats) -> SumBeside:
+        """For float32 values of a Gaussian: a second sum that tells how far the first can be from the true one."""
+        return SumBeside(self, sources, coefficients)
 
     def _sums(self, m: int, v: float) -> float:
         """σ."""
@@ -167,6 +158,33 @@ class Rounding:
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return _SECOND_ORDER * recipe.scale * ((relative + sums + underflow) * powers + underflow * l1)
+
+
+class SumBeside:
+    """Bounds for u = Kβ in float32, K a Gaussian, from g_i = Σ_j |β_j|(N_j + M) k_ij as computed beside it.
+
+    With N_j ≥ L for all columns, Σ_j |β_j|(N_i + N_j) k_ij ≤ g_i max(1, (N_i + L)/(M + L)), and Σ_j |β_j| k_ij ≤
+    g_i/(M + L). M is about the mean of N_j, so that both lose little.
+    """
+
+    def __init__(self, rounding: Rounding, sources: Floats, coefficients: Floats) -> None:
+        self._rounding, absolute = rounding, np.abs(coefficients)
+        self._l1, self._m = float(absolute.sum()), len(coefficients)
+        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_ADDED
+        self.coefficients = absolute * (sources + self._added)
+
+    def errors(self, sizes: Floats, beside: Floats, terms: Any) -> Floats:
+        """|computed − true| ≤ result, for rows with these N_i and g_i, whose inner sums have at most so many terms."""
+        own, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
+        sums, c = own._sums(self._m, v), own._exponent_terms(np.minimum(own._inner_terms(v), terms))
+        least = self._low + self._added
+        with np.errstate(over="ignore", invalid="ignore"):
+            first_order = math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / least) + sums / least
+            error = _SECOND_ORDER * first_order * beside + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
+            most = scale * self._l1 * (1.0 + sums)
+            out = np.where(own._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
+        out = out + DOUBLE * (self._m + 4) * own.recipe.constant * self._l1
+        return np.where(np.isnan(out), np.inf, out)
 
 
 def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
