@@ -35,6 +35,8 @@ _ROUNDOFF = 2.0**-53
 _NORM_BLOCKS = 16
 # A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
 _CANCELLED_EXPONENT = 1e-11
+# CSR samples up to this size are laid out as dense rows where only differences are exact enough.
+_LARGEST_DENSE_BYTES = 64 << 20
 # Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
 # share is estimated from about this many rows, if there are at least this many features.
 _SPARSE_SHARE = 0.3
@@ -172,7 +174,21 @@ class PreparedSamples:
     @cached_property
     def _exact(self) -> Lowering | _ExactSparse | None:
         exact = self.lowering.by_differences()
-        return _ExactSparse(self.lowering) if exact is not None and is_sparse(self._X) else exact
+        return _ExactSparse(self.lowering) if exact is not None and self._summed_twice else exact
+
+    @property
+    def _summed_twice(self) -> bool:
+        """Whether sums in twice the precision are exact enough for CSR samples, or dense rows would be too large."""
+        if not is_sparse(self._X):
+            return False
+        trace = (2 * _ROUNDOFF * (self._stored + 4)) ** 2 * 3 * float(np.max(self.norms, initial=0.0))
+        n, d = self._X.shape
+        return trace <= _CANCELLED_EXPONENT or 8 * n * d > _LARGEST_DENSE_BYTES
+
+    @property
+    def _stored(self) -> int:
+        """The most terms that an inner product of sparse samples has."""
+        return int(np.max(self.row_terms, initial=0))
 
     @cached_property
     def row_terms(self) -> Any:
@@ -190,8 +206,8 @@ class PreparedSamples:
         factor, terms = lowering.recipe.factor, X.shape[1]
         if factor is not None:
             terms = factor.shape[1]
-        elif lowering.sparse:
-            terms = int(np.max(self.row_terms, initial=0))
+        elif lowering.sparse:  # a difference has the entries of both
+            terms = min(X.shape[1], self._stored * (2 if isinstance(self._exact, Lowering) else 1))
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
