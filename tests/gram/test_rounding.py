@@ -72,7 +72,7 @@ def test_no_row_errs_by_more_than_its_bound(name, family, sparse, dtype):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", ["gaussian", "scaled", "laplacian"])
 def test_norms_that_lose_some_digits_but_not_all(name, sparse, apart):
-    """From norms, an exponent loses as many as its row is far from the centre: the bound is neither 0 nor everything."""
+    """From norms, an exponent loses the more, the farther its row is from the centre: the bound is not 0, nor all."""
     rows = (np.arange(N) % 2)[:, None] * np.ones(D)
     _, exact, beta = data("clean", sparse, np.float64)
     X = np.asarray(exact + apart * rows, dtype=float)
