@@ -154,6 +154,10 @@ def setting(problem):
     )
 
 
+# The problems that were refused, of which there must be few.
+REFUSED = []
+
+
 def fitted(estimator, s, target=None):
     """The fitted machine, or None where it refuses the problem in words of its own."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -165,6 +169,7 @@ def fitted(estimator, s, target=None):
         except np.linalg.LinAlgError:
             raise
         except (ValueError, FloatingPointError):
+            REFUSED.append(s.problem)
             return None
 
 
