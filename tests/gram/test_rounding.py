@@ -76,8 +76,22 @@ def data(family, sparse, dtype):
 @pytest.mark.parametrize("family", SHIFTS)
 @pytest.mark.parametrize("name", TRUTHS)
 def test_no_row_errs_by_more_than_its_bound(name, family, sparse, dtype):
+    check_rows(name, *data(family, sparse, dtype))
+
+
+@pytest.mark.parametrize("apart", [10.0, 100.0, 1e3, 1e4, 1e5, 1e6])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled", "laplacian"])
+def test_norms_that_lose_some_digits_but_not_all(name, sparse, apart):
+    """From norms, an exponent loses the more, the farther its row is from the centre: the bound is not 0, nor all."""
+    rows = (np.arange(N) % 2)[:, None] * np.ones(D)
+    _, exact, beta = data("clean", sparse, np.float64)
+    X = np.asarray(exact + apart * rows, dtype=float)
+    check_rows(name, sp.csr_array(X) if sparse else X, X.astype(WIDE), beta)
+
+
+def check_rows(name, X, exact, beta):
     kernel, formula = TRUTHS[name]
-    X, exact, beta = data(family, sparse, dtype)
     gram, true = gram_for(kernel, X), formula(exact) @ beta.astype(WIDE)
     own = np.abs(np.asarray(formula(exact), dtype=float)) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)  # the truth's
     levels = {np.float64, *gram.levels} | (
