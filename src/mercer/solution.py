@@ -30,6 +30,7 @@ class Stop:
     max_iter: int
     gap_tol: float = math.inf
     deadline: float = math.inf  # on time.monotonic's clock
+    alone: bool = True  # no other problem shares the deadline, so that nothing is lost where this one is given up
     proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
 
     def missed(self, certificate: Certificate) -> float:
