@@ -129,12 +129,6 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
     return np.bincount(index, weights=values, minlength=n).astype(np.float64, copy=False)
 
 
-def largest_entry(A: Any) -> float:
-    """The largest absolute value of an array."""
-    parts = (A[rows] for rows in row_blocks(len(A), A[:1].nbytes))
-    return max((float(max(part.max(), -part.min())) for part in parts), default=0.0)
-
-
 def freeze(array: Any) -> Any:
     """Make an array, or the parts of a CSR matrix, read-only; anything else is left alone."""
     parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)

@@ -160,6 +160,10 @@ def setting(problem):
     )
 
 
+# The problems that were refused, of which there must be few.
+REFUSED = []
+
+
 def fitted(estimator, s, target=None):
     """The fitted machine, or None where it refuses the problem in words of its own."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -171,6 +175,7 @@ def fitted(estimator, s, target=None):
         except np.linalg.LinAlgError:
             raise
         except (ValueError, FloatingPointError):
+            REFUSED.append(s.problem)
             return None
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mercer import SVDD, SVR
 from promises import dual_claims, rival_claims
-from promises.false_claims import KERNELS, Problem, setting
+from promises.false_claims import KERNELS, REFUSED, Problem, setting
 from reference.cancelling_data import FAMILIES
 from reference.decimals import forty_digits
 
@@ -205,12 +205,16 @@ def test_no_claim_is_false(machine, shard):
     def attempt(problem):
         assert not broken(problem)
 
+    before = len(REFUSED)
     attempt()
+    assert len(REFUSED) - before <= _EXAMPLES / 2, "most problems were refused, so this shows little"
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_once(name):
+    before = len(REFUSED)
     assert not broken(FOUND[name])
+    assert len(REFUSED) == before
 
 
 @pytest.mark.parametrize("unit", [0.03, 0.01, 0.001])
