@@ -17,6 +17,7 @@ from mercer.arrays import Flags, Floats, Indices, is_sparse, row_blocks, take
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
+from mercer.gram.rounding import SINGLE
 from mercer.kernels import Kernel
 
 # Samples for which float32 kernel values would move f by more than this are predicted in float64: a tenth of the
@@ -49,22 +50,30 @@ class BlockEvaluation:
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
                 continue
-            fine = self._too_coarse(part, prepared)
-            for rows, precision in ((np.flatnonzero(~fine), np.float32), (np.flatnonzero(fine), np.float64)):
-                if len(rows) == len(fine):
-                    self._add(out[some], part, prepared, precision, n_threads)
-                elif len(rows):
-                    added = np.zeros((len(rows), n_outputs))
-                    self._add(added, take(part, rows), prepared, precision, n_threads)
-                    out[some.start + rows] += added
+            fine, shared = self._too_coarse(part, prepared)
+            coarse = np.flatnonzero(~fine)
+            added = np.zeros((len(coarse), n_outputs))
+            self._add(added, part if len(coarse) == len(fine) else take(part, coarse), prepared, np.float32, n_threads)
+            largest = np.abs(added).max(axis=1, initial=0.0)
+            close = shared[coarse] * largest <= _FLOAT32_ERROR + 2 * SINGLE * largest
+            out[some.start + coarse[close]] += added[close]
+            fine[coarse[~close]] = True
+            if fine.any():
+                rows = np.flatnonzero(fine)
+                added = np.zeros((len(rows), n_outputs))
+                self._add(added, take(part, rows), prepared, np.float64, n_threads)
+                out[some.start + rows] += added
 
-    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> Flags:
-        """The samples whose float32 kernel values would be off by more than `_FLOAT32_ERROR`."""
+    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> tuple[Flags, Floats]:
+        """The samples whose float32 kernel values would be off by more than `_FLOAT32_ERROR`.
+
+        Roundings of single values are taken to be independent. What all values of a sample share is the second array.
+        """
         table = self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
         norm = float(np.sqrt(np.max(table.sum(axis=0), initial=0.0)))
         sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
         likely = prepared.rounding.likely(sizes, prepared.sizes, norm)
-        return np.asarray(~(likely <= _FLOAT32_ERROR))
+        return np.asarray(~(likely <= _FLOAT32_ERROR)), prepared.rounding.in_common(sizes)
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
         vectors = others = None
