@@ -175,21 +175,12 @@ class PreparedSamples:
     @cached_property
     def _exact(self) -> Lowering | _ExactSparse | None:
         exact = self.lowering.by_differences()
-        return _ExactSparse(self.lowering) if exact is not None and self._summed_twice else exact
-
-    @property
-    def _summed_twice(self) -> bool:
-        """Whether sums in twice the precision are exact enough for CSR samples, or dense rows would be too large."""
-        if not is_sparse(self._X):
-            return False
-        trace = (2 * _ROUNDOFF * (self._stored + 4)) ** 2 * 3 * float(np.max(self.norms, initial=0.0))
-        n, d = self._X.shape
-        return trace <= _CANCELLED_EXPONENT or 8 * n * d > _LARGEST_DENSE_BYTES
-
-    @property
-    def _stored(self) -> int:
-        """The most terms that an inner product of sparse samples has."""
-        return int(np.max(self.row_terms, initial=0))
+        if exact is None or not is_sparse(self._X):
+            return exact
+        longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
+        trace = 3 * (2 * _ROUNDOFF * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
+        return exact if small and not trace <= _CANCELLED_EXPONENT else _ExactSparse(self.lowering)
 
     @cached_property
     def row_terms(self) -> Any:
@@ -208,7 +199,8 @@ class PreparedSamples:
         if factor is not None:
             terms = factor.shape[1]
         elif lowering.sparse:  # a difference has the entries of both
-            terms = min(X.shape[1], self._stored * (2 if isinstance(self._exact, Lowering) else 1))
+            longest = int(np.max(self.row_terms, initial=0))
+            terms = min(X.shape[1], (2 if isinstance(self._exact, Lowering) else 1) * longest)
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 

@@ -139,7 +139,9 @@ class Rounding:
                 each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
             largest = float(np.finfo(np.float32).max) / 4
             moved = SINGLE * self.recipe.scale * norm * each
-            return np.where(self.recipe.scale * each < largest, moved, np.inf)
+            factor = gamma if self.recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
+            fits = (1 / largest < factor < largest) & (self.recipe.scale * each < largest)
+            return np.where(fits, moved, np.inf)
 
     def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.
