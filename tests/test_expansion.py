@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import _core
+from mercer import RLSRegressor, _core
 from mercer.expansion import Expansion
 from mercer.kernels import Gaussian
 
@@ -57,3 +57,13 @@ def test_several_outputs_equal_the_sum_written_out(convert, dtype: type) -> None
         np.testing.assert_allclose(
             f(convert(X.astype(dtype)), 2), expected, atol=1e-12 if dtype is np.float64 else 1e-5
         )
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-40])
+@pytest.mark.parametrize("apart", [0.0, 300.0, 3000.0])
+def test_float32_samples_are_predicted_as_closely_in_any_unit_of_the_targets(unit: float, apart: float) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(80, 2)) + apart * (np.arange(80) % 2)[:, None]).astype(np.float32)
+    y = np.sin(X[:, 0].astype(float))
+    model = RLSRegressor(lam=0.1, gamma=0.5).fit(X, unit * y)
+    np.testing.assert_allclose(model.predict(X), model.predict(X.astype(float)), rtol=0, atol=1e-4 * unit)
