@@ -31,8 +31,9 @@ def hard_margin_through_origin(soft: Certificate, beta: Floats, margins: Floats,
     of β, (y'β)²/(2β'Kβ).
     """
     smallest, alpha = float(margins.min()), float(abs(beta).sum())
-    primal = 0.5 * energy / smallest**2 if smallest > 0 else math.inf
-    dual = alpha**2 / (2.0 * energy) if energy > 0 else math.inf
+    # Squares of very small or large numbers would leave the range of float64.
+    primal = 0.5 * energy / smallest / smallest if smallest > 0 else math.inf
+    dual = 0.5 * alpha * (alpha / energy) if energy > 0 else math.inf
     return replace(soft, primal=primal, dual=dual, gap=_gap(primal, dual))
 
 
