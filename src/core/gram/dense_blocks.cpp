@@ -137,25 +137,52 @@ void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_
         threads.poll);
 }
 
-template <class T>
-void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+// total[q][j] += the q-th sum of add(run, weights, stride, sums) over groups of rows, for each column j.
+template <class T, class Add>
+void sum_panels(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* coefficients, int sums, const double* numbers, double* total, const Threads& threads,
+                Add add) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
-    Padded<T> weights(packed.groups * tiles.rows, T{0});
-    std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
+    const std::int64_t stride = packed.groups * tiles.rows;
+    Padded<T> weights(sums * stride, T{0});
+    for (int q = 0; q < sums; ++q) {
+        std::transform(coefficients + q * m, coefficients + (q + 1) * m, weights.data() + q * stride,
+                       [](double c) { return static_cast<T>(c); });
+    }
     for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
         for (std::int64_t g = 0; g < run.groups; g += kGroupsPerSum) {
             TileRun<T> some = run;
             some.rows += g * run.d * tiles.rows;
             some.row_norms += g * tiles.rows;
             some.groups = std::min(kGroupsPerSum, run.groups - g);
-            double sum[kMaxPanel] = {};
-            tiles.sum[ending](some, weights.data() + i + g * tiles.rows, sum);
+            double sum[kSums * kMaxPanel] = {};
+            add(tiles, some, weights.data() + i + g * tiles.rows, stride, sum);
             const std::int64_t filled = std::min<std::int64_t>(tiles.columns, columns.n - j);
-            for (std::int64_t c = 0; c < filled; ++c) total[j + c] += sum[c];
+            for (int q = 0; q < sums; ++q) {
+                for (std::int64_t c = 0; c < filled; ++c) total[q * columns.n + j + c] += sum[q * kMaxPanel + c];
+            }
         }
     });
+}
+
+template <class T>
+void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+    sum_panels(columns, samples, rows, m, coefficients, 1, numbers, total, threads,
+               [&](const Tiles<T>& tiles, const TileRun<T>& run, const T* weights, std::int64_t, double* sum) {
+                   tiles.sum[ending](run, weights, sum);
+               });
+}
+
+template <class T>
+void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+                      std::int64_t m, const double* coefficients, const double* numbers, double* total,
+                      const Threads& threads) {
+    sum_panels(columns, samples, rows, m, coefficients, kSums, numbers, total, threads,
+               [](const Tiles<T>& tiles, const TileRun<T>& run, const T* weights, std::int64_t stride, double* sum) {
+                   tiles.sum_two(run, weights, stride, sum);
+               });
 }
 
 // Here the sums run over the columns, which are split over threads. Each chunk of columns has sums of its own, which
@@ -229,6 +256,8 @@ void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, cons
     template void pack(const DenseSamples<T>&, const std::int64_t*, std::int64_t, T*, T*, const Threads&);            \
     template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,              \
                             const double*, int, const double*, double*, const Threads&);                              \
+    template void sum_two_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,       \
+                                   const double*, const double*, double*, const Threads&);                            \
     template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int,       \
                               const double*, T*, std::int64_t, const Threads&);                                       \
     template void store_square(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, int, const double*, T*, \

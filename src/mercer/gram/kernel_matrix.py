@@ -5,6 +5,8 @@ The whole matrix is stored only if it was given, is asked for, or is small and s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.gram.rounding import DOUBLE, generic_error
+from mercer.gram.rounding import DOUBLE, conditioning, generic_error
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 2048
 # Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
 _SHARED_MATRIX_ROWS = 4000
+# Rows of a square block whose values serve both its rows and its columns: 2 MB.
+_SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Rows of the principal minor that is searched for a negative eigenvalue.
@@ -188,10 +192,46 @@ class KernelMatrix:
     ) -> tuple[Floats, Floats]:
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
-        u = self.product(coefficients, rows, level)
-        return u, self.errors(coefficients, rows, level)
+        rows = np.arange(self.n) if rows is None else rows
+        if level == np.float32 and self.fused:
+            bounded = self._single_product_bound(coefficients, rows)
+            if bounded is not None:
+                return bounded
+        if self._square_pays(coefficients, rows, level):
+            inside = np.zeros(self.n)
+            inside[rows] = coefficients[rows]
+            u = self._square_product(inside[rows], rows)
+            if u is not None:
+                u += self.product(coefficients - inside, rows, level)
+                return u, self.errors(coefficients, rows, level, in_any_order=_SQUARE_ROWS + self.n // _SQUARE_ROWS)
+        return self.product(coefficients, rows, level), self.errors(coefficients, rows, level)
 
-    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+    def _square_pays(self, coefficients: Floats, rows: Indices, level: Any) -> bool:
+        """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
+        if level != np.float64 or not self.fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
+            return False
+        samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
+        inside = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.dear and inside > len(rows) // 2
+
+    def _single_product_bound(self, coefficients: Floats, rows: Indices) -> tuple[Floats, Floats] | None:
+        """The same in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
+        prepared, J = self._source.prepared, np.flatnonzero(coefficients)
+        assert prepared is not None
+        recipe = prepared.lowering.recipe
+        if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
+            return None
+        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
+        beside = prepared.rounding.beside(sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
+        if sums is None:
+            return None
+        terms = prepared.row_terms
+        return sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some])
+
+    def errors(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
+    ) -> Floats:
         J = np.flatnonzero(coefficients)
         prepared, source = self._source.prepared, self._source
         rows = np.arange(self.n) if rows is None else rows
@@ -201,12 +241,15 @@ class KernelMatrix:
             elif level == np.float64 and prepared.cancels:
                 level = EXACT
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
-            return prepared.rounding.errors(sizes[self._global(rows)], sizes[self._global(J)], coefficients[J], level)
-        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
+            some, sources = sizes[self._global(rows)], sizes[self._global(J)]
+            return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
+        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value seen so far stands in.
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
-            roots = np.full(self.n, roots.max(initial=0.0))
-        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(_terms(source.X))
+            roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
+        each = 0.0
+        if self.kernel.accepts == "vectors" and not self.kernel.given:
+            each = generic_error(_terms(source.X), source.conditioning)
         return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
     def unit_errors(self, columns: int) -> Floats:
@@ -232,23 +275,54 @@ class KernelMatrix:
         return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same through the core, chunk by chunk; None if numbers are too large for it."""
+        """The same through the core; None if numbers are too large for it."""
+        sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
+        return None if sums is None else sums[0]
+
+    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+        """The same for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
-        out = np.zeros(len(rows))
+        parts = []
         chunk = CHUNK_ROWS
         if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
-        for left in range(0, len(J), chunk):
-            part = slice(left, left + chunk)
-            vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
-            for top in range(0, len(rows), chunk):
-                others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
-                if vectors is None or others is None:
+        for top in range(0, len(rows), chunk):
+            others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
+            columns = None if others is None else others.columns(these)
+            total = np.zeros((len(coefficients), len(these)))
+            for left in range(0, len(J), chunk):
+                part = slice(left, left + chunk)
+                vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
+                if vectors is None or columns is None:
                     return None
-                vectors.add(out[top : top + chunk], others.columns(these), which, coefficients[part])
+                if len(coefficients) == 1:
+                    vectors.add(total[0], columns, which, coefficients[0, part])
+                else:
+                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+            parts.append(total)
         self.evaluations += len(rows) * len(J)
-        return out
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _square_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
+        """K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
+        prepared = self._source.prepared
+        assert prepared is not None
+        samples, places = prepared.prepare_rows(self._global(rows), np.float64)
+        if samples is None:
+            return None
+        u, size = np.zeros(len(rows)), _SQUARE_ROWS
+        for left in range(0, len(rows), size):
+            some = slice(left, left + size)
+            columns = samples.columns(places[some])
+            for top in range(0, left + size, size):
+                others = slice(top, top + size)
+                values = samples.block(places[others], columns)
+                u[others] += values @ coefficients[some]
+                if top < left:
+                    u[some] += coefficients[others] @ values
+                self.evaluations += values.size
+        return u
 
     def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
         if by_column or C.shape[1] == 1:
@@ -297,7 +371,10 @@ class KernelMatrix:
         if matrix is not None:
             return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
         self.evaluations += len(I) * len(J)
-        return finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        if self.positive_definite != "yes":
+            self._source.largest = max(self._source.largest, _largest(values))
+        return values
 
 
 class _Source:
@@ -308,6 +385,27 @@ class _Source:
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads)
         self.refuted = False
+        self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
+        if self.matrix is not None and kernel.positive_definite != "yes":
+            self.largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+
+    @cached_property
+    def conditioning(self) -> float:
+        """The worst of the matrices that the kernel, or a part of it, multiplies samples by."""
+        return max((conditioning(factor) for factor in _factors(self.kernel)), default=1.0)
+
+
+def _factors(kernel: Kernel) -> Iterator[Floats]:
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    if recipe is not None and recipe.factor is not None:
+        yield recipe.factor
+    elif recipe is None:
+        for part in getattr(kernel, "parts", {}).values():
+            yield from _factors(part)
+
+
+def _largest(values: Floats) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def _terms(X: Any) -> int:
