@@ -97,12 +97,12 @@ class DualMachine(Machine):
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
         table = merged_table(fit.merged, solved)
         self.intercept_ = freeze(b)
-        self._expansion_ = table_expansion(fit, table, np.flatnonzero(np.diff(table.indptr)), b)
+        self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
         own = own_table(table, fit.merged, bounds)
-        order = np.flatnonzero(np.diff(own.indptr))
+        order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-        self.dual_coef_ = freeze(np.ascontiguousarray(own[order].toarray().T))
+        self.dual_coef_ = freeze(np.ascontiguousarray(own.take(order).toarray().T))
         self._conclude_duals(fit, solved)
 
     def _conclude_duals(self, fit: Fit, solved: Sequence[Solved]) -> None:

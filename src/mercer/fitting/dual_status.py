@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, freeze
 from mercer.data.merging import Merged
+from mercer.data.table import Table
 from mercer.fitting.pair_tasks import Joined
 from mercer.fitting.task import Solved
 
@@ -25,16 +25,12 @@ def dual_status(merged: Merged, solved: Sequence[Solved], n: int) -> Any:
     sample = found.samples[used]
     column = np.repeat(np.arange(len(solved)), np.diff(found.variables))[used]
     marks = np.where(_free(found)[used], 1, _BOUNDED_TWIN)
-    entries: Any = (marks, (sample, column))
-    by_sample: Any = sp.csr_array(entries, shape=(len(merged.y), len(solved)))
-    # Twins in use count once, as free if one of them is.
-    by_sample.data = np.where(by_sample.data % _BOUNDED_TWIN == 0, BOUNDED, FREE).astype(np.float32)
-    if len(merged.rows) == n:  # model files hold CSR matrices of floating-point numbers
-        return freeze(by_sample[merged.member])
+    by_sample = Table.of(marks, sample, column, (len(merged.y) + 1, len(solved)))
+    # Twins in use count once, as free if one of them is. Model files hold CSR matrices of floating-point numbers.
+    by_sample = by_sample.with_data(np.where(by_sample.data % _BOUNDED_TWIN == 0, BOUNDED, FREE).astype(np.float32))
     place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
     place[merged.rows] = merged.member
-    by_sample.resize((len(merged.y) + 1, len(solved)))
-    return freeze(by_sample[place])
+    return freeze(by_sample.take(place).csr())
 
 
 def free_and_bounded(machine: Any) -> tuple[int, int] | None:

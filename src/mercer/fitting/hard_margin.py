@@ -59,10 +59,10 @@ def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
     The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
     """
     table = merged_table(fit.merged, solved)
-    used = np.flatnonzero(np.diff(table.indptr))
+    used = np.flatnonzero(table.lengths)
     none = np.zeros(len(solved))
     f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
-    beta = table[used].toarray()
+    beta = table.take(used).toarray()
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
