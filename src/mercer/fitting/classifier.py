@@ -27,6 +27,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.pair_tasks import Joined
 from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solved
 from mercer.parameters import one_of
@@ -61,12 +62,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def _conclude_pairs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
-        table = merged_table(fit.merged, solved)
+        found = Joined(solved)
+        table = merged_table(fit.merged, found)
         own = own_table(table, fit.merged, bounds)
         scales = np.broadcast_to(scale, len(solved))
         table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, solved)
+        self._conclude_duals(fit, found)
 
     def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""

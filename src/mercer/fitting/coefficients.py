@@ -7,7 +7,6 @@ coefficient at its bound goes exactly onto each copy's own bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from mercer.data.table import Table
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.task import Solved
 from mercer.gram.linear_rows import weight_vectors
 
 
@@ -33,12 +31,11 @@ class Bounds:
     factor: Any = 1.0
 
 
-def merged_table(merged: Merged, solved: Sequence[Solved]) -> Table:
+def merged_table(merged: Merged, found: Joined) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    found = Joined(solved)
     used = np.flatnonzero(found.coefficients)
-    task = np.repeat(np.arange(len(solved)), np.diff(found.row_offsets))[used]
-    return Table.of(found.coefficients[used], found.rows[used], task, (len(merged.y), len(solved)))
+    task = found.row_tasks[used]
+    return Table.of(found.coefficients[used], found.rows[used], task, (len(merged.y), len(found)))
 
 
 def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
@@ -47,7 +44,8 @@ def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
     row = own.rows
     sample, task = merged.member[row], own.indices
     above, below, factor = (
-        np.broadcast_to(part, table.shape)[sample, task] for part in (bounds.above, bounds.below, bounds.factor)
+        part if np.ndim(part) == 0 else np.broadcast_to(part, table.shape)[sample, task]
+        for part in (bounds.above, bounds.below, bounds.factor)
     )
     bound = np.where(own.data > 0, above, below) * factor
     bounded = np.abs(own.data) == bound * merged.weight[sample]
