@@ -253,13 +253,16 @@ def pegasos(s):
 
 def hard_margin(s):
     """`dual` and `primal` enclose the least ½‖w‖², which any f and any multipliers bound as well."""
-    p = s.problem
+    p, column = s.problem, np.asarray(s.X[:, 0], dtype=float)
+    labels = np.where(column > np.median(column), 1, 0) if len(set(column)) > 1 else s.labels
+    if p.n_classes > 2 or len(set(labels)) == 1:
+        return []
     first, second = (
-        fitted(SVC(C=np.inf, tol=tol, **p.options, **s.kernel, **LIMITS), s, s.labels, told=NotSeparableError)
+        fitted(SVC(C=np.inf, tol=tol, **p.options, **s.kernel, **LIMITS), s, labels, told=NotSeparableError)
         for tol in (p.tol, 1e-9)
     )
     models = [model for model in (first, second) if isinstance(model, SVC)]
-    if not models or first is None or p.n_classes > 2:
+    if not models or first is None:
         return []
     bias, rows = models[0].bias, np.flatnonzero(s.weight > 0)
     if isinstance(first, SVC):
@@ -276,7 +279,7 @@ def hard_margin(s):
     if broken or not s.formula.known_psd:
         return broken
     K = s.K(rows, ONE if bias == "regularized" else ZERO)
-    signs = decimals(np.where(s.labels == 1, 1.0, -1.0))[rows]
+    signs = decimals(np.where(labels == 1, 1.0, -1.0))[rows]
     for model in models:
         beta = full(model, p.n)[0][rows]
         u = K @ beta

@@ -150,6 +150,21 @@ class Rounding:
         gaussian = self.recipe.ending == "gaussian" or self.sparse
         return 3 * (sizes if gaussian else np.sqrt(2 * self.terms * sizes)) + 1
 
+    def usual(self, sources: Floats, norm: float) -> float:
+        """About the size of a sum with coefficients of this 2-norm at a sample as long as the usual column.
+
+        0 where float32 does not hold such coefficients. No bound either.
+        """
+        square, value = 2 * float(np.median(sources)) if len(sources) else 0.0, 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.recipe.ending == "identity":
+                value = square
+            elif self.recipe.ending == "polynomial":
+                gamma, coef0, degree = self.recipe.numbers
+                value = float(np.float64(gamma * square + abs(coef0)) ** degree)
+        size = self.recipe.scale * norm * value
+        return size if norm > float(np.finfo(np.float32).tiny) / SINGLE else 0.0
+
     def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.
 
