@@ -16,9 +16,10 @@ from mercer import (
     NystromRLSClassifier,
     PegasosSVC,
 )
+from mercer.errors import NotSeparableError
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
 from promises.false_claims import EPS, SMALL, against, fitted, proves_too_much
-from reference.decimals import ONE, ZERO, decimals, exp, solve, zeros
+from reference.decimals import INFINITY, ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
 
 
@@ -256,36 +257,44 @@ def hard_margin(s):
     labels = np.where(column > np.median(column), 1, 0) if len(set(column)) > 1 else s.labels
     if p.n_classes > 2 or len(set(labels)) == 1:
         return []
-    model = fitted(SVC(C=np.inf, tol=p.tol, **p.options, **s.kernel, **LIMITS), s, labels)
-    if model is None:
+    first, second = (
+        fitted(SVC(C=np.inf, tol=tol, **p.options, **s.kernel, **LIMITS), s, labels, told=NotSeparableError)
+        for tol in (p.tol, 1e-9)
+    )
+    models = [model for model in (first, second) if isinstance(model, SVC)]
+    if not models or first is None:
         return []
-    models = [model, fitted(SVC(C=np.inf, tol=1e-9, **p.options, **s.kernel, **LIMITS), s, labels)]
-    certificate, bias = models[0].certificate_, models[0].bias
-    rows = np.flatnonzero(s.weight > 0)
-    K = s.K(rows, ONE if bias == "regularized" else ZERO)
-    signs = decimals(np.where(labels == 1, 1.0, -1.0))[rows]
-    broken = [f"{key} is NaN" for key in ("primal", "dual", "gap") if np.isnan(getattr(certificate, key))]
-    if certificate.primal - certificate.dual > certificate.gap:
+    bias, rows = models[0].bias, np.flatnonzero(s.weight > 0)
+    if isinstance(first, SVC):
+        c = first.certificate_
+        primal, dual, gap = c.primal, c.dual, c.gap
+        broken = [f"{key} is NaN" for key in ("primal", "dual", "gap") if np.isnan(getattr(c, key))]
+        broken += proves_too_much(c, s.formula)
+    else:
+        low, high = first.margin_bounds
+        primal, dual = (0.5 / margin / margin if margin > 0 else np.inf for margin in (low, high))
+        gap, broken = np.inf, []
+    if primal - dual > gap:
         broken.append("printed: primal - dual above gap")
     if broken or not s.formula.known_psd:
-        return broken + proves_too_much(certificate, s.formula)
+        return broken
+    K = s.K(rows, ONE if bias == "regularized" else ZERO)
+    signs = decimals(np.where(labels == 1, 1.0, -1.0))[rows]
     for model in models:
-        if model is None or not np.isfinite(certificate.primal):
-            continue
         beta = full(model, p.n)[0][rows]
         u = K @ beta
         above, below = min(u[signs > 0]), max(u[signs < 0])
         margin = (above - below) / 2 if bias is True else min(above, -below)
-        if margin > 0 and decimals(certificate.dual) > beta @ u / (2 * margin**2) * (1 + 64 * EPS):
-            value = float(beta @ u / (2 * margin**2))
-            broken.append(f"dual above a feasible point: claimed {certificate.dual:.12g}, true {value:.12g}")
+        value = beta @ u / (2 * margin**2) if margin > 0 else INFINITY
+        if decimals(dual) > value * (1 + 64 * EPS):
+            broken.append(f"dual above a feasible point: claimed {dual:.12g}, true {float(value):.12g}")
         alpha = np.maximum(signs * beta, ZERO)
         if bias is True:  # both classes weigh the same
             alpha = alpha / np.where(signs > 0, alpha[signs > 0].sum(), alpha[signs < 0].sum())
         energy = (signs * alpha) @ K @ (signs * alpha)
-        if energy > 0 and alpha.sum() ** 2 / (2 * energy) > decimals(certificate.primal) * (1 + 64 * EPS):
-            value = float(alpha.sum() ** 2 / (2 * energy))
-            broken.append(f"primal below a dual point: claimed {certificate.primal:.12g}, true {value:.12g}")
+        value = alpha.sum() ** 2 / (2 * energy) if energy > 0 else ZERO
+        if np.isfinite(primal) and value > decimals(primal) * (1 + 64 * EPS):
+            broken.append(f"primal below a dual point: claimed {primal:.12g}, true {float(value):.12g}")
     return broken
 
 

@@ -92,3 +92,15 @@ def test_a_regression_with_remote_rows(kernel, distance):
     both, zero = np.r_[above, below], np.zeros(n)
     h = np.r_[t - epsilon - u, t + epsilon - u]
     assert ends(h, both, np.r_[zero, zero - C], np.r_[zero + C, zero]) <= model.certificate_.violation + 1e-9
+
+
+def test_a_float32_prediction_far_from_the_centre():
+    """The rounding of a sample's own norm moves all its kernel values alike, and thousands of coefficients add up."""
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.normal(size=(4000, 2))
+    X[::2, 0] += 150.0
+    X = X.astype(np.float32)
+    model = SVC(C=1e-3, gamma=1.0, bias=False).fit(X, rng.random(4000) > 0.1)
+    beta, some = model.dual_coef_[0], X[:300].astype(float)
+    truth = np.exp(-cdist(some, model.support_vectors_.astype(float), "sqeuclidean")) @ beta
+    assert np.abs(model.decision_function(X[:300]) - truth).max() < 2e-4

@@ -17,6 +17,7 @@ from mercer.arrays import Flags, Floats, Indices, is_sparse, row_blocks, take
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
+from mercer.gram.rounding import SINGLE
 from mercer.kernels import Kernel
 
 # Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
@@ -49,24 +50,35 @@ class BlockEvaluation:
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
                 continue
-            fine = self._too_coarse(part, prepared)
-            for rows, precision in ((np.flatnonzero(~fine), np.float32), (np.flatnonzero(fine), np.float64)):
-                if len(rows) == len(fine):
-                    self._add(out[some], part, prepared, precision, n_threads)
-                elif len(rows):
-                    added = np.zeros((len(rows), n_outputs))
-                    self._add(added, take(part, rows), prepared, precision, n_threads)
-                    out[some.start + rows] += added
+            fine, limit = self._too_coarse(part, prepared)
+            rows = np.flatnonzero(~fine)
+            values = self._values(part, rows, prepared, np.float32, n_threads)
+            close = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
+            out[some.start + rows[close]] += values[close]
+            fine[rows[~close]] = True
+            rows = np.flatnonzero(fine)
+            out[some.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 
-    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> Flags:
-        """The samples whose float32 kernel values would be too far off."""
+    def _values(self, X: Any, rows: Indices, prepared: PreparedSamples, precision: Any, n_threads: int) -> Floats:
+        """f of some rows, one column per output."""
+        out = np.zeros((len(rows), self._coefficients.shape[1]))
+        if len(rows):
+            self._add(out, X if len(rows) == X.shape[0] else take(X, rows), prepared, precision, n_threads)
+        return out
+
+    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> tuple[Flags, Floats]:
+        """The samples whose float32 kernel values would be too far off, and the largest f for which the others are not.
+
+        Roundings of single values are taken to be independent. What all values of a sample share grows with f.
+        """
         table = self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
         norm = float(np.sqrt(np.max(table.sum(axis=0), initial=0.0)))
         sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
         likely = prepared.rounding.likely(sizes, prepared.sizes, norm)
         # Of targets in a large unit f is small, and so is what f may be off by.
         unit = min(1.0, prepared.rounding.usual(prepared.sizes, norm))
-        return np.asarray(~(likely <= _FLOAT32_ERROR * unit))
+        shared = np.maximum(prepared.rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
+        return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
         vectors = others = None

@@ -129,10 +129,8 @@ class Rounding:
         a, b = np.sqrt(2 * sizes), float(np.sqrt(2 * sources.max(initial=0.0)))
         gamma, coef0, degree = (*self.recipe.numbers, 0.0, 1.0)[:3] if self.recipe.numbers else (1.0, 0.0, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.recipe.ending == "gaussian":
-                each = 3 * sizes + 1
-            elif self.recipe.ending == "laplacian":
-                each = 3 * (sizes if self.sparse else np.sqrt(2 * self.terms * sizes)) + 1
+            if self.recipe.ending in ("gaussian", "laplacian"):
+                each = self._exponents(sizes)
             elif self.recipe.ending == "sigmoid":
                 each = gamma * b * a + abs(coef0) + 1
             else:
@@ -142,6 +140,15 @@ class Rounding:
             factor = gamma if self.recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
             fits = (1 / largest < factor < largest) & (self.recipe.scale * each < largest)
             return np.where(fits, moved, np.inf)
+
+    def in_common(self, sizes: Floats) -> Floats:
+        """About what the rounding of a row's own float32 norm does to all its values alike, as a share of them."""
+        radial = self.recipe.ending in ("gaussian", "laplacian")
+        return SINGLE * self._exponents(sizes) if radial else np.zeros(len(sizes))
+
+    def _exponents(self, sizes: Floats) -> Floats:
+        gaussian = self.recipe.ending == "gaussian" or self.sparse
+        return 3 * (sizes if gaussian else np.sqrt(2 * self.terms * sizes)) + 1
 
     def usual(self, sources: Floats, norm: float) -> float:
         """About the size of a sum with coefficients of this 2-norm at a sample as long as the usual column.
