@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from mercer.data.labels import (
@@ -19,6 +18,7 @@ from mercer.data.labels import (
     votes,
     winner,
 )
+from mercer.data.table import Table
 
 
 @pytest.mark.parametrize("classes", [np.array([3, -1, 7]), np.array(["b", "a", "c"]), np.array([2.0, 1.0, 0.0])])
@@ -85,6 +85,6 @@ def test_the_layout_is_read_as_it_is_written(counts, against_rest):
     for k, (first, second) in enumerate(pairs):
         inside = (codes == first) | (codes == second) | (second == REST)
         table[inside, k] = rng.normal(size=inside.sum())
-    found = to_dual_coef(sp.csr_array(table), codes, pairs, len(counts))
+    found = to_dual_coef(Table.of_array(table), codes, pairs, len(counts))
     for k in range(len(pairs)):
         np.testing.assert_array_equal(plane_coefficients(found, counts, pairs, k), table[:, k])

@@ -26,6 +26,14 @@ constexpr std::int64_t kColumnsPerSum = 512;
 // (mercer/gram/rounding.py).
 constexpr std::int64_t kGroupsPerSum = 32;
 
+// Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
+constexpr std::int64_t kElementsPerPack = 1 << 16;
+
+// How many parts of so many elements make a chunk of the given size.
+std::int64_t per_chunk(std::int64_t elements, std::int64_t chunk = kElementsPerPack) {
+    return std::max<std::int64_t>(1, chunk / std::max<std::int64_t>(elements, 1));
+}
+
 template <class T>
 struct PackedRows {
     std::int64_t groups;
@@ -41,8 +49,8 @@ PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* whic
     packed.norms = Padded<T>(packed.groups * height, T{0});
     T* rows = packed.rows.data();
     T* norms = packed.norms.data();
-    parallel_for(
-        packed.groups, threads.count,
+    parallel_for_each(
+        packed.groups, per_chunk(height * d), threads.count,
         [&](std::int64_t g) {
             for (std::int64_t r = 0; r < std::min(height, m - g * height); ++r) {
                 const std::int64_t i = which == nullptr ? g * height + r : which[g * height + r];
@@ -98,9 +106,8 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
 template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
-    const std::int64_t per_chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
     parallel_for_each(
-        n, per_chunk, threads.count,
+        n, per_chunk(d, kElementsPerChunk), threads.count,
         [&](std::int64_t i) {
             double length = 0.0;
             for (std::int64_t k = 0; k < d; ++k) {
@@ -117,8 +124,8 @@ template <class T>
 void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
           const Threads& threads) {
     const std::int64_t width = tiles_of<T>(threads.level).columns, d = samples.d;
-    parallel_for(
-        ceil_div(count, width), threads.count,
+    parallel_for_each(
+        ceil_div(count, width), per_chunk(width * d), threads.count,
         [&](std::int64_t p) {
             T* to = panels + p * width * d;
             const std::int64_t filled = std::min(width, count - p * width);

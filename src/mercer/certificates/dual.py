@@ -203,7 +203,7 @@ def _excess_sums(problem: DualProblem, beta: Floats) -> Floats:
 def _sum(values: Floats) -> float:
     """Rounded once; infinite where it overflows on the way."""
     try:
-        return math.fsum(values)
+        return math.fsum(values.tolist())
     except (OverflowError, ValueError):
         return math.inf
 

@@ -213,7 +213,7 @@ class SVC(PairwiseClassifier):
             table = joint_table(solved[0])
             own = own_table(table, fit.merged, Bounds(C, C))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
-            self._conclude_duals(fit, solved)
+            self.rkhs_norm_ = joint_norms(solved[0])
             return
         bound: Any = np.inf
         b = biases_of(solved, self.bias)
@@ -230,9 +230,6 @@ class SVC(PairwiseClassifier):
             )
         factor = fit.target.factor[fit.merged.y][:, None]
         self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
-
-    def _norms(self, solved: Sequence[Solved]) -> Any:
-        return joint_norms(solved[0]) if self._joint else super()._norms(solved)
 
     @property
     def _hard(self) -> bool:

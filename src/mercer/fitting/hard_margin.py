@@ -18,6 +18,7 @@ from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
 from mercer.fitting.coefficients import merged_table, table_expansion
 from mercer.fitting.fit import Fit
+from mercer.fitting.pair_tasks import Joined
 from mercer.fitting.task import Solved
 from mercer.gram import Gram, gram_for
 
@@ -65,11 +66,11 @@ def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
 
     The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
     """
-    table = merged_table(fit.merged, solved)
-    used = np.flatnonzero(np.diff(table.indptr))
+    table = merged_table(fit.merged, Joined(solved))
+    used = np.flatnonzero(table.lengths)
     none = np.zeros(len(solved))
     f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
-    beta = table[used].toarray()
+    beta = table.take(used).toarray()
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
