@@ -36,15 +36,15 @@ CORE = [
         "core/solve/smo.cpp",
         "curvature(kii + kjj - 2.0 * kij",
         "curvature(kii + kjj - kij",
-        "tests/core/test_smo.py::test_smo_agrees_with_a_naive_one_on_every_level",
+        "tests/core/test_smo.py::test_one_step_is_the_optimum_of_a_pair",
     ),
     m(
         "a pair step ignores the room of its second variable",
         "core/solve/smo.cpp",
         "const double room_j = beta(j) - in_.lower[j];",
         "const double room_j = in_.upper[j] - in_.lower[j];",
-        "tests/core/test_smo.py::test_smo_agrees_with_a_naive_one_on_every_level",
         "tests/core/test_smo.py::test_bounded_variables_lie_exactly_on_their_bounds",
+        "tests/core/test_smo.py::test_smo_agrees_with_a_naive_one_on_every_level",
     ),
     m(
         "a strip is not cleared before it is used again",
