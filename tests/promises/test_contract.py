@@ -310,3 +310,14 @@ def test_steps_of_a_second_pass_go_on_from_the_first(multiclass, capsys, monkeyp
     assert steps.count(0) == 1
     assert steps == sorted(steps)
     assert len(steps) > 2
+
+
+@pytest.mark.parametrize("C", [0.1, 0.7, 1.1, 1.3])
+@pytest.mark.parametrize("copies", [3, 5, 6, 7, 10])
+def test_a_bounded_coefficient_is_C_for_every_copy(copies, C):
+    """To the last bit, though the copies are solved as one sample of weight `copies`, and C·copies is rounded."""
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]), np.array([0, 1, 0, 1, 0, 1])
+    model = SVC(C=C, kernel="linear").fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    size = np.abs(model.dual_coef_[0])
+    assert size.max() == C
+    assert (size == C).sum() >= 2 * copies
