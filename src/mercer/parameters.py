@@ -9,7 +9,7 @@ from typing import Any
 
 def real(name: str, value: Any) -> float:
     """Any real number; True and False are not accepted."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    if type(value) is not float and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
     return float(value)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
 from mercer import SVC
@@ -135,6 +136,19 @@ def test_one_sample_with_both_labels_needs_no_kernel(kernel):
     assert [rows.tolist() for rows in caught.value.rows] == [[3, 7, 15]]
 
 
+def test_overlap_that_rounding_blurs_is_still_proven():
+    """Random labels in the plane: no conic separates them, says a linear program; the hulls meet up to rounding."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.random(60) > 0.5
+    a, b = X.T
+    conics = np.column_stack([np.ones(60), a, b, a * a, a * b, b * b])
+    signed = np.where(y, 1.0, -1.0)[:, None] * conics
+    assert linprog(np.zeros(6), A_ub=-signed, b_ub=-np.ones(60), bounds=(None, None)).status == 2  # infeasible
+    with pytest.raises(NotSeparableError, match="no margin above") as caught:
+        hard(kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(X, y)
+    assert caught.value.verdict == "not separable"
+
+
 def test_both_labels_with_no_weight_is_no_clash():
     X = np.array([[0.0], [1.0], [1.0], [3.0]])
     assert margin(hard(kernel="linear").fit(X, [0, 0, 1, 1], sample_weight=[1, 1, 0, 1])) == pytest.approx(1.0)
@@ -243,3 +257,15 @@ def test_every_solver_finds_it(solver):
     expected = hard(tol=1e-6, gamma=0.5).fit(X, y)
     found = hard(tol=1e-4, gamma=0.5, solver=solver, cache_size=0.05 if solver == "chunking" else 100).fit(X, y)
     assert found.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-60, 1e60])
+def test_without_a_bias_on_very_small_and_large_features(size):
+    """½‖w‖² of features times s is that of the features divided by s²; its square would overflow."""
+    X = np.array([[1.0, 0.2], [2.0, -0.3], [-1.0, 0.1], [-3.0, 0.5]])
+    y = np.array([1, 1, 0, 0])
+    plain = SVC(C=np.inf, kernel="linear", bias=False, tol=1e-6).fit(X, y)
+    scaled = SVC(C=np.inf, kernel="linear", bias=False, tol=1e-6).fit(size * X, y)
+    for name in ("primal", "dual"):
+        told = getattr(scaled.certificate_, name) * size * size
+        assert told == pytest.approx(getattr(plain.certificate_, name), rel=1e-5)

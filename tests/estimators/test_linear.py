@@ -25,26 +25,32 @@ def two_classes(n=120, d=6, seed=0):
     return X, y
 
 
-def objective(model, X, y, loss, *, C=1.0, regularized=False, epsilon=0.0):
+def objective(model, X, y, loss, *, C=1.0, regularized=False, epsilon=0.0, scaling=1.0):
     """The textbook objective, written out once more."""
     w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
     f = X @ w + b
     slack = np.maximum(1 - y * f, 0) if "hinge" in loss else np.maximum(np.abs(y - f) - epsilon, 0)
-    return 0.5 * (w @ w + (b * b if regularized else 0)) + C * (slack**2 if "squared" in loss else slack).sum()
+    return (
+        0.5 * (w @ w + ((b / scaling) ** 2 if regularized else 0))
+        + C * (slack**2 if "squared" in loss else slack).sum()
+    )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("bias", ["regularized", False])
+@pytest.mark.parametrize(("bias", "scaling"), [("regularized", 1.0), ("regularized", 5.0), (False, 1.0)])
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_objective_equals_liblinears(solver, loss, bias, C):
+def test_objective_equals_liblinears(solver, loss, bias, scaling, C):
     X, y = two_classes()
-    mine = LinearSVC(C, loss=loss, bias=bias, solver=solver, tol=1e-8).fit(X, y)
+    options = {"C": C, "loss": loss, "intercept_scaling": scaling}
+    mine = LinearSVC(bias=bias, solver=solver, tol=1e-8, **options).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        peer = PeerSVC(C=C, loss=loss, tol=1e-9, max_iter=10**6, fit_intercept=bool(bias), dual=True).fit(X, y)
-    theirs = objective(peer, X, y, loss, C=C, regularized=bool(bias))
-    ours = objective(mine, X, y, loss, C=C, regularized=bool(bias))
+        peer = PeerSVC(tol=1e-9, max_iter=10**6, fit_intercept=bool(bias), dual=True, **options).fit(X, y)
+    theirs, ours = (
+        objective(model, X, y, loss, C=C, regularized=bool(bias), scaling=scaling) for model in (peer, mine)
+    )
+    assert mine.converged_
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert mine.certificate_.primal == pytest.approx(ours, rel=1e-12)
 
@@ -347,3 +353,18 @@ def test_crammer_singer_has_one_answer_with_and_without_shrinking():
     options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-6, "C": 1e-3}
     aside, all_of_them = (LinearSVC(**options, shrinking=shrinking).fit(X, y) for shrinking in (True, False))
     np.testing.assert_allclose(aside.decision_function(X), all_of_them.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_small_targets_give_the_same_model_scaled(loss, unit):
+    """An absolute tolerance would be met before training has begun."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    squared = loss.startswith("squared")
+    whole = LinearSVR(epsilon=0.1, loss=loss).fit(X, y)
+    small = LinearSVR(C=1.0 if squared else unit, epsilon=0.1 * unit, loss=loss).fit(X, unit * y)
+    assert small.converged_
+    assert small.certificate_.relative_gap < 1e-3
+    np.testing.assert_allclose(small.predict(X) / unit, whole.predict(X), atol=1e-3)

@@ -40,6 +40,7 @@ public:
     virtual ~Samples() = default;
     virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
     virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
+    virtual void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
     virtual void add_normal(nb::handle, const Columns&, nb::handle, nb::handle, nb::handle) {
         refuse("samples", "must be dense and float64 for add_normal");
     }
@@ -65,6 +66,20 @@ protected:
         return index;
     }
     mercer::Threads threads(Signals& signals) const { return {n_threads_, level_, signals.poll()}; }
+    // kSums rows of so many elements.
+    template <class Element>
+    static auto two(nb::handle object, std::int64_t columns, const char* name) {
+        nb::ndarray<Element, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows;
+        if (!nb::try_cast(object, rows, false)) refuse(name, "must be a C-contiguous two-dimensional float64 array");
+        if (rows.shape(0) != mercer::kSums || static_cast<std::int64_t>(rows.shape(1)) != columns) {
+            refuse(name, "must have two rows of " + std::to_string(columns));
+        }
+        check_alignment(rows, name);
+        return rows;
+    }
+    void check_gaussian() const {
+        if (ending_ != mercer::kGaussian) refuse("samples", "must be those of a Gaussian for add_two");
+    }
 
     int ending_, n_threads_;
     double numbers_[mercer::kNumbers] = {};
@@ -132,6 +147,19 @@ public:
         const nb::gil_scoped_release unlocked;
         mercer::sum_block(panels, samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
                           coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
+    }
+
+    void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        check_gaussian();
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const auto coefficients_ = two<const double>(coefficients, m, "coefficients");
+        const auto totals_ = two<double>(totals, panels.n, "totals");
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_two_blocks(panels, samples_, index.data(), m, coefficients_.data(), numbers_, totals_.data(),
+                                 threads(signals));
     }
 
     void add_normal(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients,
@@ -254,6 +282,19 @@ public:
         const nb::gil_scoped_release unlocked;
         mercer::sum_block(picked.view(), samples_, index.data(), static_cast<std::int64_t>(index.shape(0)),
                           coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
+    }
+
+    void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+        check_gaussian();
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const auto coefficients_ = two<const double>(coefficients, m, "coefficients");
+        const auto totals_ = two<double>(totals, picked.n, "totals");
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        mercer::sum_two_blocks(picked.view(), samples_, index.data(), m, coefficients_.data(), numbers_,
+                                 totals_.data(), threads(signals));
     }
 
     // The core stores a row per column sample, so the block is the transpose of what it filled.
@@ -393,6 +434,8 @@ void bind_samples(nb::module_& m) {
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
+        .def("add_two", &Samples::add_two, "totals"_a.none(), "columns"_a, "which"_a.none(),
+             "coefficients"_a.none(), "The same for two rows of coefficients at once, if k is Gaussian.")
         .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(),
              "coefficients"_a.none(), "weights"_a.none(),
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")

@@ -78,6 +78,16 @@ template <class T>
 void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
 
+// The same for kSums vectors of Gaussian coefficients, one after another, and as many totals.
+template <class T>
+void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+                      std::int64_t m, const double* coefficients, const double* numbers, double* total,
+                      const Threads& threads);
+template <class T>
+void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                      std::int64_t m, const double* coefficients, const double* numbers, double* total,
+                      const Threads& threads);
+
 // total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]. Each kernel value is
 // computed once for both sums.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,

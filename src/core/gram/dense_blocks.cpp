@@ -26,6 +26,14 @@ constexpr std::int64_t kColumnsPerSum = 512;
 // (mercer/gram/rounding.py).
 constexpr std::int64_t kGroupsPerSum = 32;
 
+// Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
+constexpr std::int64_t kElementsPerPack = 1 << 16;
+
+// How many parts of so many elements make a chunk of the given size.
+std::int64_t per_chunk(std::int64_t elements, std::int64_t chunk = kElementsPerPack) {
+    return std::max<std::int64_t>(1, chunk / std::max<std::int64_t>(elements, 1));
+}
+
 template <class T>
 struct PackedRows {
     std::int64_t groups;
@@ -41,8 +49,8 @@ PackedRows<T> pack_rows(const DenseSamples<T>& samples, const std::int64_t* whic
     packed.norms = Padded<T>(packed.groups * height, T{0});
     T* rows = packed.rows.data();
     T* norms = packed.norms.data();
-    parallel_for(
-        packed.groups, threads.count,
+    parallel_for_each(
+        packed.groups, per_chunk(height * d), threads.count,
         [&](std::int64_t g) {
             for (std::int64_t r = 0; r < std::min(height, m - g * height); ++r) {
                 const std::int64_t i = which == nullptr ? g * height + r : which[g * height + r];
@@ -98,9 +106,8 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
 template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
-    const std::int64_t per_chunk = std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(d, 1));
     parallel_for_each(
-        n, per_chunk, threads.count,
+        n, per_chunk(d, kElementsPerChunk), threads.count,
         [&](std::int64_t i) {
             double length = 0.0;
             for (std::int64_t k = 0; k < d; ++k) {
@@ -117,8 +124,8 @@ template <class T>
 void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_t count, T* panels, T* norms,
           const Threads& threads) {
     const std::int64_t width = tiles_of<T>(threads.level).columns, d = samples.d;
-    parallel_for(
-        ceil_div(count, width), threads.count,
+    parallel_for_each(
+        ceil_div(count, width), per_chunk(width * d), threads.count,
         [&](std::int64_t p) {
             T* to = panels + p * width * d;
             const std::int64_t filled = std::min(width, count - p * width);
@@ -137,25 +144,52 @@ void pack(const DenseSamples<T>& samples, const std::int64_t* which, std::int64_
         threads.poll);
 }
 
-template <class T>
-void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
-               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+// total[q][j] += the q-th sum of add(run, weights, stride, sums) over groups of rows, for each column j.
+template <class T, class Add>
+void sum_panels(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* coefficients, int sums, const double* numbers, double* total, const Threads& threads,
+                Add add) {
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
-    Padded<T> weights(packed.groups * tiles.rows, T{0});
-    std::transform(coefficients, coefficients + m, weights.data(), [](double c) { return static_cast<T>(c); });
+    const std::int64_t stride = packed.groups * tiles.rows;
+    Padded<T> weights(sums * stride, T{0});
+    for (int q = 0; q < sums; ++q) {
+        std::transform(coefficients + q * m, coefficients + (q + 1) * m, weights.data() + q * stride,
+                       [](double c) { return static_cast<T>(c); });
+    }
     for_panels(columns, packed, numbers, threads, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
         for (std::int64_t g = 0; g < run.groups; g += kGroupsPerSum) {
             TileRun<T> some = run;
             some.rows += g * run.d * tiles.rows;
             some.row_norms += g * tiles.rows;
             some.groups = std::min(kGroupsPerSum, run.groups - g);
-            double sum[kMaxPanel] = {};
-            tiles.sum[ending](some, weights.data() + i + g * tiles.rows, sum);
+            double sum[kSums * kMaxPanel] = {};
+            add(tiles, some, weights.data() + i + g * tiles.rows, stride, sum);
             const std::int64_t filled = std::min<std::int64_t>(tiles.columns, columns.n - j);
-            for (std::int64_t c = 0; c < filled; ++c) total[j + c] += sum[c];
+            for (int q = 0; q < sums; ++q) {
+                for (std::int64_t c = 0; c < filled; ++c) total[q * columns.n + j + c] += sum[q * kMaxPanel + c];
+            }
         }
     });
+}
+
+template <class T>
+void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
+               const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+    sum_panels(columns, samples, rows, m, coefficients, 1, numbers, total, threads,
+               [&](const Tiles<T>& tiles, const TileRun<T>& run, const T* weights, std::int64_t, double* sum) {
+                   tiles.sum[ending](run, weights, sum);
+               });
+}
+
+template <class T>
+void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+                      std::int64_t m, const double* coefficients, const double* numbers, double* total,
+                      const Threads& threads) {
+    sum_panels(columns, samples, rows, m, coefficients, kSums, numbers, total, threads,
+               [](const Tiles<T>& tiles, const TileRun<T>& run, const T* weights, std::int64_t stride, double* sum) {
+                   tiles.sum_two(run, weights, stride, sum);
+               });
 }
 
 // Here the sums run over the columns, which are split over threads. Each chunk of columns has sums of its own, which
@@ -229,6 +263,8 @@ void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, cons
     template void pack(const DenseSamples<T>&, const std::int64_t*, std::int64_t, T*, T*, const Threads&);            \
     template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,              \
                             const double*, int, const double*, double*, const Threads&);                              \
+    template void sum_two_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,       \
+                                   const double*, const double*, double*, const Threads&);                            \
     template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int,       \
                               const double*, T*, std::int64_t, const Threads&);                                       \
     template void store_square(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, int, const double*, T*, \

@@ -18,9 +18,10 @@ template <class T>
 void mirror(T* matrix, std::int64_t n, std::int64_t stride, const Threads& threads) {
     constexpr std::int64_t kBlock = 64;  // a multiple of every level's vectors; two blocks fit the first-level cache
     const auto transpose = cholesky_tiles_of<T>(threads.level).transpose;
+    constexpr std::int64_t kAlone = 1024;  // up to this size it takes less time than a second thread needs to wake
     const std::int64_t blocks = ceil_div(n, kBlock);
     parallel_for(
-        blocks, threads.count,
+        blocks, n > kAlone ? threads.count : 1,
         [&](std::int64_t top) {
             const std::int64_t i0 = top * kBlock, i1 = std::min(n, i0 + kBlock);
             for (std::int64_t i = i0; i < i1; ++i) {

@@ -260,6 +260,22 @@ void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples,
 }
 
 template <class T>
+void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                      std::int64_t m, const double* coefficients, const double* numbers, double* total,
+                      const Threads& threads) {
+    const std::int64_t stride = m + strips_of<T>(threads.level).width;
+    Padded<T> weights(kSums * stride, T{0});
+    for (int q = 0; q < kSums; ++q) {
+        std::transform(coefficients + q * m, coefficients + (q + 1) * m, weights.data() + q * stride,
+                       [](double c) { return static_cast<T>(c); });
+    }
+    for_strips(columns, samples, rows, m, kGaussian, numbers, threads, true, false,
+               [&](const StripLoops<T>& loops, const StripRun<T>& run, std::int64_t i, std::int64_t j) {
+                   loops.sum_two(run, weights.data() + i, stride, total + j, columns.n);
+               });
+}
+
+template <class T>
 void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                  std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride,
                  const Threads& threads) {
@@ -289,6 +305,8 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
                                             const Threads&);                                                           \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
                             const double*, int, const double*, double*, const Threads&);                               \
+    template void sum_two_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,              \
+                                   std::int64_t, const double*, const double*, double*, const Threads&);               \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \
                               int, const double*, T*, std::int64_t, const Threads&);                                   \
     template void store_square(const SparseColumns<T>&, const SparseSamples<T>&, int, const double*, T*, std::int64_t, \

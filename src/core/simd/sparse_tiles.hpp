@@ -62,20 +62,37 @@ void store_strip(const StripRun<T>& run, T* out, std::int64_t stride) {
     }
 }
 
-// total[j] += sum over the strip of coefficient times kernel value.
-template <class T, class Sum, class Ending, bool mapped>
-void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
+// total[j] += sum over the strip of coefficient times kernel value, for each of some sums.
+template <class T, class Sum, class Ending, bool mapped, int sums>
+MERCER_INLINE void sum_each(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
+                            std::int64_t total_stride) {
     for (std::int64_t j = 0; j < run.n; ++j) {
         Sum sum[kStripVectors];
         strip_sums<T, Sum, mapped>(run, j, sum);
-        Vec<T> weighted{};
+        Vec<T> weighted[sums]{};
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
-            weighted += load(coefficients + v * lanes<T>) *
-                        sum[v].template kernel<Ending>(run, v * lanes<T>, run.samples[j]);
+            const Vec<T> k = sum[v].template kernel<Ending>(run, v * lanes<T>, run.samples[j]);
+#pragma GCC unroll 2
+            for (int q = 0; q < sums; ++q) weighted[q] += load(coefficients + q * stride + v * lanes<T>) * k;
         }
-        total[j] += static_cast<double>(fold<T, lanes<T>>(weighted, [](auto a, auto b) { return a + b; }));
+#pragma GCC unroll 2
+        for (int q = 0; q < sums; ++q) {
+            const T all = fold<T, lanes<T>>(weighted[q], [](auto a, auto b) { return a + b; });
+            total[q * total_stride + j] += static_cast<double>(all);
+        }
     }
+}
+
+template <class T, class Sum, class Ending, bool mapped>
+void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
+    sum_each<T, Sum, Ending, mapped, 1>(run, coefficients, 0, total, 0);
+}
+
+template <class T, class Dot, bool mapped>
+void sum_two_strips(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
+                      std::int64_t total_stride) {
+    sum_each<T, Dot, Gaussian, mapped, kSums>(run, coefficients, stride, total, total_stride);
 }
 
 template <class T, class Dot, class Shared, bool mapped>
@@ -85,7 +102,8 @@ constexpr StripLoops<T> strip_loops() {
              store_strip<T, Shared, Laplacian, mapped>},
             {sum_strip<T, Dot, Identity, mapped>, sum_strip<T, Dot, Gaussian, mapped>,
              sum_strip<T, Dot, Polynomial, mapped>, sum_strip<T, Dot, Sigmoid, mapped>,
-             sum_strip<T, Shared, Laplacian, mapped>}};
+             sum_strip<T, Shared, Laplacian, mapped>},
+            sum_two_strips<T, Dot, mapped>};
 }
 
 template <class T>

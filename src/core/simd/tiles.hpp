@@ -100,23 +100,41 @@ void store_tiles(const TileRun<T>& run, T* out, std::int64_t stride) {
 }
 
 // A tile's rows (6 or 12) are summed in its own precision, tiles in float64.
-template <class T, class Inner, class Ending>
-void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
+template <class T, class Inner, class Ending, int sums>
+MERCER_INLINE void sum_each(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total) {
     const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
     for (std::int64_t g = 0; g < run.groups; ++g) {
         Vec<T> left[kTileRows], right[kTileRows];
         inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
         const T* norms = run.row_norms + g * kTileRows;
         const T* weight = coefficients + g * kTileRows;
-        Vec<T> s0{}, s1{};
+        Vec<T> s0[sums]{}, s1[sums]{};
 #pragma GCC unroll 12
         for (int r = 0; r < kTileRows; ++r) {
-            s0 += weight[r] * Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers);
-            s1 += weight[r] * Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers);
+            const Vec<T> k0 = Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers);
+            const Vec<T> k1 = Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers);
+#pragma GCC unroll 2
+            for (int q = 0; q < sums; ++q) {
+                s0[q] += weight[q * stride + r] * k0;
+                s1[q] += weight[q * stride + r] * k1;
+            }
         }
-        add_to<T>(total, s0);
-        add_to<T>(total + lanes<T>, s1);
+#pragma GCC unroll 2
+        for (int q = 0; q < sums; ++q) {
+            add_to<T>(total + q * kMaxPanel, s0[q]);
+            add_to<T>(total + q * kMaxPanel + lanes<T>, s1[q]);
+        }
     }
+}
+
+template <class T, class Inner, class Ending>
+void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
+    sum_each<T, Inner, Ending, 1>(run, coefficients, 0, total);
+}
+
+template <class T>
+void sum_two_tiles(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total) {
+    sum_each<T, Dot, Gaussian, kSums>(run, coefficients, stride, total);
 }
 
 // Four panels at a time: enough independent sums to hide the latency of a multiply-add. The last four may overlap.
@@ -157,6 +175,7 @@ constexpr Tiles<T> tiles() {
             {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
              sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>, sum_tiles<T, Distance2, OfDifferences>,
              sum_tiles<T, Distance1, OfDifferences>},
+            sum_two_tiles<T>,
             {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
              store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>, store_row<T, Distance2, OfDifferences>,
              store_row<T, Distance1, OfDifferences>}};

@@ -106,8 +106,9 @@ PairFindings certify_pair(const KernelPoint& at) {
 
 void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int64_t count, PairFindings* out,
                    int n_threads, Poll& poll) {
+    constexpr std::int64_t kAlone = 1 << 13;  // variables that are done before a second thread is awake
     parallel_for(
-        count, n_threads,
+        count, offsets[count] > kAlone ? n_threads : 1,
         [&](std::int64_t t) {
             const std::int64_t from = offsets[t];
             out[t] = certify_pair({all.p + from, all.lower + from, all.upper + from, all.d + from, all.u + from,

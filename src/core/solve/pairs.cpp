@@ -15,6 +15,20 @@
 namespace mercer {
 namespace {
 
+// Pairs whose kernel values take fewer multiplications than this, a fifth of a millisecond, are done before a second
+// thread is awake.
+constexpr std::int64_t kAloneMultiplications = 1 << 22;
+
+// How many threads these pairs are worth.
+int threads_for(const PairList& pairs, std::int64_t d, const Threads& threads) {
+    std::int64_t work = 0;
+    for (std::int64_t t = 0; t < pairs.count; ++t) {
+        const std::int64_t size = pairs.offsets[t + 1] - pairs.offsets[t];
+        work += size * size * (d + 16);
+    }
+    return work > kAloneMultiplications ? threads.count : 1;
+}
+
 // One block laid out as columns.
 template <class T>
 struct BlockColumns {
@@ -170,7 +184,7 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
     const std::vector<std::int32_t> group(static_cast<std::size_t>(variables), problems.paired ? 0 : -1);
     Spares<PairRows<T>> spares;
     parallel_for(
-        pairs.count, threads.count,
+        pairs.count, threads_for(pairs, kernel.samples.d, threads),
         [&](std::int64_t t) {
             auto source =
                 spares.take([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
@@ -201,7 +215,7 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
     const std::vector<BlockColumns<T>> columns = columns_of(kernel.samples, rows, threads);
     const Threads alone{1, threads.level, threads.poll};
     parallel_for(
-        pairs.count, threads.count,
+        pairs.count, threads_for(pairs, kernel.samples.d, threads),
         [&](std::int64_t t) {
             const std::int64_t first = pairs.blocks[2 * t], second = pairs.blocks[2 * t + 1], n = rows.size(first);
             const std::int64_t from = pairs.offsets[t];

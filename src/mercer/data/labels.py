@@ -13,12 +13,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.arrays import Floats, Indices
 from mercer.data.samples import refuse_masked
+from mercer.data.table import Table
 from mercer.data.targets import check_finite_targets, single_column
 
 REST = -1  # stands for all other classes as the second of a pair
@@ -282,16 +282,15 @@ def scores(values: Floats, n_classes: int) -> Floats:
 # plane.
 
 
-def to_dual_coef(table: sp.csr_array, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
+def to_dual_coef(table: Table, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
     """`dual_coef_` from coefficients with a row for each vector and a column for each plane."""
     if len(pairs) == 1 or pairs[0][1] == REST:
         return np.asarray(table.toarray().T, order="C")
-    entries = table.tocoo()
     out = np.zeros((n_classes - 1, table.shape[0]))
     first, second = np.array(pairs).T
-    vector, pair = entries.row, entries.col
+    vector, pair = table.rows, table.indices
     against = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
-    out[against, vector] = entries.data
+    out[against, vector] = table.data
     return out
 
 

@@ -9,7 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Floats
-from mercer.data.samples import refuse_masked, refuse_non_numbers
+from mercer.data.samples import is_plain, refuse_masked, refuse_non_numbers
 
 
 def numbers(y: Any) -> Floats:
@@ -30,7 +30,8 @@ def outputs(y: Any) -> tuple[Floats, bool]:
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
     refuse_masked(y, "y")
-    y = check_array(y, dtype=None, ensure_2d=False, allow_nd=True, input_name="y", ensure_all_finite=False)
+    if not is_plain(y, 1):
+        y = check_array(y, dtype=None, ensure_2d=False, allow_nd=True, input_name="y", ensure_all_finite=False)
     refuse_non_numbers(y, "y")
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or y.shape[-1] == 0:
@@ -44,6 +45,8 @@ def outputs(y: Any) -> tuple[Floats, bool]:
 
 def single_column(y: Any, several: str) -> np.ndarray:
     """y as one value per sample; if it has more, the error ends with `several`, which says what to do."""
+    if is_plain(y, 1):
+        return np.asarray(y)
     try:
         return np.asarray(column_or_1d(y, warn=True))
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -151,7 +152,8 @@ class SVC(PairwiseClassifier):
     def _hard_tasks(self, fit: Fit) -> list[Task]:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
-        tasks, place, solve = [], centred_place(fit, self.bias), self._solver_around(solve_hard_margin)
+        (place, moved), tasks = centred_place(fit, self.bias), []
+        solve = self._solver_around(partial(solve_hard_margin, moved=moved))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             problem = soft_margin(y, np.full(len(y), np.inf))
@@ -211,7 +213,7 @@ class SVC(PairwiseClassifier):
             table = joint_table(solved[0])
             own = own_table(table, fit.merged, Bounds(C, C))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
-            self._conclude_duals(fit, solved)
+            self.rkhs_norm_ = joint_norms(solved[0])
             return
         bound: Any = np.inf
         b = biases_of(solved, self.bias)
@@ -228,9 +230,6 @@ class SVC(PairwiseClassifier):
             )
         factor = fit.target.factor[fit.merged.y][:, None]
         self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
-
-    def _norms(self, solved: Sequence[Solved]) -> Any:
-        return joint_norms(solved[0]) if self._joint else super()._norms(solved)
 
     @property
     def _hard(self) -> bool:

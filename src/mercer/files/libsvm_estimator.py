@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import estimators
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.labels import to_dual_coef
+from mercer.data.table import Table
 from mercer.expansion import Expansion
 from mercer.files.facts import margins_told, pair_names
 from mercer.files.liblinear_model import LiblinearModel
@@ -187,7 +188,7 @@ def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
     flipped = np.array([old[i] > old[j] for i, j in model.pairs])
     source = [model.pairs.index((min(old[i], old[j]), max(old[i], old[j]))) for i, j in model.pairs]
     sign = np.where(flipped, -1.0, 1.0)
-    table = sp.csr_array(sign * model.by_pair.toarray()[rows][:, source])
+    table = Table.of_array(sign * model.by_pair.toarray()[rows][:, source])
     return replace(
         model,
         label=tuple(order),

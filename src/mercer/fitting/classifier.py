@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
 from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
+from mercer.data.table import Table
 from mercer.fitting.coefficients import (
     Bounds,
     conclude_support,
@@ -27,6 +27,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.pair_tasks import Joined
 from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solved
 from mercer.parameters import one_of
@@ -61,17 +62,18 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def _conclude_pairs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
-        table = merged_table(fit.merged, solved)
+        found = Joined(solved)
+        table = merged_table(fit.merged, found)
         own = own_table(table, fit.merged, bounds)
-        for part in (table, own):
-            part.data *= np.broadcast_to(scale, len(solved))[part.indices]
+        scales = np.broadcast_to(scale, len(solved))
+        table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, solved)
+        self._conclude_duals(fit, found)
 
-    def _conclude_tables(self, fit: Fit, table: sp.csr_array, own: sp.csr_array, b: Floats) -> None:
+    def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""
         merged, target = fit.merged, fit.target
-        used = np.flatnonzero(np.diff(table.indptr))
+        used = np.flatnonzero(table.lengths)
         used = used[np.argsort(merged.y[used], kind="stable")]
         self._per_class_ = self._function_per_class
         self.classes_ = freeze(target.labels)
@@ -82,10 +84,10 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         # From here on in the caller's rows: classes come one after another.
         codes = merged.y[merged.member]
         order = np.lexsort((merged.rows, codes))
-        order = order[np.diff(own.indptr)[order] > 0]
+        order = order[own.lengths[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(to_dual_coef(own[order], codes[order], target.pairs, len(target.labels)))
+        self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

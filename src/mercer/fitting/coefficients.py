@@ -7,19 +7,17 @@ coefficient at its bound goes exactly onto each copy's own bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
+from mercer.data.table import Table
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.task import Solved
 from mercer.gram.linear_rows import weight_vectors
 
 
@@ -33,29 +31,27 @@ class Bounds:
     factor: Any = 1.0
 
 
-def merged_table(merged: Merged, solved: Sequence[Solved]) -> sp.csr_array:
+def merged_table(merged: Merged, found: Joined) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    found = Joined(solved)
     used = np.flatnonzero(found.coefficients)
-    task = np.repeat(np.arange(len(solved)), np.diff(found.row_offsets))[used]
-    entries = (found.coefficients[used], (found.rows[used], task))
-    return sp.csr_array(entries, shape=(len(merged.y), len(solved)))
+    task = found.row_tasks[used]
+    return Table.of(found.coefficients[used], found.rows[used], task, (len(merged.y), len(found)))
 
 
-def own_table(table: sp.csr_array, merged: Merged, bounds: Bounds) -> sp.csr_array:
+def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
     """The same for the caller's rows that have weight."""
-    own = table[merged.member]
-    row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+    own = table.take(merged.member)
+    row = own.rows
     sample, task = merged.member[row], own.indices
     above, below, factor = (
-        np.broadcast_to(part, table.shape)[sample, task] for part in (bounds.above, bounds.below, bounds.factor)
+        part if np.ndim(part) == 0 else np.broadcast_to(part, table.shape)[sample, task]
+        for part in (bounds.above, bounds.below, bounds.factor)
     )
     bound = np.where(own.data > 0, above, below) * factor
     bounded = np.abs(own.data) == bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    own.data = np.where(bounded, own_bound, own.data * merged.share[row])
-    return own
+    return own.with_data(np.where(bounded, own_bound, own.data * merged.share[row]))
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
@@ -72,9 +68,10 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
     )
 
 
-def table_expansion(fit: Fit, table: sp.csr_array, used: Indices, b: Floats) -> Expansion:
+def table_expansion(fit: Fit, table: Table, used: Indices, b: Floats) -> Expansion:
     """f from the coefficients of all merged samples (rows) for every output (column)."""
-    return expansion_of(fit, table[used].toarray() if len(b) == 1 else table[used], b, used)
+    part = table.take(used)
+    return expansion_of(fit, part.toarray() if len(b) == 1 else part.csr(), b, used)
 
 
 def conclude_support(model: Any, fit: Fit, order: Indices) -> None:

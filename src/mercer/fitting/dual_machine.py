@@ -95,27 +95,26 @@ class DualMachine(Machine):
 
     def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
-        table = merged_table(fit.merged, solved)
+        found = Joined(solved)
+        table = merged_table(fit.merged, found)
         self.intercept_ = freeze(b)
-        self._expansion_ = table_expansion(fit, table, np.flatnonzero(np.diff(table.indptr)), b)
+        self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
         own = own_table(table, fit.merged, bounds)
-        order = np.flatnonzero(np.diff(own.indptr))
+        order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-        self.dual_coef_ = freeze(np.ascontiguousarray(own[order].toarray().T))
-        self._conclude_duals(fit, solved)
+        self.dual_coef_ = freeze(np.ascontiguousarray(own.take(order).toarray().T))
+        self._conclude_duals(fit, found)
 
-    def _conclude_duals(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude_duals(self, fit: Fit, found: Joined) -> None:
         """What the duals tell beyond the coefficients; to be called once the expansion is made."""
-        self.rkhs_norm_ = self._norms(solved)
-        if isinstance(solved[0].task.problem, DualProblem):
-            self._standing_ = dual_status(fit.merged, solved, fit.n)
-            self._b_range_ = bias_intervals(solved)
+        self.rkhs_norm_ = self._norms(found)
+        self._standing_ = dual_status(fit.merged, found, fit.n)
+        self._b_range_ = bias_intervals(found)
 
-    def _norms(self, solved: Sequence[Solved]) -> Any:
+    def _norms(self, found: Joined) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
         sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
-        found = Joined(solved)
         starts, coefficients = found.row_offsets[:-1], found.coefficients
         energies = np.add.reduceat(coefficients * found.u, starts)
         if self._constant_feature:  # u was computed with k + 1

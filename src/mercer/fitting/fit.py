@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
@@ -62,7 +61,7 @@ class Fit:
         X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
-        check_consistent_length(X, y)
+        samples.check_same_length(X, y)
         weight = samples.weights(sample_weight, n)
         if not chunk:
             y = _balanced(machine, y, weight)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from mercer.arrays import Floats, freeze, is_sparse
+from mercer.arrays import Floats, freeze
 from mercer.data.merging import Merged
+from mercer.data.table import Table
 from mercer.fitting.task import Solved
 from mercer.problems.multiclass import JointProblem
 
@@ -29,9 +29,9 @@ def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bi
     )
 
 
-def joint_table(solved: Solved) -> sp.csr_array:
+def joint_table(solved: Solved) -> Table:
     """β of every merged sample (row) for every class (column)."""
-    return sp.csr_array(solved.solution.beta)
+    return Table.of_array(solved.solution.beta)
 
 
 def joint_norms(solved: Solved) -> Any:
@@ -44,7 +44,7 @@ def joint_norms(solved: Solved) -> Any:
 
 def outputs(values: Any) -> Any:
     """A column per class, of coefficients or biases; for two classes the one of f = f_2 − f_1, whose sign decides."""
-    if is_sparse(values):
-        return sp.csr_array(values if values.shape[1] > 2 else values[:, [1]] - values[:, [0]])
+    if isinstance(values, Table):
+        return values if values.n_columns > 2 else Table.of_array(outputs(values.toarray().T).T)
     values = np.asarray(values)
     return values if len(values) > 2 else values[[1]] - values[[0]]

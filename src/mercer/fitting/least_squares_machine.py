@@ -219,6 +219,10 @@ class _Distinct:
 def _distinct(fit: Fit) -> _Distinct:
     """The kept rows by sample and target, so that an integer weight is a repetition to the last bit."""
     merged = fit.merged
+    if len(merged.weight) == len(merged.rows):  # every sample by itself
+        first = np.empty_like(merged.member)
+        first[merged.member] = np.arange(len(first))
+        return _Distinct(first, merged.weight, merged.member)
     Y = fit.target.Y[merged.rows]
     order = np.lexsort((*Y.T[::-1], merged.member))
     member, Y = merged.member[order], Y[order]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, overload
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.task import Solved, Task
 from mercer.problems.dual_problem import DualProblem
@@ -120,6 +121,9 @@ class Joined:
         self._solved = solved
         self._pairs = solved if isinstance(solved, SolvedPairs) else None
 
+    def __len__(self) -> int:
+        return len(self._solved)
+
     @cached_property
     def beta(self) -> Floats:
         return self._pairs.found.beta if self._pairs else self._joined(lambda s: s.solution.beta)
@@ -180,9 +184,31 @@ class Joined:
         """Where the rows of each problem begin, and the end."""
         return self._offsets(lambda s: len(s.task.rows))
 
+    @cached_property
+    def row_tasks(self) -> Indices:
+        """The problem of each row."""
+        return _owners(self.row_offsets)
+
+    @cached_property
+    def variable_tasks(self) -> Indices:
+        """The problem of each variable."""
+        return _owners(self.variables)
+
+    @cached_property
+    def free(self) -> Flags:
+        """Which variables are strictly between their bounds."""
+        return np.asarray((self.beta > self.lower) & (self.beta < self.upper))
+
     def _offsets(self, length: Callable[[Solved], int]) -> Indices:
-        return self._pairs.tasks.layout.offsets if self._pairs else np.cumsum([0, *map(length, self._solved)])
+        if self._pairs:
+            return self._pairs.tasks.layout.offsets
+        return np.array([0, *accumulate(map(length, self._solved))])
 
     def _joined(self, part: Callable[[Solved], Any]) -> Any:
         parts = [part(s) for s in self._solved]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _owners(offsets: Indices) -> Indices:
+    """Which problem each element belongs to."""
+    return np.repeat(np.arange(len(offsets) - 1), offsets[1:] - offsets[:-1])

@@ -36,7 +36,9 @@ def unit_of_kernel(fit: Fit) -> float:
     if largest < _SMALLEST:
         return 1.0
     gram = fit.gram()
-    with_first = gram.block(np.zeros(1, dtype=np.intp), np.arange(gram.n))[0]
+    first = np.zeros(gram.n)
+    first[0] = 1.0
+    with_first = gram.product(first)
     square = float((0.5 * (gram.diagonal + gram.diagonal[0]) - with_first).max())
     return min(1.0, max(square, _RESOLVED_SHARE * largest))
 

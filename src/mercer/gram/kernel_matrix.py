@@ -5,6 +5,7 @@ The whole matrix is stored only if it was given, is asked for, or is small and s
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import LinearRows
-from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.gram.rounding import DOUBLE, generic_error
+from mercer.gram.prepared import CHUNK_ROWS, EXACT
+from mercer.gram.rounding import DOUBLE
+from mercer.gram.source import Source, finite_values
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 2048
 # Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
 _SHARED_MATRIX_ROWS = 4000
+# Rows of a square block whose values serve both its rows and its columns: 2 MB.
+_SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Rows of the principal minor that is searched for a negative eigenvalue.
@@ -45,7 +49,7 @@ class KernelMatrix:
     """
 
     def __init__(
-        self, source: _Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
+        self, source: Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
     ) -> None:
         self._source, self._rows, self._streamed = source, rows, streamed
         self.kernel, self.n_threads = source.kernel, source.n_threads
@@ -58,7 +62,7 @@ class KernelMatrix:
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
         diagonal = np.asarray(X.diagonal(), np.float64) if given else finite_values(kernel.diag(X), kernel)
-        return cls(_Source(kernel, X, n_threads), None, diagonal, budget)
+        return cls(Source(kernel, X, n_threads), None, diagonal, budget)
 
     @property
     def X(self) -> Any:
@@ -188,10 +192,46 @@ class KernelMatrix:
     ) -> tuple[Floats, Floats]:
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
-        u = self.product(coefficients, rows, level)
-        return u, self.errors(coefficients, rows, level)
+        rows = np.arange(self.n) if rows is None else rows
+        if level == np.float32 and self.fused:
+            bounded = self._single_product_bound(coefficients, rows)
+            if bounded is not None:
+                return bounded
+        if self._square_pays(coefficients, rows, level):
+            inside = np.zeros(self.n)
+            inside[rows] = coefficients[rows]
+            u = self._square_product(inside[rows], rows)
+            if u is not None:
+                u += self.product(coefficients - inside, rows, level)
+                return u, self.errors(coefficients, rows, level, in_any_order=_SQUARE_ROWS + self.n // _SQUARE_ROWS)
+        return self.product(coefficients, rows, level), self.errors(coefficients, rows, level)
 
-    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+    def _square_pays(self, coefficients: Floats, rows: Indices, level: Any) -> bool:
+        """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
+        if level != np.float64 or not self.fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
+            return False
+        samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
+        inside = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.dear and inside > len(rows) // 2
+
+    def _single_product_bound(self, coefficients: Floats, rows: Indices) -> tuple[Floats, Floats] | None:
+        """The same in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
+        prepared, J = self._source.prepared, np.flatnonzero(coefficients)
+        assert prepared is not None
+        recipe = prepared.lowering.recipe
+        if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
+            return None
+        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
+        beside = prepared.rounding.beside(sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
+        if sums is None:
+            return None
+        terms = prepared.row_terms
+        return sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some])
+
+    def errors(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
+    ) -> Floats:
         J = np.flatnonzero(coefficients)
         prepared, source = self._source.prepared, self._source
         rows = np.arange(self.n) if rows is None else rows
@@ -201,13 +241,13 @@ class KernelMatrix:
             elif level == np.float64 and prepared.cancels:
                 level = EXACT
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
-            return prepared.rounding.errors(sizes[self._global(rows)], sizes[self._global(J)], coefficients[J], level)
-        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
+            some, sources = sizes[self._global(rows)], sizes[self._global(J)]
+            return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
+        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value seen so far stands in.
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
-            roots = np.full(self.n, roots.max(initial=0.0))
-        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(_terms(source.X))
-        return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
+            roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
+        return (source.value_error + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
     def unit_errors(self, columns: int) -> Floats:
         prepared = self._source.prepared
@@ -232,23 +272,54 @@ class KernelMatrix:
         return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same through the core, chunk by chunk; None if numbers are too large for it."""
+        """The same through the core; None if numbers are too large for it."""
+        sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
+        return None if sums is None else sums[0]
+
+    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+        """The same for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
-        out = np.zeros(len(rows))
+        parts = []
         chunk = CHUNK_ROWS
         if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
-        for left in range(0, len(J), chunk):
-            part = slice(left, left + chunk)
-            vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
-            for top in range(0, len(rows), chunk):
-                others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
-                if vectors is None or others is None:
+        for top in range(0, len(rows), chunk):
+            others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
+            columns = None if others is None else others.columns(these)
+            total = np.zeros((len(coefficients), len(these)))
+            for left in range(0, len(J), chunk):
+                part = slice(left, left + chunk)
+                vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
+                if vectors is None or columns is None:
                     return None
-                vectors.add(out[top : top + chunk], others.columns(these), which, coefficients[part])
+                if len(coefficients) == 1:
+                    vectors.add(total[0], columns, which, coefficients[0, part])
+                else:
+                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+            parts.append(total)
         self.evaluations += len(rows) * len(J)
-        return out
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _square_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
+        """K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
+        prepared = self._source.prepared
+        assert prepared is not None
+        samples, places = prepared.prepare_rows(self._global(rows), np.float64)
+        if samples is None:
+            return None
+        u, size = np.zeros(len(rows)), _SQUARE_ROWS
+        for left in range(0, len(rows), size):
+            some = slice(left, left + size)
+            columns = samples.columns(places[some])
+            for top in range(0, left + size, size):
+                others = slice(top, top + size)
+                values = samples.block(places[others], columns)
+                u[others] += values @ coefficients[some]
+                if top < left:
+                    u[some] += coefficients[others] @ values
+                self.evaluations += values.size
+        return u
 
     def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
         if by_column or C.shape[1] == 1:
@@ -297,30 +368,7 @@ class KernelMatrix:
         if matrix is not None:
             return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
         self.evaluations += len(I) * len(J)
-        return finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
-
-
-class _Source:
-    """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
-
-    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
-        self.kernel, self.X, self.n_threads = kernel, X, n_threads
-        self.matrix = X if kernel.accepts == "gram" else None
-        self.prepared = PreparedSamples.of(kernel, X, n_threads)
-        self.refuted = False
-
-
-def _terms(X: Any) -> int:
-    """How many terms a sum over two samples' features has at most: entries that neither has are exact zeros."""
-    return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
-
-
-def finite_values(values: Floats, kernel: Kernel) -> Floats:
-    """These values of the kernel, or an error if one of them overflowed."""
-    if not np.isfinite(values).all():
-        raise FloatingPointError(
-            f"{kernel!r} produced a non-finite value; its largest finite one here is "
-            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the "
-            f"degree, gamma or coef0"
-        )
-    return values
+        values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        if self.positive_definite != "yes":
+            self._source.saw(values)
+        return values

@@ -11,6 +11,7 @@ so that an offset of the data does no harm. The implicit zeros of a CSR matrix c
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -65,7 +66,9 @@ class WithGamma(Kernel):
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
-            return type(self)(**{**self.get_params(deep=False), "gamma": gamma})
+            bound = copy.copy(self)  # a constructor would need its signature, which takes longer to read than gamma
+            bound.gamma = gamma
+            return bound
         if self.gamma == 0:
             warn_user(
                 f"gamma=0 makes {type(self).__name__} a constant: all samples look the same to it; "
@@ -99,8 +102,9 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
 
 
 def _from_variance(X: Any, weight: Floats) -> float | None:
-    mean, _ = _moments(X, weight, 0.0)
-    rest, variance = _moments(X, weight, mean) if math.isfinite(mean) else (math.nan, math.nan)
+    total = math.fsum(weight.tolist()) * X.shape[1]
+    mean, _ = _moments(X, weight, total, 0.0)
+    rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
@@ -110,8 +114,11 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
 
-def _moments(X: Any, weight: Floats, centre: float) -> tuple[float, float]:
-    """The weighted means of x − centre and (x − centre)² over all entries of X, implicit zeros included."""
+def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
+    """The weighted means of x − centre and (x − centre)² over all entries of X, implicit zeros included.
+
+    `total` is the weight of all entries.
+    """
     d = X.shape[1]
     first = second = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -128,7 +135,6 @@ def _moments(X: Any, weight: Floats, centre: float) -> tuple[float, float]:
                 squares = np.einsum("ij,ij->i", shifted, shifted)
             first += float(weight[rows] @ sums)
             second += float(weight[rows] @ squares)
-    total = math.fsum(weight) * d
     return first / total, second / total
 
 

@@ -68,6 +68,22 @@ def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
     return Distance(max(0.0, -2.0 * most), max(0.0, -2.0 * certificate.dual), unit)
 
 
+def half_of_square(problem: DualProblem, certificate: Certificate) -> float:
+    """ρ of the hard margin, ½‖w‖²: right to the gap, not only to the violation."""
+    return -certificate.dual
+
+
+def reduced_rho(problem: DualProblem, certificate: Certificate) -> float:
+    """ρ of the reduced hulls, but at most the bound of one sample: LIBSVM's tolerance is before the division by ρ."""
+    return min(rho_and_b(certificate.b)[0], largest_rho(problem))
+
+
+def largest_rho(problem: DualProblem) -> float:
+    """The bound of one sample."""
+    bound = problem.upper - problem.lower
+    return float(np.clip(1.0, bound.min(), bound.max()))
+
+
 def solve_hulls(
     problem: DualProblem,
     gram: Gram,
@@ -77,16 +93,18 @@ def solve_hulls(
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
-    rho_of: Callable[[DualProblem, Certificate], float] | None = None,
+    rho_of: Callable[[DualProblem, Certificate], float] = half_of_square,
 ) -> tuple[Solution, Certificate]:
     """Solve until the hulls are proven apart and functional margins are right to `stop.tol`.
 
     The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there.
     """
-    steps, rho_of = 0, _half_of_square if rho_of is None else rho_of
+    steps = 0
     typical = float(np.median(np.abs(gram.diagonal))) or float(np.abs(gram.diagonal).max())
     mass = float(np.abs(problem.totals).max())
     tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, _LEAST_TOL_SHARE * mass * typical
+    if rho_of is reduced_rho:  # ρ is at most this
+        tol = min(tol, stop.tol * largest_rho(problem))
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
@@ -104,17 +122,6 @@ def solve_hulls(
             return dataclasses.replace(solution, stop_reason=reason), certificate
         # Not at once what is wanted, which is zero for hulls that touch.
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
-
-
-def _half_of_square(problem: DualProblem, certificate: Certificate) -> float:
-    """ρ of the hard margin, ½‖w‖²: right to the gap, not only to the violation."""
-    return -certificate.dual
-
-
-def reduced_rho(problem: DualProblem, certificate: Certificate) -> float:
-    """ρ of the reduced hulls, but at most the bound of one sample: LIBSVM's tolerance is before the division by ρ."""
-    bound = problem.upper - problem.lower
-    return min(rho_and_b(certificate.b)[0], float(np.clip(1.0, bound.min(), bound.max())))
 
 
 solve_reduced_hulls = partial(solve_hulls, rho_of=reduced_rho)
