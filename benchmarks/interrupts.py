@@ -190,6 +190,7 @@ CASES: dict[str, Case] = {
 
 def child() -> None:
     """For every line that names a case and threads: fit, and say how it ended, when, and where it was."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets commands in the background ignore it
     known, given = "", (None, None)
     for line in sys.stdin:
         name, n_threads = line.rstrip("\n").split("\t")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import _core
+from mercer import _core, arrays
 from mercer.expansion import Expansion
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Linear
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -57,3 +57,29 @@ def test_several_outputs_equal_the_sum_written_out(convert, dtype: type) -> None
         np.testing.assert_allclose(
             f(convert(X.astype(dtype)), 2), expected, atol=1e-12 if dtype is np.float64 else 1e-5
         )
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_far_float32_samples_are_predicted_in_float64_wherever_they_stand(convert, outputs, monkeypatch) -> None:
+    """In blocks of a few rows, each with near samples and far ones, against values in extended precision."""
+    rng = np.random.default_rng(2)
+    vectors, X = (rng.normal(size=(n, 4)).astype(np.float32) for n in (30, 50))
+    vectors[::2] += 3000
+    X[::3] += 3000
+    table, b = rng.normal(size=(30, outputs)), rng.normal(size=outputs)
+    wide = [A.astype(np.longdouble) for A in (X, vectors)]
+    squares = ((wide[0][:, None] - wide[1]) ** 2).sum(axis=2)
+    expected = (np.exp(-np.longdouble(0.1) * squares) @ table + b).astype(float)
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 8 * 30 * 7)
+    f = Expansion(Gaussian(0.1), convert(vectors), table, b)
+    np.testing.assert_allclose(f(convert(X), 1), expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(f(convert(X), 1)[::3], expected[::3], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_multiples_of_a_linear_kernel(convert) -> None:
+    rng = np.random.default_rng(3)
+    vectors, X, table = rng.normal(size=(20, 3)), rng.normal(size=(9, 3)), rng.normal(size=(20, 2))
+    f = Expansion(2.5 * Linear(), convert(vectors), table, np.array([1.0, -1.0]))
+    np.testing.assert_allclose(f(convert(X)), 2.5 * X @ vectors.T @ table + [1.0, -1.0], atol=1e-12)

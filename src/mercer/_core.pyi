@@ -167,10 +167,10 @@ class Samples:
     ) -> None:
         """total += K[columns, which] @ coefficients, without keeping K; sums in float64."""
 
-    def add_three(
+    def add_two(
         self, totals: NDArray[np.float64], columns: Columns, which: NDArray[np.intp], coefficients: NDArray[np.float64]
     ) -> None:
-        """The same for three rows of coefficients at once, where k is Gaussian and not of differences."""
+        """The same for two rows of coefficients at once, where k is Gaussian and not of differences."""
 
     def add_normal(
         self,

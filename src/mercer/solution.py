@@ -30,6 +30,8 @@ class Stop:
     max_iter: int
     gap_tol: float = math.inf
     deadline: float = math.inf  # on time.monotonic's clock
+    done: int = 0  # steps that were taken before, for words about how far the solver is
+    alone: bool = True  # no other problem shares the deadline, so that nothing is lost where this one is given up
     proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
 
     def missed(self, certificate: Certificate) -> float:
@@ -53,7 +55,7 @@ class Stop:
 
     def after(self, steps: int) -> Stop:
         """What is left of the limits after so many steps."""
-        return replace(self, max_iter=self.max_iter - steps)
+        return replace(self, max_iter=self.max_iter - steps, done=self.done + steps)
 
     def before_proof(self, beta: Floats) -> Stop:
         """What is left for a solver whose β is certified afterwards."""

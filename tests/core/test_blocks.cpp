@@ -84,6 +84,22 @@ void check_sum(const Data& data, int ending, const std::vector<std::int64_t>& co
     }
 }
 
+// Two sums made together: the first is the one made alone, to the last bit, and the second has twice its coefficients.
+template <class Columns, class Samples>
+void check_two_sums(const Columns& columns, const Samples& samples, const std::vector<std::int64_t>& rows,
+                    std::vector<double> coefficients, const std::vector<double>& total,
+                    const mercer::Threads& threads) {
+    const std::size_t m = rows.size(), n = total.size();
+    for (std::size_t i = 0; i < m; ++i) coefficients.push_back(2.0 * coefficients[i]);
+    std::vector<double> both(2 * n, 10.0);
+    mercer::sum_two_blocks(columns, samples, rows.data(), static_cast<std::int64_t>(m), coefficients.data(), kNumbers,
+                           both.data(), threads);
+    for (std::size_t j = 0; j < n; ++j) {
+        CHECK(both[j] == total[j]);
+        CHECK(close(both[n + j], 2.0 * total[j] - 10.0, 1e-12));
+    }
+}
+
 template <class T>
 void dense(const Data& data, int ending, const mercer::Level& level, int n_threads) {
     mercer::Poll poll;
@@ -109,6 +125,7 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     for (std::int64_t i = 0; i < m; ++i) coefficients.push_back(static_cast<double>(i + 1));
     mercer::sum_block(packed, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
     check_sum<T>(data, ending, columns, rows, total);
+    if (ending == mercer::kGaussian) check_two_sums(packed, samples, rows, coefficients, total, threads);
 
     const std::int64_t stride = width + 5;
     std::vector<T> out(static_cast<std::size_t>(up_to(m, tiles.rows) * stride));
@@ -175,6 +192,7 @@ void sparse(const Data& data, int ending, const mercer::Level& level, int n_thre
     for (std::int64_t i = 0; i < m; ++i) coefficients.push_back(static_cast<double>(i + 1));
     mercer::sum_block(picked, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
     check_sum<T>(data, ending, columns, rows, total);
+    if (ending == mercer::kGaussian) check_two_sums(picked, samples, rows, coefficients, total, threads);
 
     const std::int64_t stride = up_to(n, mercer::strips_of<T>(level).width);
     std::vector<T> out(static_cast<std::size_t>(n * stride)), square(static_cast<std::size_t>(n * stride));

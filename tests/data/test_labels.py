@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.utils.multiclass import _ovr_decision_function
 
 from mercer.data.labels import (
     REST,
+    class_weights,
     codes_among,
     every_pair,
     known_classes,
@@ -42,11 +44,30 @@ def test_signs_and_winners():
         np.testing.assert_array_equal(winner(signs(codes, codes.max() + 1)), codes)
 
 
-def test_votes_and_scores_order_classes_alike():
-    values = np.random.default_rng(0).normal(size=(50, 6))
-    won, _ = votes(values, 4)
-    assert (won.sum(axis=1) == 6).all()
-    assert (np.abs(scores(values, 4) - won) < 0.5).all()
+def test_votes_are_libsvms():
+    """A positive value is a vote for the first of a pair, zero and below for the second."""
+    values = np.random.default_rng(0).choice([-1.5, 0.0, 0.25, 2.0], size=(50, 6))
+    won, confidence = votes(values, 4)
+    for row, value in enumerate(values):
+        expected, sure = np.zeros(4), np.zeros(4)
+        for v, (i, j) in zip(value, every_pair(4), strict=True):
+            expected[i if v > 0 else j] += 1
+            sure[i] += v
+            sure[j] -= v
+        np.testing.assert_array_equal(won[row], expected)
+        np.testing.assert_array_equal(confidence[row], sure)
+
+
+def test_scores_are_scikit_learns():
+    values = 10 * np.random.default_rng(0).normal(size=(50, 6))
+    np.testing.assert_allclose(scores(values, 4), _ovr_decision_function(values < 0, -values, 4), atol=1e-13)
+    assert (np.abs(scores(values, 4) - votes(values, 4)[0]) < 0.5).all()
+
+
+def test_balanced_classes_have_the_same_weight():
+    codes, weight = np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 2.0, 0.5, 7.0, 0.0, 0.25])
+    factor = class_weights("balanced", np.arange(3), codes, weight)
+    np.testing.assert_allclose(np.bincount(codes, weights=factor[codes] * weight), weight.sum() / 3)
 
 
 def test_planes():

@@ -36,6 +36,16 @@ def test_values_regions_and_rings():
     assert display.figure_ is display.ax_.figure
 
 
+@pytest.mark.parametrize("options", [{}, {"class_weight": {0: 1.0, 1: 0.3}}, {"theta": 0.005, "C": 1.0}])
+def test_rings_follow_the_box_of_each_sample(options):
+    weight = np.random.default_rng(0).choice([0.25, 0.5, 1.0], size=len(y))
+    model = SVC(**{"C": 2.0, **options}, tol=1e-6).fit(X, y, sample_weight=weight)
+    display = DecisionDisplay.from_estimator(model, X, y, resolution=5)
+    on_margin = np.flatnonzero(np.abs(np.abs(model.decision_function(X)) - 1) < 1e-4)
+    np.testing.assert_array_equal(display.free, np.intersect1d(on_margin, model.support_))
+    assert len(display.bounded) > 0
+
+
 def test_a_pipeline_several_classes_and_chosen_features():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
 from mercer import SVC
@@ -133,6 +134,19 @@ def test_one_sample_with_both_labels_needs_no_kernel(kernel):
     ) as caught:
         hard(kernel=kernel).fit(X, y)
     assert [rows.tolist() for rows in caught.value.rows] == [[3, 7, 15]]
+
+
+def test_overlap_that_rounding_blurs_is_still_proven():
+    """Random labels in the plane: no conic separates them, says a linear program; the hulls meet up to rounding."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.random(60) > 0.5
+    a, b = X.T
+    conics = np.column_stack([np.ones(60), a, b, a * a, a * b, b * b])
+    signed = np.where(y, 1.0, -1.0)[:, None] * conics
+    assert linprog(np.zeros(6), A_ub=-signed, b_ub=-np.ones(60), bounds=(None, None)).status == 2  # infeasible
+    with pytest.raises(NotSeparableError, match="no margin above") as caught:
+        hard(kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(X, y)
+    assert caught.value.verdict == "not separable"
 
 
 def test_both_labels_with_no_weight_is_no_clash():

@@ -237,11 +237,27 @@ def test_forgetting_what_was_large_says_that_digits_are_gone(big):
     assert not model.converged_
     assert model.stop_reason_ == "rounding floor"
     # The gap is how far these weights are from the optimum on the samples that are left.
-    w = model.coef_
-    r = Y - X @ w
-    r = r - r.mean()
-    assert 0.5 * w @ w + r @ r / 2e-3 - best <= model.certificate_.gap
+    assert value_of(model.coef_, X, Y) - best <= model.certificate_.gap
     assert np.abs(model.coef_ - before).max() > 0
+
+
+@pytest.mark.filterwarnings("ignore:RLSRegressor")
+def test_digits_that_are_gone_do_not_come_back():
+    """Ordinary samples after those that were large: the sums are as unsure as before."""
+    model = RLSRegressor(1e-3, kernel="linear").partial_fit(X[:50], Y[:50])
+    B, t = 1e7 * rng.normal(size=(5, 2)), 1e7 * rng.normal(size=5)
+    model.partial_fit(B, t).forget(B, t).partial_fit(X[50:], Y[50:])
+    centred = X - X.mean(axis=0)
+    best = np.linalg.solve(centred.T @ centred + 1e-3 * np.eye(2), centred.T @ Y)
+    lost = value_of(model.coef_, X, Y) - value_of(best, X, Y)
+    assert 1e-10 * model.certificate_.primal < lost <= model.certificate_.gap
+    assert not model.converged_
+
+
+def value_of(w, A, y):
+    """½‖w‖² + the squares that its best bias leaves, over 2λ."""
+    r = y - A @ w
+    return 0.5 * w @ w + np.sum((r - r.mean()) ** 2) / 2e-3
 
 
 def test_forgetting_ordinary_samples_stays_exact():
@@ -339,6 +355,20 @@ def test_the_gap_on_landmarks_is_an_upper_bound(bias):
     value = 0.5 * np.sum((A @ reached - target) ** 2)
     assert value - best <= model.certificate_.gap + 1e-14 * value
     assert model.certificate_.gap <= 1e-9 * value
+
+
+@pytest.mark.filterwarnings("ignore:NystromRLS stopped before")
+@pytest.mark.parametrize("lam", [0.1, 1e3, 1e6])
+def test_the_gap_on_landmarks_before_the_first_step(lam):
+    """At f = 0 the residual is g = K_nM'y, and the dual point y/λ leaves a gap of g'K_MM⁻¹g/2λ."""
+    Z, kernel = X[:6], mercer.kernels.Gaussian(gamma=0.5)
+    model = NystromRLS(lam, landmarks=Z, kernel=kernel, bias=False, max_iter=0).fit(X, Y)
+    g = kernel(Z, X) @ Y
+    expected = g @ np.linalg.solve(kernel(Z) + model.jitter_ * np.eye(6), g) / (2 * lam)
+    assert not model.dual_coef_.any()
+    assert model.certificate_.primal == pytest.approx(0.5 * Y @ Y)
+    assert model.certificate_.gap == pytest.approx(expected, rel=1e-6)
+    assert model.certificate_.gap >= expected * (1 - 1e-12)
 
 
 def test_landmarks_whose_values_float64_cannot_resolve_say_so():

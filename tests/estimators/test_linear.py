@@ -25,26 +25,32 @@ def two_classes(n=120, d=6, seed=0):
     return X, y
 
 
-def objective(model, X, y, loss, *, C=1.0, regularized=False, epsilon=0.0):
+def objective(model, X, y, loss, *, C=1.0, regularized=False, epsilon=0.0, scaling=1.0):
     """The textbook objective, written out once more."""
     w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
     f = X @ w + b
     slack = np.maximum(1 - y * f, 0) if "hinge" in loss else np.maximum(np.abs(y - f) - epsilon, 0)
-    return 0.5 * (w @ w + (b * b if regularized else 0)) + C * (slack**2 if "squared" in loss else slack).sum()
+    return (
+        0.5 * (w @ w + ((b / scaling) ** 2 if regularized else 0))
+        + C * (slack**2 if "squared" in loss else slack).sum()
+    )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("bias", ["regularized", False])
+@pytest.mark.parametrize(("bias", "scaling"), [("regularized", 1.0), ("regularized", 5.0), (False, 1.0)])
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_objective_equals_liblinears(solver, loss, bias, C):
+def test_objective_equals_liblinears(solver, loss, bias, scaling, C):
     X, y = two_classes()
-    mine = LinearSVC(C, loss=loss, bias=bias, solver=solver, tol=1e-8).fit(X, y)
+    options = {"C": C, "loss": loss, "intercept_scaling": scaling}
+    mine = LinearSVC(bias=bias, solver=solver, tol=1e-8, **options).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        peer = PeerSVC(C=C, loss=loss, tol=1e-9, max_iter=10**6, fit_intercept=bool(bias), dual=True).fit(X, y)
-    theirs = objective(peer, X, y, loss, C=C, regularized=bool(bias))
-    ours = objective(mine, X, y, loss, C=C, regularized=bool(bias))
+        peer = PeerSVC(tol=1e-9, max_iter=10**6, fit_intercept=bool(bias), dual=True, **options).fit(X, y)
+    theirs, ours = (
+        objective(model, X, y, loss, C=C, regularized=bool(bias), scaling=scaling) for model in (peer, mine)
+    )
+    assert mine.converged_
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert mine.certificate_.primal == pytest.approx(ours, rel=1e-12)
 

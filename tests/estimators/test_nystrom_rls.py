@@ -48,11 +48,10 @@ def test_solution_is_that_of_stacked_least_squares(bias, weighted):
     assert model.converged_
 
 
-@pytest.mark.filterwarnings("ignore:NystromRLS stopped before")  # landmarks whose matrix is singular to rounding
 def test_all_samples_as_landmarks_is_kernel_ridge_regression():
     model = NystromRLS(lam=0.3, n_landmarks=N, kernel="rbf", gamma=0.3, bias=False, tol=1e-13).fit(X, Y)
     peer = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.3).fit(X, Y)
-    np.testing.assert_allclose(model.predict(T), peer.predict(T), atol=1e-5)
+    np.testing.assert_allclose(model.predict(T), peer.predict(T), atol=1e-6)  # the jitter of K_MM leaves 2e-8
 
 
 def test_same_landmarks_give_what_nystroem_and_ridge_give():
@@ -141,9 +140,10 @@ def test_leverage_scores_are_exact_when_the_pilot_holds_every_sample():
     np.testing.assert_allclose(score(Chunk(X, Y, np.full(N, 2.0))), 2 * exact, atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:NystromRLS stopped before")  # landmarks whose matrix is singular to rounding
+@pytest.mark.filterwarnings("ignore:NystromRLS stopped before .*rounding floor")  # 17 landmarks almost in one place
 def test_leverage_draws_what_no_other_sample_resembles():
-    lonely = np.vstack([rng.normal(size=(2000, 2)) * 0.05, [[8.0, 8.0], [-8.0, 8.0], [8.0, -8.0]]])
+    near = np.random.default_rng(3).normal(size=(2000, 2)) * 0.05
+    lonely = np.vstack([near, [[8.0, 8.0], [-8.0, 8.0], [8.0, -8.0]]])
     y = lonely.sum(axis=1)
     found = {
         how: sum(

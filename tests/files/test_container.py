@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -200,6 +201,19 @@ def _address_space(extra):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_eight_times_the_arrays_take_about_eight_times_the_time(path):
+    def seconds(count):
+        write_container(path, {}, {f"a{i}": np.empty(0) for i in range(count)})
+        taken = []
+        for _ in range(2):
+            begun = time.process_time()
+            read_container(path)
+            taken.append(time.process_time() - begun)
+        return min(taken)
+
+    assert seconds(8_000) < 24 * seconds(1_000)
 
 
 def test_booleans_hold_only_zeros_and_ones(path):

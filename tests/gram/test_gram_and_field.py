@@ -269,3 +269,20 @@ def test_a_variable_is_dropped_only_when_it_is_outside_by_a_margin(generic):
     assert isinstance(field, TiledField) is not generic
     assert field.shrink()
     assert field.active.tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_u_stays_right_after_a_shrink(generic, monkeypatch):
+    """Rows of K that were kept over all samples serve the samples that are left."""
+    X, y = data(n=40), np.resize([1.0, -1.0], 40)
+    kernel = Gaussian(0.3) + Linear() if generic else Gaussian(0.3)
+    K, field = kernel(X), gram_for(kernel, X).field(soft_margin(y, np.ones(40)))
+    stay = np.r_[1:6, 20:40]
+    monkeypatch.setattr(type(field), "_survivors", lambda _: stay)
+    J = np.r_[1, 3, 25, 30]
+    for value in (0.25, 0.75):
+        field.block(J)
+        field.move(J, value * y[J])
+        np.testing.assert_allclose(field.u[stay], (K @ field.beta)[stay], rtol=0, atol=1e-5)
+        field.shrink()
+    assert field.active.tolist() == stay.tolist()

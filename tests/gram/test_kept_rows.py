@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,23 @@ def test_the_longest_unused_batch_goes_first(K: np.ndarray) -> None:
     missing = [bool(kept.add(total, batch, np.ones(10)).all()) for batch in batches]
     assert missing == [False, True, False]
     assert not kept.fits(50, 20, 4)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6])
+def test_what_shrinks_leave_behind_counts_as_memory(share: float) -> None:
+    n, one, left = 10_000, 10_000 * 10 * 4, int(share * 10_000)
+    tracemalloc.start()
+    try:
+        kept = KeptRows(n, 2 * one, 1)
+        before = tracemalloc.get_traced_memory()[0]
+        kept.put(np.arange(10), np.ones((n, 10), np.float32))
+        kept.put(np.arange(10, 20), np.ones((n, 10), np.float32))
+        kept.keep(np.arange(left))
+        for start in range(20, 60, 10):
+            kept.put(np.arange(start, start + 10), np.ones((left, 10), np.float32))
+        assert 0 < tracemalloc.get_traced_memory()[0] - before <= 2 * one + 20_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_batch_of_which_next_to_nothing_is_asked_is_not_read(K: np.ndarray) -> None:

@@ -7,9 +7,20 @@ import pytest
 import scipy.sparse as sp
 
 from mercer.gram import gram_for
+from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.rounding import Rounding
-from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
+from mercer.kernels import (
+    Cosine,
+    FromFunction,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 
 WIDE = np.longdouble
 pytestmark = pytest.mark.skipif(np.finfo(WIDE).eps > 1e-18, reason="needs an extended precision")
@@ -65,8 +76,22 @@ def data(family, sparse, dtype):
 @pytest.mark.parametrize("family", SHIFTS)
 @pytest.mark.parametrize("name", TRUTHS)
 def test_no_row_errs_by_more_than_its_bound(name, family, sparse, dtype):
+    check_rows(name, *data(family, sparse, dtype))
+
+
+@pytest.mark.parametrize("apart", [10.0, 100.0, 1e3, 1e4, 1e5, 1e6])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled", "laplacian"])
+def test_norms_that_lose_some_digits_but_not_all(name, sparse, apart):
+    """From norms, an exponent loses the more, the farther its row is from the centre: the bound is not 0, nor all."""
+    rows = (np.arange(N) % 2)[:, None] * np.ones(D)
+    _, exact, beta = data("clean", sparse, np.float64)
+    X = np.asarray(exact + apart * rows, dtype=float)
+    check_rows(name, sp.csr_array(X) if sparse else X, X.astype(WIDE), beta)
+
+
+def check_rows(name, X, exact, beta):
     kernel, formula = TRUTHS[name]
-    X, exact, beta = data(family, sparse, dtype)
     gram, true = gram_for(kernel, X), formula(exact) @ beta.astype(WIDE)
     own = np.abs(np.asarray(formula(exact), dtype=float)) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)  # the truth's
     levels = {np.float64, *gram.levels} | (
@@ -90,6 +115,38 @@ def test_bounds_are_small_on_clean_data(name):
     if gram.fused:
         assert gram.errors(beta, level=np.float32).max() <= 1e-4 * size
         assert (gram.unit_errors(N) * np.abs(beta).sum() >= (1 - 1e-9) * gram.errors(beta)).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled"])
+def test_the_sum_beside_makes_float32_bounds_smaller(name, sparse):
+    kernel = TRUTHS[name][0]
+    X, _, beta = data("clean", sparse, np.float64)
+    gram = gram_for(kernel, X)
+    u, error = gram.product_bound(beta, level=np.float32)
+    assert np.median(gram.errors(beta, level=np.float32) / error) > 2.5
+    assert error.max() > 0
+    np.testing.assert_array_equal(u, gram.product(beta, dtype=np.float32))
+
+
+@pytest.mark.parametrize("family", ["clean", "clusters", "outlier"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "scaled", "polynomial"])
+def test_values_used_twice_give_the_same_bounded_product(monkeypatch, name, sparse, family):
+    """Between free rows each value serves a row and a column."""
+    monkeypatch.setattr("mercer.gram.kernel_matrix._SQUARE_ROWS", 8)
+    kernel, formula = TRUTHS[name]
+    X, exact, beta = data(family, sparse, np.float64)
+    beta[::7] = 0.0
+    rows = np.setdiff1d(np.arange(N), np.arange(0, N, 5))
+    true = (formula(exact) @ beta.astype(WIDE))[rows]
+    gram = gram_for(kernel, X)
+    monkeypatch.setattr(KernelMatrix, "_square_pays", lambda *_: True)
+    u, error = gram.product_bound(beta, rows)
+    evaluated = gram.evaluations
+    own = np.abs(np.asarray(formula(exact), dtype=float)[rows]) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)
+    assert (np.abs(u - true) <= error + own).all()
+    assert evaluated < 0.8 * len(rows) * np.count_nonzero(beta)
 
 
 @pytest.mark.parametrize("family", ["clusters", "far clusters", "outlier", "time stamps"])
@@ -125,3 +182,83 @@ def test_a_row_whose_exponent_is_lost_claims_nothing():
     error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), np.float64)
     assert error[0] < 1e-13
     assert 2.0 <= error[1] < 2.001
+
+
+def test_the_sums_that_norms_are_count_in_float64():
+    """Entries just above half an ulp of the sum are rounded up in norms and down in the product, one after another."""
+    d, gamma = 800, 1 / (2 * np.log2(np.e))
+    X = np.full((8, d), np.sqrt(0.5000001 * np.spacing(8.001**2)))
+    X[:, 0] = 8.001
+    X[1::2, 1:] *= -1
+    X = np.vstack([X, -X])  # the mean is zero
+    beta = np.zeros(16)
+    beta[1] = 1.0
+    gram, exact = gram_for(Gaussian(gamma=gamma), X), X.astype(WIDE)
+    u, error = gram.product_bound(beta, level=np.float64)
+    true = np.exp(-WIDE(gamma) * ((exact - exact[1]) ** 2).sum(axis=1))
+    assert not (np.abs(u - true) > error).any()
+
+
+@pytest.mark.parametrize("level", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-50, 1e-42, 1e-38, 1e30, 1e38, 1e45])
+@pytest.mark.parametrize("what", ["coefficients", "scale", "features", "gamma"])
+@pytest.mark.parametrize("name", ["gaussian", "linear", "polynomial", "sigmoid"])
+def test_numbers_beyond_the_range_of_float32(name, what, size, level):
+    """Coefficients, factors and features that float32 holds as zero, as few digits or not at all."""
+    X, exact, beta = data("clean", False, np.float64)
+    kernel, formula = TRUTHS[name]
+    factor = WIDE(1)
+    if what == "coefficients":
+        beta = size * beta
+    elif what == "scale":
+        kernel, factor = size * kernel, WIDE(size)
+    elif what == "features":
+        X, exact = size * X, (size * X).astype(WIDE)
+    elif name == "sigmoid":
+        X = X / np.sqrt(size)
+        exact = X.astype(WIDE)
+        kernel, formula = Sigmoid(gamma=size, coef0=-0.5), lambda Z: np.tanh(WIDE(size) * (Z @ Z.T) - WIDE(0.5))
+    elif name == "polynomial":
+        X = X / np.sqrt(size)
+        exact = X.astype(WIDE)
+        kernel, formula = Polynomial(2, size, 1.0), lambda Z: (WIDE(size) * (Z @ Z.T) + 1) ** 2
+    gram, K = gram_for(kernel, X), factor * formula(exact)
+    if gram.prepared(np.arange(N), level)[0] is None:
+        return
+    gram.prepared(np.arange(N), np.float32, whole=True)  # the norms that bounds use may come from here
+    u, error = gram.product_bound(beta, level=level)
+    own = 64 * np.finfo(WIDE).eps * (np.abs(K) @ np.abs(beta.astype(WIDE)))
+    assert not (np.abs(u - K @ beta.astype(WIDE)) > error + own).any()
+    assert np.isinf(error[~np.isfinite(u)]).all()
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6])
+def test_a_nearly_singular_metric_is_known_to_few_digits(noise):
+    """Features that nearly repeat one another make a factor of Cholesky whose products cancel."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    X[:, 1] = X[:, 0] + noise * rng.normal(size=N)
+    M = 0.5 * np.array([[1 / noise**2 + 1, -1 / noise**2, 0], [-1 / noise**2, 1 / noise**2, 0], [0, 0, 1]])
+    differences, beta = X.astype(WIDE)[:, None] - X.astype(WIDE), rng.normal(size=N)
+    K = np.exp(-np.einsum("ijk,kl,ijl->ij", differences, M.astype(WIDE), differences))
+    for kernel, truth in ((Gaussian(M=M), K), (Gaussian(M=M) + Linear(), K + X.astype(WIDE) @ X.T.astype(WIDE))):
+        gram = gram_for(kernel, X)
+        for level in gram.levels:
+            u, error = gram.product_bound(beta, level=level)
+            assert not (np.abs(u - truth @ beta.astype(WIDE)) > error).any()
+    assert gram_for(Gaussian(M=M), X).errors(beta).max() <= 1.0001 * np.abs(beta).sum()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_sums_of_large_values_beside_a_small_diagonal(given):
+    """−‖x − z‖² has a diagonal of zeros, which says nothing of its values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)) + 1e6 * (np.arange(N) % 2)[:, None]
+
+    def values(A, B):
+        return -((A[:, None] - B) ** 2).sum(axis=2)
+
+    kernel, K, beta = FromFunction(values), values(X, X), rng.normal(size=N)
+    gram = gram_for(Precomputed(), K) if given else gram_for(kernel, X)
+    u, error = gram.product_bound(beta)
+    assert not (np.abs(u - K.astype(WIDE) @ beta.astype(WIDE)) > error).any()

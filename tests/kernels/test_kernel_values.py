@@ -230,3 +230,18 @@ def test_duplicate_csr_entries_are_summed_without_touching_them():
     np.testing.assert_array_equal(Linear()(given), [[9.0, 0.0], [0.0, 9.0]])
     assert given.nnz == 3
     np.testing.assert_allclose(Gaussian(gamma=0.1)(given), np.exp(-0.1 * np.array([[0.0, 18.0], [18.0, 0.0]])))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e10, 1e13])
+def test_large_common_entries_of_sparse_rows_do_not_hide_small_other_ones(size):
+    """Sums over features of CSR rows are exact to rounding where one column is large in all rows."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((30, 400)) < 0.02, rng.random((30, 400)), 0.0)
+    X[:, 0] = size + np.sqrt(size) * rng.random(30)
+    wide = X.astype(np.longdouble)
+    sums, differences = wide[:, None] + wide, np.abs(wide[:, None] - wide)
+    chi2 = np.where(sums > 0, differences**2 / np.where(sums > 0, sums, 1), 0).sum(axis=2)
+    np.testing.assert_allclose(Chi2(gamma=1.0)(sp.csr_array(X)), np.exp(-chi2).astype(float), rtol=1e-9)
+    laplacian = np.exp(-differences.sum(axis=2) / (1 + np.sqrt(size)))
+    found = Laplacian(gamma=1 / (1 + np.sqrt(size)))(sp.csr_array(X))
+    np.testing.assert_allclose(found, laplacian.astype(float), rtol=1e-9)

@@ -59,6 +59,7 @@ LOWERED = [
     (Gaussian(0.5) + 1, Recipe("sqdist", "gaussian", (0.5,), constant=1.0)),
     (2 * (3 * Gaussian(0.5) + 1), Recipe("sqdist", "gaussian", (0.5,), scale=6.0, constant=2.0)),
     (Gaussian(0.5) + 1 + Gaussian(0.5) + 2, Recipe("sqdist", "gaussian", (0.5,), scale=2.0, constant=3.0)),
+    ((Gaussian(0.5) + 1) + (2 * Gaussian(0.5) + 4), Recipe("sqdist", "gaussian", (0.5,), scale=3.0, constant=5.0)),
     ((3 * Gaussian(0.5) + 1).normalised(), Recipe("sqdist", "gaussian", (0.5,), scale=0.75, constant=0.25)),
     (poly + 1, Recipe("dot", "polynomial", (0.5, 1.0, 2.0), constant=1.0)),
     (Sigmoid(0.5, 1.0) + 1, Recipe("dot", "sigmoid", (0.5, 1.0), constant=1.0)),

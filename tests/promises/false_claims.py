@@ -55,6 +55,12 @@ class Setting:
     kernel: dict[str, Any]
     cache: dict = field(default_factory=dict)
 
+    @property
+    def repeated(self):
+        """Whether a row was given several times: then dual_coef_ has rounded shares of what was certified."""
+        used = self.X[self.weight > 0]
+        return len(np.unique(used, axis=0)) < len(used)
+
     def K(self, rows=None, constant=ZERO):
         """The exact matrix of some rows, with a constant added to the kernel."""
         if "K" not in self.cache:
@@ -154,6 +160,10 @@ def setting(problem):
     )
 
 
+# The problems that were refused, of which there must be few.
+REFUSED = []
+
+
 def fitted(estimator, s, target=None):
     """The fitted machine, or None where it refuses the problem in words of its own."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -165,6 +175,7 @@ def fitted(estimator, s, target=None):
         except np.linalg.LinAlgError:
             raise
         except (ValueError, FloatingPointError):
+            REFUSED.append(s.problem)
             return None
 
 
@@ -209,8 +220,11 @@ def compare(claim):
     return broken
 
 
-def against(certificate, value, rivals, what=""):
-    """What is wrong with a certificate of a solution of this value, given the values of other points."""
+def against(certificate, value, rivals, what="", upper=False):
+    """What is wrong with a certificate of a solution of this value, given the values of other points.
+
+    `upper` says that `primal` is an upper and `dual` a lower bound, not only values that are right to ten digits.
+    """
     c = certificate
     numbers = {"primal": c.primal, "dual": c.dual, "gap": c.gap, "violation": c.violation, **c.kkt}
     broken = [f"{what}{key} is NaN" for key, number in numbers.items() if np.isnan(number)]
@@ -221,9 +235,12 @@ def against(certificate, value, rivals, what=""):
         broken.append(f"{what}printed: primal - dual {float(primal - dual):.6g}, gap {c.gap:.6g}")
     if abs(value - primal) > gap + SMALL * abs(value):
         broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
+    if upper and value > primal + 8 * EPS * abs(value):
+        broken.append(f"{what}primal as an upper bound: claimed {c.primal:.17g}, true {float(value):.17g}")
     best = min([value, *rivals]) if c.proves == "optimality" else value  # without a convex problem there is no bound
     slack = 8 * EPS * (abs(best) + abs(value))
-    if dual > best + SMALL * abs(best):
+    exact = upper and c.proves != "stationarity"  # of an indefinite kernel the dual value bounds nothing
+    if dual > best + (slack if exact else SMALL * abs(best)):
         broken.append(f"{what}dual above a point by: claimed 0, true {float(dual - best):.3g}, of {float(best):.6g}")
     if value - best > gap * (1 + Decimal("1e-9")) + slack:
         broken.append(f"{what}gap: claimed {c.gap:.6g}, true {float(value - best):.6g}")

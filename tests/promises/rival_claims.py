@@ -17,7 +17,7 @@ from mercer import (
     PegasosSVC,
 )
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
-from promises.false_claims import against, fitted, proves_too_much
+from promises.false_claims import EPS, SMALL, against, fitted, proves_too_much
 from reference.decimals import ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
 
@@ -160,12 +160,13 @@ def any_loss(kind):
             return against(model.certificate_, value, []) + proves_too_much(model.certificate_, s.formula)
         loss = {"logistic": _logistic, "squared_hinge": _squared_hinge, "squared": _squared}.get(model.loss)
         loss = loss or _huber(model.delta)
-        values = []
+        values, steepest = [], ZERO
         for _ in range(4):  # the solution, and three of Newton's steps from there
             u = K @ c
             value, slope, curvature = loss(y, u + b)
             values.append((weight * value).sum() + lam * (c @ u))
             g, D, n = weight * slope, weight * curvature, len(c)
+            steepest = steepest or np.abs(g + 2 * lam * c).max()
             A, right = zeros(n + 1, n + 1), zeros(n + 1)
             A[:n, :n] = D[:, None] * K
             A[np.arange(n), np.arange(n)] = A[np.arange(n), np.arange(n)] + 2 * lam
@@ -176,7 +177,10 @@ def any_loss(kind):
                 A[n, n] = ONE
             found = solve(A, right)
             c, b = found[:n], found[n]
-        return against(model.certificate_, values[0], values[1:]) + proves_too_much(model.certificate_, s.formula)
+        broken = against(model.certificate_, values[0], values[1:], upper=s.weight.max() == s.weight.min() == 1)
+        if steepest > decimals(min(model.certificate_.violation, 1e300)) * (1 + SMALL):
+            broken.append(f"violation: claimed {model.certificate_.violation:.6g}, true {float(steepest):.6g}")
+        return broken + proves_too_much(model.certificate_, s.formula)
 
     return check
 
@@ -243,7 +247,42 @@ def pegasos(s):
         _, _, beta = binary_parts(exact, s)[0]
         f = s.K(constant=ONE if regularised else ZERO) @ full(exact, p.n)[0]
         rivals.append(value(f, beta @ f))
-    return against(model.certificate_, own, rivals) + proves_too_much(model.certificate_, s.formula)
+    return against(model.certificate_, own, rivals, upper=True) + proves_too_much(model.certificate_, s.formula)
+
+
+def hard_margin(s):
+    """`dual` and `primal` enclose the least ½‖w‖², which any f and any multipliers bound as well."""
+    p = s.problem
+    models = [fitted(SVC(C=np.inf, tol=tol, **p.options, **s.kernel, **LIMITS), s, s.labels) for tol in (p.tol, 1e-9)]
+    if models[0] is None or p.n_classes > 2:
+        return []
+    certificate, bias = models[0].certificate_, models[0].bias
+    rows = np.flatnonzero(s.weight > 0)
+    K = s.K(rows, ONE if bias == "regularized" else ZERO)
+    signs = decimals(np.where(s.labels == 1, 1.0, -1.0))[rows]
+    broken = [f"{key} is NaN" for key in ("primal", "dual", "gap") if np.isnan(getattr(certificate, key))]
+    if certificate.primal - certificate.dual > certificate.gap:
+        broken.append("printed: primal - dual above gap")
+    if broken or not s.formula.known_psd:
+        return broken + proves_too_much(certificate, s.formula)
+    for model in models:
+        if model is None or not np.isfinite(certificate.primal):
+            continue
+        beta = full(model, p.n)[0][rows]
+        u = K @ beta
+        above, below = min(u[signs > 0]), max(u[signs < 0])
+        margin = (above - below) / 2 if bias is True else min(above, -below)
+        if margin > 0 and decimals(certificate.dual) > beta @ u / (2 * margin**2) * (1 + 64 * EPS):
+            value = float(beta @ u / (2 * margin**2))
+            broken.append(f"dual above a feasible point: claimed {certificate.dual:.12g}, true {value:.12g}")
+        alpha = np.maximum(signs * beta, ZERO)
+        if bias is True:  # both classes weigh the same
+            alpha = alpha / np.where(signs > 0, alpha[signs > 0].sum(), alpha[signs < 0].sum())
+        energy = (signs * alpha) @ K @ (signs * alpha)
+        if energy > 0 and alpha.sum() ** 2 / (2 * energy) > decimals(certificate.primal) * (1 + 64 * EPS):
+            value = float(alpha.sum() ** 2 / (2 * energy))
+            broken.append(f"primal below a dual point: claimed {certificate.primal:.12g}, true {value:.12g}")
+    return broken
 
 
 BIAS = ({}, {"bias": False}, {"bias": "regularized"})
@@ -270,5 +309,6 @@ CHECKS = {
     ),
     "NystromRLS": (nystrom(NystromRLS), [{}, {"bias": False}]),
     "NystromRLSClassifier": (nystrom(NystromRLSClassifier), [{}, {"bias": False}]),
+    "hard SVC": (hard_margin, [{}, {"bias": False}, {"bias": "regularized"}]),
     "PegasosSVC": (pegasos, [{}, {"bias": False}, {"certificate": True}]),
 }

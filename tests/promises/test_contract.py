@@ -1,7 +1,9 @@
 """The contract with the user: what a fit may touch, repeat, share and leave behind."""
 
 import pickle
+import re
 import time
+from itertools import count
 
 import joblib
 import numpy as np
@@ -296,3 +298,15 @@ def test_verbose_prints_a_line(two, capsys):
         assert word in printed
     SVC().fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "crammer-singer"])
+def test_steps_of_a_second_pass_go_on_from_the_first(multiclass, capsys, monkeypatch):
+    monkeypatch.setattr("mercer.fitting.telling.time.monotonic", count(0, 2).__next__)  # a line at every report
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), np.arange(80) % (2 if multiclass == "ovo" else 3)
+    SVC(C=1e3, tol=1e-9, multiclass=multiclass, verbose=True).fit(X, y)
+    steps = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) steps", capsys.readouterr().out)]
+    assert steps.count(0) == 1
+    assert steps == sorted(steps)
+    assert len(steps) > 2

@@ -13,6 +13,8 @@ from mercer.arrays import add_gram, mirror, moments, take
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.solution import Stop
+from mercer.solvers.dual import certified
+from mercer.solvers.in_time import expect_in_time
 from mercer.solvers.proof_time import ProofTime
 
 SECONDS = 0.5
@@ -73,6 +75,38 @@ def test_without_a_solution_there_is_an_error(machine, y):
     assert vars(machine) == before
     small = machine.set_params(max_time=60).fit(X[:300], y[:300])
     assert small.stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize("machine", [mercer.OneClassSVM(), mercer.SVDD(nu=0.5), mercer.NuSVR()])
+def test_a_first_guess_that_cannot_be_certified_in_time_is_an_error(machine, monkeypatch):
+    monkeypatch.setattr(certified, "GRACE_SECONDS", 0.0)
+    machine.set_params(max_time=1e-3)
+    with pytest.raises(TimeoutError, match=r"max_time passed .* Raise max_time"):
+        machine.fit(X, NUMBERS)
+
+
+def test_the_time_to_merge_samples_counts(monkeypatch):
+    monkeypatch.setattr("mercer.fitting.fit.GRACE_SECONDS", 0.0)
+    with pytest.raises(TimeoutError, match="reading the samples"):
+        mercer.SVC(max_time=1e-9).fit(X, LABELS)
+
+
+def test_a_decomposition_that_would_end_late_is_not_begun():
+    A, sizes = np.zeros((2_000, 1_000)), []
+
+    def takes(seconds):
+        def decompose(part):
+            sizes.append(part.shape)
+            time.sleep(seconds * (len(part) / len(A)) ** 3)
+
+        return decompose
+
+    expect_in_time(Stop(0.0, 1), A, takes(1e9))  # without a deadline nothing is timed
+    assert not sizes
+    expect_in_time(Stop(0.0, 1, deadline=time.monotonic() + 60.0), A, takes(1.0))
+    with pytest.raises(TimeoutError, match=r"2,000 × 1,000 takes about .* s here"):
+        expect_in_time(Stop(0.0, 1, deadline=time.monotonic() + 1.0), A, takes(30.0))
+    assert max(sizes) < (600, 300)
 
 
 def test_the_time_of_a_certificate_is_known_before_it():

@@ -134,12 +134,12 @@ def box_residual(problem, beta):
 
 
 def equality_residual(problem, beta):
-    """The largest |Σ over a group of β − its total|."""
+    """The largest |Σ over a group of β − its total|, or over all groups together."""
     sums = [
         math.fsum([*(beta[i] for i in range(len(beta)) if problem.group[i] == g), -problem.totals[g]])
         for g in range(len(problem.totals))
     ]
-    return max((abs(s) for s in sums), default=0.0)
+    return max((abs(s) for s in (*sums, sum(sums))), default=0.0)
 
 
 def wish_residual(problem, beta, wish, away):

@@ -40,7 +40,7 @@ public:
     virtual ~Samples() = default;
     virtual std::unique_ptr<Columns> columns(nb::handle which) = 0;
     virtual void add(nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
-    virtual void add_three(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
+    virtual void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) = 0;
     virtual void add_normal(nb::handle, const Columns&, nb::handle, nb::handle, nb::handle) {
         refuse("samples", "must be dense and float64 for add_normal");
     }
@@ -68,17 +68,17 @@ protected:
     mercer::Threads threads(Signals& signals) const { return {n_threads_, level_, signals.poll()}; }
     // kSums rows of so many elements.
     template <class Element>
-    static auto three(nb::handle object, std::int64_t columns, const char* name) {
+    static auto two(nb::handle object, std::int64_t columns, const char* name) {
         nb::ndarray<Element, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows;
         if (!nb::try_cast(object, rows, false)) refuse(name, "must be a C-contiguous two-dimensional float64 array");
         if (rows.shape(0) != mercer::kSums || static_cast<std::int64_t>(rows.shape(1)) != columns) {
-            refuse(name, "must have three rows of " + std::to_string(columns));
+            refuse(name, "must have two rows of " + std::to_string(columns));
         }
         check_alignment(rows, name);
         return rows;
     }
     void check_gaussian() const {
-        if (ending_ != mercer::kGaussian) refuse("samples", "must be those of a Gaussian for add_three");
+        if (ending_ != mercer::kGaussian) refuse("samples", "must be those of a Gaussian for add_two");
     }
 
     int ending_, n_threads_;
@@ -149,16 +149,16 @@ public:
                           coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
     }
 
-    void add_three(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+    void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
         check_gaussian();
         const mercer::Panels<T> panels = panels_of(columns);
         const Index index = rows(which, samples_.n);
         const auto m = static_cast<std::int64_t>(index.shape(0));
-        const auto coefficients_ = three<const double>(coefficients, m, "coefficients");
-        const auto totals_ = three<double>(totals, panels.n, "totals");
+        const auto coefficients_ = two<const double>(coefficients, m, "coefficients");
+        const auto totals_ = two<double>(totals, panels.n, "totals");
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::sum_three_blocks(panels, samples_, index.data(), m, coefficients_.data(), numbers_, totals_.data(),
+        mercer::sum_two_blocks(panels, samples_, index.data(), m, coefficients_.data(), numbers_, totals_.data(),
                                  threads(signals));
     }
 
@@ -284,16 +284,16 @@ public:
                           coefficients_.data(), ending_, numbers_, total_.data(), threads(signals));
     }
 
-    void add_three(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
+    void add_two(nb::handle totals, const Columns& columns, nb::handle which, nb::handle coefficients) override {
         check_gaussian();
         const Picked& picked = picked_of(columns);
         const Index index = rows(which, samples_.n);
         const auto m = static_cast<std::int64_t>(index.shape(0));
-        const auto coefficients_ = three<const double>(coefficients, m, "coefficients");
-        const auto totals_ = three<double>(totals, picked.n, "totals");
+        const auto coefficients_ = two<const double>(coefficients, m, "coefficients");
+        const auto totals_ = two<double>(totals, picked.n, "totals");
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::sum_three_blocks(picked.view(), samples_, index.data(), m, coefficients_.data(), numbers_,
+        mercer::sum_two_blocks(picked.view(), samples_, index.data(), m, coefficients_.data(), numbers_,
                                  totals_.data(), threads(signals));
     }
 
@@ -434,8 +434,8 @@ void bind_samples(nb::module_& m) {
         .def("columns", &Samples::columns, "which"_a.none(), "Lay out some of them as columns.")
         .def("add", &Samples::add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
              "total += K[columns, which] @ coefficients, without keeping K.")
-        .def("add_three", &Samples::add_three, "totals"_a.none(), "columns"_a, "which"_a.none(),
-             "coefficients"_a.none(), "The same for three rows of coefficients at once, if k is Gaussian.")
+        .def("add_two", &Samples::add_two, "totals"_a.none(), "columns"_a, "which"_a.none(),
+             "coefficients"_a.none(), "The same for two rows of coefficients at once, if k is Gaussian.")
         .def("add_normal", &Samples::add_normal, "total"_a.none(), "columns"_a, "which"_a.none(),
              "coefficients"_a.none(), "weights"_a.none(),
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")

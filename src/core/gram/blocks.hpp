@@ -80,11 +80,11 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
 
 // The same for kSums vectors of Gaussian coefficients, one after another, and as many totals.
 template <class T>
-void sum_three_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
                       const Threads& threads);
 template <class T>
-void sum_three_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
                       const Threads& threads);
 

@@ -180,12 +180,12 @@ void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const s
 }
 
 template <class T>
-void sum_three_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
                       const Threads& threads) {
     sum_panels(columns, samples, rows, m, coefficients, kSums, numbers, total, threads,
                [](const Tiles<T>& tiles, const TileRun<T>& run, const T* weights, std::int64_t stride, double* sum) {
-                   tiles.sum_three(run, weights, stride, sum);
+                   tiles.sum_two(run, weights, stride, sum);
                });
 }
 
@@ -260,7 +260,7 @@ void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, cons
     template void pack(const DenseSamples<T>&, const std::int64_t*, std::int64_t, T*, T*, const Threads&);            \
     template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,              \
                             const double*, int, const double*, double*, const Threads&);                              \
-    template void sum_three_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,       \
+    template void sum_two_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,       \
                                    const double*, const double*, double*, const Threads&);                            \
     template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int,       \
                               const double*, T*, std::int64_t, const Threads&);                                       \

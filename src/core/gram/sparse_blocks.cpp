@@ -260,7 +260,7 @@ void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples,
 }
 
 template <class T>
-void sum_three_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
                       const Threads& threads) {
     const std::int64_t stride = m + strips_of<T>(threads.level).width;
@@ -271,7 +271,7 @@ void sum_three_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& s
     }
     for_strips(columns, samples, rows, m, kGaussian, numbers, threads, true, false,
                [&](const StripLoops<T>& loops, const StripRun<T>& run, std::int64_t i, std::int64_t j) {
-                   loops.sum_three(run, weights.data() + i, stride, total + j, columns.n);
+                   loops.sum_two(run, weights.data() + i, stride, total + j, columns.n);
                });
 }
 
@@ -305,7 +305,7 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
                                             const Threads&);                                                           \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
                             const double*, int, const double*, double*, const Threads&);                               \
-    template void sum_three_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,              \
+    template void sum_two_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,              \
                                    std::int64_t, const double*, const double*, double*, const Threads&);               \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \
                               int, const double*, T*, std::int64_t, const Threads&);                                   \

@@ -58,7 +58,7 @@ enum Ending {
 };
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
 inline constexpr int kMaxPanel = 32;  // widest panel of any level
-inline constexpr int kSums = 3;       // sums of the same Gaussian values that are made together
+inline constexpr int kSums = 2;       // sums of the same Gaussian values that are made together
 
 // One panel of columns against `groups` groups of rows, all packed feature by feature.
 template <class T>
@@ -77,7 +77,7 @@ struct Tiles {
     void (*store[kDenseEndings])(const TileRun<T>& run, T* out, std::int64_t stride);
     void (*sum[kDenseEndings])(const TileRun<T>& run, const T* coefficients, double* total);
     // Gaussian; coefficients of one sum are `stride` elements apart from the next, totals kMaxPanel.
-    void (*sum_three)(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total);
+    void (*sum_two)(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total);
     // One row, as it is, against `groups` panels, which lie one after another.
     void (*store_row[kDenseEndings])(const TileRun<T>& run, T* out);
 };
@@ -114,7 +114,7 @@ template <class T>
 struct StripLoops {
     void (*store[kEndings])(const StripRun<T>& run, T* out, std::int64_t stride);
     void (*sum[kEndings])(const StripRun<T>& run, const T* coefficients, double* total);
-    void (*sum_three)(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
+    void (*sum_two)(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
                       std::int64_t total_stride);  // Gaussian
 };
 

@@ -73,10 +73,10 @@ MERCER_INLINE void sum_each(const StripRun<T>& run, const T* coefficients, std::
 #pragma GCC unroll 4
         for (int v = 0; v < kStripVectors; ++v) {
             const Vec<T> k = sum[v].template kernel<Ending>(run, v * lanes<T>, run.samples[j]);
-#pragma GCC unroll 3
+#pragma GCC unroll 2
             for (int q = 0; q < sums; ++q) weighted[q] += load(coefficients + q * stride + v * lanes<T>) * k;
         }
-#pragma GCC unroll 3
+#pragma GCC unroll 2
         for (int q = 0; q < sums; ++q) {
             const T all = fold<T, lanes<T>>(weighted[q], [](auto a, auto b) { return a + b; });
             total[q * total_stride + j] += static_cast<double>(all);
@@ -90,7 +90,7 @@ void sum_strip(const StripRun<T>& run, const T* coefficients, double* total) {
 }
 
 template <class T, class Dot, bool mapped>
-void sum_three_strips(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
+void sum_two_strips(const StripRun<T>& run, const T* coefficients, std::int64_t stride, double* total,
                       std::int64_t total_stride) {
     sum_each<T, Dot, Gaussian, mapped, kSums>(run, coefficients, stride, total, total_stride);
 }
@@ -103,7 +103,7 @@ constexpr StripLoops<T> strip_loops() {
             {sum_strip<T, Dot, Identity, mapped>, sum_strip<T, Dot, Gaussian, mapped>,
              sum_strip<T, Dot, Polynomial, mapped>, sum_strip<T, Dot, Sigmoid, mapped>,
              sum_strip<T, Shared, Laplacian, mapped>},
-            sum_three_strips<T, Dot, mapped>};
+            sum_two_strips<T, Dot, mapped>};
 }
 
 template <class T>

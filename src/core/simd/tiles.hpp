@@ -113,13 +113,13 @@ MERCER_INLINE void sum_each(const TileRun<T>& run, const T* coefficients, std::i
         for (int r = 0; r < kTileRows; ++r) {
             const Vec<T> k0 = Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers);
             const Vec<T> k1 = Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers);
-#pragma GCC unroll 3
+#pragma GCC unroll 2
             for (int q = 0; q < sums; ++q) {
                 s0[q] += weight[q * stride + r] * k0;
                 s1[q] += weight[q * stride + r] * k1;
             }
         }
-#pragma GCC unroll 3
+#pragma GCC unroll 2
         for (int q = 0; q < sums; ++q) {
             add_to<T>(total + q * kMaxPanel, s0[q]);
             add_to<T>(total + q * kMaxPanel + lanes<T>, s1[q]);
@@ -133,7 +133,7 @@ void sum_tiles(const TileRun<T>& run, const T* coefficients, double* total) {
 }
 
 template <class T>
-void sum_three_tiles(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total) {
+void sum_two_tiles(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total) {
     sum_each<T, Dot, Gaussian, kSums>(run, coefficients, stride, total);
 }
 
@@ -175,7 +175,7 @@ constexpr Tiles<T> tiles() {
             {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
              sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>, sum_tiles<T, Distance2, OfDifferences>,
              sum_tiles<T, Distance1, OfDifferences>},
-            sum_three_tiles<T>,
+            sum_two_tiles<T>,
             {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
              store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>, store_row<T, Distance2, OfDifferences>,
              store_row<T, Distance1, OfDifferences>}};

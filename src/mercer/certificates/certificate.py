@@ -20,9 +20,6 @@ _STRENGTH: tuple[Proves, ...] = get_args(Proves)
 # Up to this share of the dual value a gap is not worth a word: tol=1e-3 leaves about as much.
 _SMALL_GAP_SHARE = 0.01
 
-# The precision of a certificate whose numbers are computed in float64 without bounds on their rounding.
-UNCOUNTED = "float64, rounding not counted"
-
 
 def _or(value: float, otherwise: float) -> float:
     return otherwise if math.isnan(value) else value

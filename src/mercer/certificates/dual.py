@@ -85,7 +85,8 @@ def certificate_of(
         wrong = 0.5 * inner(np.abs(coefficients), error_of_rows(e, u)) + summed
         primal += wrong + _EPS * len(beta) * float(losses.sum())
         dual -= wrong + _EPS * len(beta) * inner(problem.d * beta, beta)
-    unbalanced = float(np.abs(b) @ np.abs(_excess_sums(problem, beta)))
+    excess = _excess_sums(problem, beta)
+    unbalanced = float(np.abs(b) @ excess[: len(b)])
     dual -= unbalanced
     gap = (float(terms.sum()) + unbalanced) * (1 + len(terms) * _EPS)
     return Certificate(
@@ -93,7 +94,7 @@ def certificate_of(
         dual=dual,
         gap=gap,
         violation=_largest_violation(problem, beta, h, error),
-        kkt=kkt_residuals(problem, beta, residual, error),
+        kkt=kkt_residuals(problem, beta, residual, error, excess),
         proves=proves,
         precision=precision,
         worst=int(np.argmax(terms)),
@@ -183,10 +184,20 @@ def _largest_violation(problem: DualProblem, beta: Floats, h: Floats, error: Flo
 
 
 def _excess_sums(problem: DualProblem, beta: Floats) -> Floats:
-    """Σβ − total of every group."""
-    n_groups = len(problem.totals)
-    members = (beta if n_groups == 1 else beta[problem.group == g] for g in range(n_groups))
-    return np.array([_sum(some) - total for some, total in zip(members, problem.totals, strict=True)])
+    """The most that |Σβ − total| can be in every group, and in all of them together where there are several.
+
+    Whole totals are exact. Others, such as a share ν of all weights, were rounded.
+    """
+    totals, n_groups = problem.totals, len(problem.totals)
+    if n_groups == 0:
+        return np.zeros(0)
+    used = np.flatnonzero(beta)
+    group, beta = problem.group[used], beta[used]
+    members = [beta[group == g] for g in range(n_groups)] if n_groups > 1 else []
+    wanted = [*totals, _sum(totals)] if n_groups > 1 else totals
+    excess = np.abs([_sum(some) - total for some, total in zip([*members, beta], wanted, strict=True)])
+    excess[:n_groups] += 4 * _EPS * np.where(totals == np.rint(totals), 0.0, np.abs(totals))
+    return excess
 
 
 def _sum(values: Floats) -> float:
@@ -198,7 +209,7 @@ def _sum(values: Floats) -> float:
 
 
 def kkt_residuals(
-    problem: DualProblem, beta: Floats, residual: Floats, error: Floats | float = 0.0
+    problem: DualProblem, beta: Floats, residual: Floats, error: Floats | float = 0.0, excess: Floats | None = None
 ) -> dict[str, float]:
     """Each optimality condition by name with its largest residual, for any gradient within these errors.
 
@@ -211,10 +222,11 @@ def kkt_residuals(
     shrink = np.where(low, np.maximum(error - residual, 0.0), 0.0)
     outward = np.where(beta > 0, grow, np.where(beta < 0, shrink, np.maximum(grow, shrink)))
     inward = np.where(beta > 0, shrink, np.where(beta < 0, grow, 0.0))
+    excess = _excess_sums(problem, beta) if excess is None else excess
     box = np.maximum(problem.lower - beta, beta - problem.upper)
     return {
         "dual feasibility: box": max(0.0, float(box.max(initial=0.0))),
-        "dual feasibility: equality": float(np.abs(_excess_sums(problem, beta)).max(initial=0.0)),
+        "dual feasibility: equality": float(excess.max(initial=0.0)),
         "primal feasibility": float(outward.max(initial=0.0)),
         "complementary slackness": float(inward.max(initial=0.0)),
     }

@@ -9,30 +9,53 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from mercer.arrays import Floats
+import numpy as np
+
+from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
+from mercer.gram.gram import Gram
 
 
-def hard_margin_certificate(hulls: Certificate, rho: float, b: float) -> Certificate:
+def hard_margin_certificate(hulls: Certificate, rho: float, b: float, moved: float = 0.0) -> Certificate:
     """The proof of the hard margin with a bias from that of its hulls: values are those of ½‖w‖² and of its dual.
 
-    `rho` is what the hulls' coefficients are divided by. Without a proof that the hulls are apart, primal is infinite.
+    `rho` is what the hulls' coefficients are divided by. No sample was `moved` further than this from its place before
+    it became part of a hull. Without a proof that the hulls are apart, primal is infinite.
     """
-    below, above = -2.0 * (hulls.dual + hulls.gap), -2.0 * hulls.dual  # the gap holds what rounding may hide
-    primal = 2.0 / below if below > 0 else math.inf
-    dual = 2.0 / above if above > 0 else math.inf
-    return replace(_divided(hulls, rho), primal=primal, dual=dual, gap=_gap(primal, dual), b=(b,))
+    # The gap holds what rounding may hide.
+    near, far = (math.sqrt(max(0.0, -2.0 * value)) for value in (hulls.dual + hulls.gap, hulls.dual))
+    near, far = (1 - gamma(8)) * near - 2 * moved, (1 + gamma(8)) * far + 2 * moved
+    primal = 2.0 / near / near if near > 0 else math.inf
+    dual = 2.0 / far / far if hulls.dual < 0 else math.inf
+    told = _divided(hulls, rho)
+    shift = 2 * moved * far / rho
+    return replace(
+        told,
+        primal=primal,
+        dual=dual,
+        gap=_gap(primal, dual),
+        violation=told.violation + shift,
+        kkt={name: value + shift * name.startswith(("primal", "compl")) for name, value in told.kkt.items()},
+        b=(b,),
+    )
 
 
-def hard_margin_through_origin(soft: Certificate, beta: Floats, margins: Floats, energy: float) -> Certificate:
+def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: Floats) -> Certificate:
     """The proof of the hard margin without a bias, from that of a soft margin whose bounds hold no multiplier.
 
     With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual is that of the best multiple
-    of β, (y'β)²/(2β'Kβ).
+    of β, (y'β)²/(2β'Kβ), or that of the soft margin, which no hard one can undercut. Kβ is recomputed as exactly as it
+    gets.
     """
-    smallest, alpha = float(margins.min()), float(abs(beta).sum())
-    primal = 0.5 * energy / smallest**2 if smallest > 0 else math.inf
-    dual = alpha**2 / (2.0 * energy) if energy > 0 else math.inf
+    u, e = gram.product_bound(beta, level=gram.levels[-1])
+    size = np.abs(beta)
+    energy = inner(beta, u) + inner(size, e) + gamma(80) * inner(size, np.abs(u))
+    smallest = float((y * u - e).min()) * (1 - gamma(4))
+    primal = 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
+    alpha = float(size.sum())
+    dual = 0.5 * alpha / energy * alpha * (1 - gamma(160)) if energy > 0 else math.inf
+    known = 0.0 if soft.precision.startswith("float32") else soft.dual
+    dual = max(known, dual) if math.isfinite(dual) else max(known, 0.0)
     return replace(soft, primal=primal, dual=dual, gap=_gap(primal, dual))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Flags, Floats, Indices, gamma
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.gram.gram import Gram
@@ -27,11 +27,14 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
     b = problem.offsets(beta)
     sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
     coefficients = beta[sources]
+    root = np.sqrt(np.abs(gram.diagonal))
+    summed = gamma(len(sources)) * (root @ np.abs(beta))  # the sums of all classes are one matrix product
 
     def product(rows: Indices | None, level: Any) -> tuple[Floats, Floats]:
         some = everything if rows is None else rows
         u = joint_product(gram, coefficients, sources, some, level)
-        return u, np.column_stack([gram.errors(column, some, level) for column in beta.T])
+        errors = np.column_stack([gram.errors(column, some, level) for column in beta.T])
+        return u, errors + np.outer(root[some], summed)
 
     def undecided(u: Floats, error: Floats) -> Flags:
         wrong = _rounded(problem, u, b, error)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, is_sparse
+from mercer.fitting.dual_status import free_vectors
 from mercer.optional import require
 
 _COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
@@ -211,14 +212,13 @@ def _rings(machine: Any, X: Any) -> tuple[Any, Any]:
 
 def _free(machine: Any) -> Any:
     """Which support vectors are inside their box in the machine of some pair."""
+    free = free_vectors(machine)
+    if free is not None:
+        return free
     size = np.abs(machine.dual_coef_)
-    C, classes = getattr(machine, "C", None), getattr(machine, "classes_", None)
-    if C is None or not hasattr(machine, "certificate_"):
-        box = np.full(size.shape[1], size.max(initial=0.0))  # LIBSVM's files do not say C; the largest is at it
-    elif classes is None:
-        box = np.full(size.shape[1], C)
-    else:
-        box = np.repeat(C * np.asarray(machine.class_weight_), machine.n_support_)
+    box = np.full(size.shape[1], size.max(initial=0.0))  # LIBSVM's files do not say C; the largest is at it
+    if hasattr(machine, "certificate_"):  # a joint machine
+        box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
     return ((size > 0) & (size < box * (1 - 1e-9))).any(axis=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -151,7 +152,8 @@ class SVC(PairwiseClassifier):
     def _hard_tasks(self, fit: Fit) -> list[Task]:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
-        tasks, place, solve = [], centred_place(fit, self.bias), self._solver_around(solve_hard_margin)
+        (place, moved), tasks = centred_place(fit, self.bias), []
+        solve = self._solver_around(partial(solve_hard_margin, moved=moved))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             problem = soft_margin(y, np.full(len(y), np.inf))

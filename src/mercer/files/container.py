@@ -19,7 +19,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -63,8 +63,18 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = np.asarray(array, dtype=dtype).ravel(order="K" if order == "F" else "C")
         buffer = flat.view(np.uint8).data
-        digest = hashlib.sha256(buffer).hexdigest()
-        entries.append({"name": name, "dtype": dtype.str, "shape": list(array.shape), "order": order, "sha256": digest})
+        digest = hashlib.sha256()
+        for part in _pieces(buffer):
+            digest.update(part)
+        entries.append(
+            {
+                "name": name,
+                "dtype": dtype.str,
+                "shape": list(array.shape),
+                "order": order,
+                "sha256": digest.hexdigest(),
+            }
+        )
         buffers.append(buffer)
     text = _lay_out(header, entries, [len(buffer) for buffer in buffers])
     with replacing(path) as file:
@@ -72,7 +82,13 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
         file.write(text)
         for entry, buffer in zip(entries, buffers, strict=True):
             file.write(bytes(entry["offset"] - file.tell()))
-            file.write(buffer)
+            for part in _pieces(buffer):
+                file.write(part)
+
+
+def _pieces(buffer: memoryview) -> Iterator[memoryview]:
+    """The buffer in pieces, between which Ctrl-C is answered."""
+    return (buffer[start : start + _CHUNK] for start in range(0, len(buffer), _CHUNK))
 
 
 def _lay_out(header: Mapping[str, Any], entries: list[dict[str, Any]], sizes: list[int]) -> bytes:
@@ -157,11 +173,11 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
     content, listed = header["content"], header["arrays"]
     if not isinstance(content, dict) or not isinstance(listed, list):
         raise ModelFormatError(f"{where}: the header's 'content' must be an object and its 'arrays' a list")
-    entries: list[_Entry] = []
+    entries: dict[str, _Entry] = {}
     end = _PREAMBLE.size + length
     for number, item in enumerate(listed):
         entry = _check_entry(item, f"{where}: array {number}")
-        if entry.name in {other.name for other in entries}:
+        if entry.name in entries:
             raise ModelFormatError(f"{where}: two arrays are named {entry.name!r}")
         if entry.offset != _aligned(end):
             raise ModelFormatError(
@@ -174,10 +190,10 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
                 f"{where} is truncated or damaged: array {entry.name!r} ends at byte {end}, "
                 f"but the file has {size} bytes"
             )
-        entries.append(entry)
+        entries[entry.name] = entry
     if end != size:
         raise ModelFormatError(f"{where}: the model ends at byte {end}, but {size - end} bytes follow it")
-    return content, entries
+    return content, list(entries.values())
 
 
 def _parse(text: bytes, where: str) -> dict[str, Any]:
@@ -241,8 +257,7 @@ def _read_array(file: BinaryIO, entry: _Entry, where: str, mmap: bool) -> Array:
         flat = np.asarray(np.memmap(file, dtype=np.uint8, mode="r", offset=entry.offset, shape=(entry.nbytes,)))
         file.seek(entry.offset + entry.nbytes)
     digest = hashlib.sha256()
-    for start in range(0, entry.nbytes, _CHUNK):
-        part = flat.data[start : start + _CHUNK]
+    for part in _pieces(flat.data):
         if not mapped and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
             raise ModelFormatError(f"{where} was truncated while it was read, inside array {entry.name!r}")
         digest.update(part)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Flags, Floats, freeze
 from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.fitting.pair_tasks import Joined
@@ -29,16 +29,21 @@ def dual_status(merged: Merged, found: Joined, n: int) -> Any:
     return freeze(by_sample.take(place).csr())
 
 
-def free_and_bounded(machine: Any) -> tuple[int, int] | None:
-    """How many support vectors of a fitted machine are free in some problem, and how many are bounded in all.
+def free_vectors(machine: Any) -> Flags | None:
+    """Which support vectors of a fitted machine are free in some problem.
 
     None where the fit did not tell: of a joint machine, or of a model that another program trained.
     """
     status: Any = getattr(machine, "_standing_", None)
     if status is None:
         return None
-    free = int(((status[machine.support_] == FREE).sum(axis=1) > 0).sum())
-    return free, len(machine.support_) - free
+    return np.asarray((status[machine.support_] == FREE).sum(axis=1) > 0).ravel()
+
+
+def free_and_bounded(machine: Any) -> tuple[int, int] | None:
+    """How many support vectors are free in some problem, and how many are bounded in all; None as above."""
+    free = free_vectors(machine)
+    return None if free is None else (int(free.sum()), int((~free).sum()))
 
 
 def n_bounded(machine: Any, k: int) -> int:

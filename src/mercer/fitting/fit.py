@@ -23,6 +23,7 @@ from mercer.fitting.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
+from mercer.solvers.in_time import GRACE_SECONDS, in_time
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.
@@ -71,7 +72,8 @@ class Fit:
         if kernel is not None and kernel.accepts == "gram":
             samples.check_gram_matrix(X)
         merges = machine._merges(X, limits.budget)
-        merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
+        with in_time(limits.stop, "reading the samples took longer. Raise max_time", GRACE_SECONDS):
+            merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.X, merged.weight)

@@ -36,22 +36,29 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
         )
 
 
-def centred_place(fit: Fit, bias: Any) -> Callable[[int], Gram] | None:
+def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, float]:
     """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
+    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place. The second
+    number bounds how far rounding moved a sample in feature space.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None
     recipe = None if fit.precomputed else kernel.recipe()
     if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
-        return None
+        return None, 0.0
+    X = X.astype(np.float64, copy=False)
+    centre = np.median(X, axis=0)
+    centred = X - centre
+    back = centred - X
+    lost = (X - (centred - back)) - (centre + back)  # exactly what rounding took from the difference (Knuth's TwoSum)
+    moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:
-        return gram_for(kernel, X - np.median(X, axis=0), fit.limits.budget, n_threads)
+        return gram_for(kernel, centred, fit.limits.budget, n_threads)
 
-    return place
+    return place, moved
 
 
 def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:

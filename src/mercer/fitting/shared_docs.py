@@ -61,7 +61,7 @@ _SHARED: Final = {
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
     tol : float, default=1e-6
-        Relative duality gap to reach.
+        How far the objective may be above its minimum, as a share of it.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
         are factorised; otherwise they are solved by preconditioned conjugate gradients.

@@ -51,7 +51,8 @@ def solve_tasks(
         report = progress.begin(task.name)
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
-        asked = replace(fit.limits.stop.after(steps), tol=task.unit * fit.limits.stop.tol)
+        limits = fit.limits.stop
+        asked = replace(limits.after(steps), tol=task.unit * limits.tol, alone=len(tasks) == 1)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
             solution, proof = task.solve(task.problem, place, asked, start, report)
         progress.end()

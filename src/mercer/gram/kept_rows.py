@@ -1,7 +1,8 @@
 """Rows of K over the active samples, kept because computing them again costs more than reading them.
 
 A batch is a table with one row per active sample and one column per source. Reading a table is one pass over its
-memory, however many of its sources a step has moved. On a shrink the remaining rows are moved together in place.
+memory, however many of its sources a step has moved. On a shrink the remaining rows are moved together in place, and
+copied where that frees half of the memory.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ class KeptRows:
         self._budget = budget
         self._n_threads = n_threads
         self._tables: dict[int, Any] = {}  # by batch, the least recently used first
+        self._bytes: dict[int, int] = {}  # of each batch, rows that shrinks left behind the table included
         self._batch = np.full(n, -1, dtype=np.intp)  # of each source
         self._slot = np.zeros(n, dtype=np.intp)
         self._next = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all batches."""
+        return sum(self._bytes.values())
 
     def fits(self, rows: int, sources: int, itemsize: int) -> bool:
         return rows * sources * itemsize <= self._budget // 2
@@ -60,12 +67,11 @@ class KeptRows:
 
     def put(self, sources: Indices, table: Any) -> None:
         """Keep K[active, sources]."""
-        size = sum(kept.nbytes for kept in self._tables.values()) + table.nbytes
-        while size > self._budget:
+        while self._tables and self.nbytes + table.nbytes > self._budget:
             oldest = next(iter(self._tables))
-            size -= self._tables.pop(oldest).nbytes
+            del self._tables[oldest], self._bytes[oldest]
             self._batch[self._batch == oldest] = -1
-        self._tables[self._next] = table
+        self._tables[self._next], self._bytes[self._next] = table, table.nbytes
         self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
         self._next += 1
 
@@ -73,8 +79,13 @@ class KeptRows:
         """Follow a shrink: only these active samples remain."""
         for key, table in self._tables.items():
             _core.keep_rows(table, positions)
-            self._tables[key] = table[: len(positions)]
+            left = table[: len(positions)]
+            if 2 * left.nbytes <= self._bytes[key]:
+                left = left.copy()
+                self._bytes[key] = left.nbytes
+            self._tables[key] = left
 
     def clear(self) -> None:
         self._tables.clear()
+        self._bytes.clear()
         self._batch[:] = -1

@@ -5,6 +5,8 @@ The whole matrix is stored only if it was given, is asked for, or is small and s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.gram.rounding import DOUBLE, generic_error
+from mercer.gram.rounding import DOUBLE, conditioning, generic_error
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -216,19 +218,16 @@ class KernelMatrix:
         """The same in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
         prepared, J = self._source.prepared, np.flatnonzero(coefficients)
         assert prepared is not None
-        if prepared.lowering.recipe.ending != "gaussian" or len(J) == 0:
+        recipe = prepared.lowering.recipe
+        if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
             return None
-        beta, sizes = coefficients[J], prepared.sizes
-        absolute = np.abs(beta)
-        three = np.stack([beta, absolute, absolute * sizes[self._global(J)]])
-        sums = self._fused_sums(three, J, rows, np.float32)
+        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
+        beside = prepared.rounding.beside(sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
         if sums is None:
             return None
-        u, near, far = sums
-        some = self._global(rows)
         terms = prepared.row_terms
-        terms = terms if np.ndim(terms) == 0 else terms[some]
-        return u, prepared.rounding.errors_from_sums(sizes[some], near, far, beta, terms)
+        return sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some])
 
     def errors(
         self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
@@ -244,11 +243,13 @@ class KernelMatrix:
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
             some, sources = sizes[self._global(rows)], sizes[self._global(J)]
             return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
-        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest entry of the diagonal stands in.
+        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value seen so far stands in.
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
-            roots = np.full(self.n, roots.max(initial=0.0))
-        each = 0.0 if self.kernel.accepts != "vectors" or self.kernel.given else generic_error(_terms(source.X))
+            roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
+        each = 0.0
+        if self.kernel.accepts == "vectors" and not self.kernel.given:
+            each = generic_error(_terms(source.X), source.conditioning)
         return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
     def unit_errors(self, columns: int) -> Floats:
@@ -279,7 +280,7 @@ class KernelMatrix:
         return None if sums is None else sums[0]
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same for one row of coefficients, or for three if k is Gaussian, chunk by chunk."""
+        """The same for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
         parts = []
@@ -298,7 +299,7 @@ class KernelMatrix:
                 if len(coefficients) == 1:
                     vectors.add(total[0], columns, which, coefficients[0, part])
                 else:
-                    vectors.add_three(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
             parts.append(total)
         self.evaluations += len(rows) * len(J)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
@@ -370,7 +371,10 @@ class KernelMatrix:
         if matrix is not None:
             return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
         self.evaluations += len(I) * len(J)
-        return finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        if self.positive_definite != "yes":
+            self._source.largest = max(self._source.largest, _largest(values))
+        return values
 
 
 class _Source:
@@ -381,6 +385,27 @@ class _Source:
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads)
         self.refuted = False
+        self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
+        if self.matrix is not None and kernel.positive_definite != "yes":
+            self.largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+
+    @cached_property
+    def conditioning(self) -> float:
+        """The worst of the matrices that the kernel, or a part of it, multiplies samples by."""
+        return max((conditioning(factor) for factor in _factors(self.kernel)), default=1.0)
+
+
+def _factors(kernel: Kernel) -> Iterator[Floats]:
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    if recipe is not None and recipe.factor is not None:
+        yield recipe.factor
+    elif recipe is None:
+        for part in getattr(kernel, "parts", {}).values():
+            yield from _factors(part)
+
+
+def _largest(values: Floats) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def _terms(X: Any) -> int:

@@ -35,6 +35,8 @@ _ROUNDOFF = 2.0**-53
 _NORM_BLOCKS = 16
 # A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
 _CANCELLED_EXPONENT = 1e-11
+# CSR samples up to this size are laid out as dense rows where only differences are exact enough.
+_LARGEST_DENSE_BYTES = 64 << 20
 # Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
 # share is estimated from about this many rows, if there are at least this many features.
 _SPARSE_SHARE = 0.3
@@ -42,6 +44,8 @@ _SPARSE_ROWS = 1000
 _SPARSE_FEATURES = 16
 # Squared lengths must stay far below the largest number of their precision (the tests are written so that NaN fails).
 _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
+# Below these lengths of all samples their squares in float32 are too coarse for bounds.
+_SMALLEST_LENGTH = 1e-20
 
 
 class PreparedSamples:
@@ -100,19 +104,25 @@ class PreparedSamples:
     def norms(self) -> Floats:
         """What the core adds to inner products: half the squared length of each sample about the centre, or |x|₁."""
         if self._norms is None:
-            self._norms = np.concatenate(
-                [
-                    self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
-                    for some in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
-                ]
-            )
+            self._norms = self._float64_norms()
         return self._norms
+
+    def _float64_norms(self) -> Floats:
+        return np.concatenate(
+            [
+                self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
+                for some in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
+            ]
+        )
 
     @cached_property
     def sizes(self) -> Floats:
         """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
         if self.lowering.recipe.factor is None:
-            return np.asarray(self.norms, dtype=np.float64)
+            norms = self.norms
+            if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
+                norms = self._float64_norms()
+            return norms.astype(np.float64) + float(np.finfo(norms.dtype).smallest_subnormal)
         parts = row_blocks(self._X.shape[0], 8 * self._X.shape[1])
         return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
 
@@ -164,7 +174,21 @@ class PreparedSamples:
     @cached_property
     def _exact(self) -> Lowering | _ExactSparse | None:
         exact = self.lowering.by_differences()
-        return _ExactSparse(self.lowering) if exact is not None and is_sparse(self._X) else exact
+        return _ExactSparse(self.lowering) if exact is not None and self._summed_twice else exact
+
+    @property
+    def _summed_twice(self) -> bool:
+        """Whether sums in twice the precision are exact enough for CSR samples, or dense rows would be too large."""
+        if not is_sparse(self._X):
+            return False
+        trace = (2 * _ROUNDOFF * (self._stored + 4)) ** 2 * 3 * float(np.max(self.norms, initial=0.0))
+        n, d = self._X.shape
+        return trace <= _CANCELLED_EXPONENT or 8 * n * d > _LARGEST_DENSE_BYTES
+
+    @property
+    def _stored(self) -> int:
+        """The most terms that an inner product of sparse samples has."""
+        return int(np.max(self.row_terms, initial=0))
 
     @cached_property
     def row_terms(self) -> Any:
@@ -182,8 +206,8 @@ class PreparedSamples:
         factor, terms = lowering.recipe.factor, X.shape[1]
         if factor is not None:
             terms = factor.shape[1]
-        elif lowering.sparse:
-            terms = int(np.max(self.row_terms, initial=0))
+        elif lowering.sparse:  # a difference has the entries of both
+            terms = min(X.shape[1], self._stored * (2 if isinstance(self._exact, Lowering) else 1))
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
@@ -229,14 +253,23 @@ class Lowering:
         return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
 
     def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        """The samples of X for the core, None if their numbers are too large for this precision; and their norms."""
+        """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
         if self.ending in _OF_DIFFERENCES.values():
             rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
             norms = np.zeros(len(rows))
             samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
         else:
             samples, norms = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+            if np.dtype(dtype) == np.float32 and not self._fits_float32:
+                samples = None
         return self._plus_constant(samples), norms
+
+    @property
+    def _fits_float32(self) -> bool:
+        """Whether the numbers that the ending multiplies by and adds are far from the ends of float32's range."""
+        used = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
+        largest = _LARGEST[np.dtype(np.float32)]
+        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
 
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         if samples is None or self.recipe.constant == 0:
@@ -331,8 +364,8 @@ class _Shifted:
         self._samples.add(total, columns, which, coefficients)
         total += self._constant * float(coefficients.sum())
 
-    def add_three(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add_three(totals, columns, which, coefficients)
+    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, which, coefficients)
         totals[0] += self._constant * float(coefficients[0].sum())
 
     def block(self, which: Indices, columns: _core.Columns) -> Any:

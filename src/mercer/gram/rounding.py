@@ -3,12 +3,13 @@
 With t the number of terms of an inner sum, v the unit roundoff of the kernel values (2⁻²⁴ or 2⁻⁵³), w = 2⁻⁵³ that of
 the sums, ‖β‖₁ over m columns, s the kernel's scale, and N_i half the squared length of row i as the core stores it:
 
-    Gaussian, from norms   |δu_i| ≤ s‖β‖₁ [ln 2 · v(t + 10)(3N_i + 1.07) · 1.1 + σ]
-     with sums beside u    |δu_i| ≤ Σ_j |β_j| k_ij [ln 2 · v(t_i + 10)(N_i + N_j) + σ] · 1.1
+    Gaussian, from norms   |δu_i| ≤ s‖β‖₁ [ln 2 · v(t + t' + 10)(3N_i + 1.07) · 1.1 + σ]
+     with a sum beside u   |δu_i| ≤ Σ_j |β_j| k_ij [ln 2 · v(t_i + 10)(N_i + N_j) + σ] · 1.1, in float32
     from differences       |δu_i| ≤ s‖β‖₁ [0.41 v(t + 10) + σ]
     inner products         |δu_i| ≤ s Σ_j |β_j| (p(t + 10)v + σ) T_ij^p · 1.1,   T_ij = γ‖x_i‖‖x_j‖ + |coef0|
 
-where σ = 24v + (40 + m/192)w counts the ending and the sum over columns, and t_i the entries of a sparse row i.
+where σ = 24v + (40 + m/64)w counts the ending and the sum over columns, and t' the terms of a norm, which is summed in
+float64 too: t' = t where v = w, and nothing beside v = 2⁻²⁴. t_i is the number of entries of a sparse row i.
 
 docs/certificate.md has the derivations, and what is assumed of processor and compiler. All numbers are upper bounds.
 """
@@ -16,7 +17,7 @@ docs/certificate.md has the derivations, and what is assumed of processor and co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 _RUN = 64
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
 _ENDING = 24
-# Float64 sums run over 32 tiles of at least six rows before they are added up (kGroupsPerSum of
-# src/core/gram/dense_blocks.cpp), or over strips of at least eight sparse rows.
-_TILES, _TILED_ROWS, _STRIP_ROWS = 32, 192, 8
+# Float64 sums run over at most 32 tiles before they are added up (kGroupsPerSum of src/core/gram/dense_blocks.cpp).
+# Such a sum has at least this many rows, unless this many bytes hold fewer, and always a tile of six
+# (kRowBlockBytes). Sparse rows are added in strips of at least eight.
+_TILES, _SUMMED_ROWS, _SUMMED_BYTES, _TILE_ROWS, _STRIP_ROWS = 32, 64, 640 << 10, 6, 8
 # max over D of D 2^-D, and exponents below which the core returns 0.
 _MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
 # An error of an exponent up to here changes a power of two by less than 1.1 times what its derivative says.
@@ -39,6 +41,8 @@ _LARGEST_EXPONENT_ERROR = 0.125
 _SECOND_ORDER = 1.1
 # Float32 values below 2^-125 are 0, and so are products with coefficients that leave float32's range.
 _FLUSHED = 2.0**-120
+# So much is added to each N_j, beyond their mean, in the sum beside: it may be small, but not zero.
+_LEAST_ADDED = 0.05
 # Powers up to here are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
 
@@ -73,43 +77,49 @@ class Rounding:
         sums, t = self._sums(m, v) + in_any_order * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
-                out = self._radial(sizes, l1, v, t, sums, level)
+                out = self._radial(sizes, float(sources.max(initial=0.0)), l1, v, t, sums, level)
             else:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
+            if single:
+                out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
         out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
 
-    def errors_from_sums(self, sizes: Floats, near: Floats, far: Floats, coefficients: Floats, terms: Any) -> Floats:
-        """The same for float32 values of a Gaussian, given Σ|β_j|k_ij and Σ|β_j|N_j k_ij as computed with them.
-
-        `terms` bounds the terms of each row's inner sums, if that is fewer than `self.terms`.
-        """
-        v, scale, l1 = SINGLE, self.recipe.scale, float(np.abs(coefficients).sum())
-        sums, c = self._sums(len(coefficients), v), self._exponent_terms(np.minimum(self._inner_terms(v), terms))
-        with np.errstate(over="ignore", invalid="ignore"):
-            first_order = math.log(2) * v * c * (sizes * near + far) + sums * near
-            error = _SECOND_ORDER * first_order + _FLUSHED * scale * (l1 + len(coefficients)) * (1 + sizes)
-            most = scale * l1 * (1.0 + sums)
-            out = np.where(self._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
-        out = out + DOUBLE * (len(coefficients) + 4) * self.recipe.constant * l1
-        return np.where(np.isnan(out), np.inf, out)
+    def beside(self, sources: Floats, coefficients: Floats) -> SumBeside:
+        """For float32 values of a Gaussian: a second sum that tells how far the first can be from the true one."""
+        return SumBeside(self, sources, coefficients)
 
     def _sums(self, m: int, v: float) -> float:
         """σ."""
-        longest = m / _STRIP_ROWS if self.sparse else _TILES + m / _TILED_ROWS
+        longest = m / _STRIP_ROWS if self.sparse else _TILES + m / self._rows_per_sum
         return _ENDING * v + (longest + 8) * DOUBLE
 
     def _inner_terms(self, v: float) -> int:
         t = self.terms
         return min(t, _RUN) + math.ceil(t / _RUN) if v == SINGLE and not self.sparse else t
 
-    def _exponent_terms(self, t: Any) -> Any:
-        return t + 10 + 4 * (self.mapped + 2) * (self.mapped > 0)
-
     @staticmethod
     def _small_exponent_errors(sizes: Floats, v: float, c: Any) -> Any:
         """Whether Gaussian exponents that matter err little: N_j ≤ 2N_i + 2D, and D beyond the lowest is no value."""
         return v * c * (5 * sizes + 4 * _LOWEST_EXPONENT) <= _LARGEST_EXPONENT_ERROR
+
+    @property
+    def _rows_per_sum(self) -> float:
+        """How many rows a partial sum of dense rows has at least, on average."""
+        return max(_TILE_ROWS, min(_SUMMED_ROWS, _SUMMED_BYTES / (8 * max(1, self.terms)) - 2 * _TILE_ROWS))
+
+    def _out_of_range(self, a: Floats, b: Floats, absolute: Floats) -> Floats:
+        """What float32 loses of coefficients, and of products with them, that are not normal numbers of float32."""
+        longest, numbers = float(b.max(initial=0.0)), self.recipe.numbers
+        values = np.ones_like(a)
+        if self.recipe.ending == "identity":
+            values = a * longest
+        elif self.recipe.ending == "polynomial":
+            values = (numbers[0] * a * longest + abs(numbers[1])) ** numbers[2]
+        values = 1.0 + self.recipe.scale * values
+        limits = np.finfo(np.float32)
+        lost = len(absolute) * float(limits.smallest_subnormal) * values
+        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), lost, np.inf)
 
     def likely(self, sizes: Floats, sources: Floats, norm: float) -> Floats:
         """About what float32 kernel values do to a sum with coefficients of this 2-norm, if roundings are independent.
@@ -131,9 +141,21 @@ class Rounding:
             moved = SINGLE * self.recipe.scale * norm * each
             return np.where(self.recipe.scale * each < largest, moved, np.inf)
 
-    def _radial(self, sizes: Floats, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
-        """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D."""
-        scale, c = self.recipe.scale, self._exponent_terms(t)
+    def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
+        """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.
+
+        Behind a factor `sizes` are the lengths of what was summed, N' ≥ N, and nothing is known of N'_j but the
+        `longest`; that factor is one of Cholesky's.
+        """
+        scale, c = self.recipe.scale, t + 10
+        if level == np.float64:
+            c += t  # the sums that norms are
+        if self.mapped:
+            mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
+            plain = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
+            most = scale * l1 * (1 + sums)
+            moved = plain + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
+            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(moved, most), most)
         if level == "exact":  # sums of sparse rows in twice the precision leave a trace of their norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
             error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
@@ -151,7 +173,11 @@ class Rounding:
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
         recipe, l1 = self.recipe, float(absolute.sum())
         t += 4 * (self.mapped + 2) * (self.mapped > 0)
-        underflow = 64 * t * float(np.finfo(np.float32 if v == SINGLE else np.float64).tiny)
+        if recipe.normalise and v == DOUBLE:
+            t += t + 8  # the lengths that rows were divided by
+        smallest = float(np.finfo(np.float32 if v == SINGLE else np.float64).smallest_subnormal)
+        # Of entries and of products; γ multiplies what was lost.
+        underflow = 64 * t * smallest * max((1.0, *recipe.numbers[:1])) * (1.0 + a + float(b.max(initial=0.0)))
         if recipe.ending == "identity":
             products = float(absolute @ b) * a
             return _SECOND_ORDER * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
@@ -166,7 +192,37 @@ class Rounding:
         overflow = float(np.finfo(np.float32 if v == SINGLE else np.float64).max) / 4
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
-        return _SECOND_ORDER * recipe.scale * ((relative + sums + underflow) * powers + underflow * l1)
+        return (
+            _SECOND_ORDER * recipe.scale * ((relative + sums + degree * underflow) * powers + degree * underflow * l1)
+        )
+
+
+class SumBeside:
+    """Bounds for u = Kβ in float32, K a Gaussian, from g_i = Σ_j |β_j|(N_j + M) k_ij as computed beside it.
+
+    With N_j ≥ L for all columns, Σ_j |β_j|(N_i + N_j) k_ij ≤ g_i max(1, (N_i + L)/(M + L)), and Σ_j |β_j| k_ij ≤
+    g_i/(M + L). M is about the mean of N_j, so that both lose little.
+    """
+
+    def __init__(self, rounding: Rounding, sources: Floats, coefficients: Floats) -> None:
+        self._rounding, self._absolute = rounding, np.abs(coefficients)
+        self._l1, self._m = float(self._absolute.sum()), len(coefficients)
+        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_ADDED
+        self.coefficients = self._absolute * (sources + self._added)
+
+    def errors(self, sizes: Floats, beside: Floats, terms: Any) -> Floats:
+        """|computed − true| ≤ result, for rows with these N_i and g_i, whose inner sums have at most so many terms."""
+        own, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
+        sums, c = own._sums(self._m, v), np.minimum(own._inner_terms(v), terms) + 10
+        least = self._low + self._added
+        with np.errstate(over="ignore", invalid="ignore"):
+            first_order = math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / least) + sums / least
+            error = _SECOND_ORDER * first_order * beside + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
+            most = scale * self._l1 * (1.0 + sums)
+            out = np.where(own._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
+            out = out + own._out_of_range(sizes, sizes[:0], self._absolute)
+        out = out + DOUBLE * (self._m + 4) * own.recipe.constant * self._l1
+        return np.where(np.isnan(out), np.inf, out)
 
 
 def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
@@ -181,9 +237,23 @@ def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -
     return out
 
 
-def generic_error(d: int) -> float:
-    """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj).
+def generic_error(d: int, conditioning: float = 1.0) -> float:
+    """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
 
     Squared distances are recomputed from differences below 10⁻⁴ of the norms they come from (kernels/distances.py).
+    Behind a factor L their relative error grows with its `conditioning` κ: (d + 1)κu from |M − LLᵀ| ≤ γ|L||L|ᵀ, and
+    (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    return (d + 20) * DOUBLE * 1e4
+    return min(1.0, DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning))
+
+
+def conditioning(factor: Floats) -> float:
+    """How many times ‖|x|ᵀ|F|‖² can be larger than ‖xᵀF‖², whatever the features' units.
+
+    The first is what rounding of Cholesky's factor and of products with it is relative to, the second a distance.
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    units = factor / np.where(lengths > 0, lengths, 1.0)[:, None]
+    smallest = float(np.linalg.svd(units, compute_uv=False)[-1]) - len(factor) * DOUBLE * 64
+    largest = float(np.linalg.norm(np.abs(units), 2))
+    return (largest / smallest) ** 2 if smallest > 0 else math.inf

@@ -129,7 +129,8 @@ def sums_over_features(
 def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: Any) -> Floats:
     """The same for CSR rows: the terms of entries that two rows have in common, and the sizes of their other entries.
 
-    Where a row has no other entries their size is exactly zero, so that equal rows have distance zero.
+    That size is a difference of sums, or the sum itself where the difference cancels. Where a row has no other entries
+    it is exactly zero, so that equal rows have distance zero.
     """
     sizes_z, entries_z, m = over_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
     by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
@@ -139,8 +140,17 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: An
         entry = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         x, z, row = np.repeat(values, counts), by_column.data[entry], by_column.indices[entry]
         common = np.bincount(row, minlength=m)
-        rest_x = np.abs(values).sum() - sums_by(row, np.abs(x), m)
-        rest_z = sizes_z - sums_by(row, np.abs(z), m)
+        size_x = np.abs(values).sum()
+        rest_x, rest_z = size_x - sums_by(row, np.abs(x), m), sizes_z - sums_by(row, np.abs(z), m)
+        cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
+        if cancelled.any():
+            absent = np.ones((m, end - begin), dtype=np.bool_)
+            absent[row, np.repeat(np.arange(end - begin), counts)] = False
+            rest_x[cancelled] = absent[cancelled] @ np.abs(values)
+        if ((common < entries_z) & (rest_z < _CANCELLED_SHARE * sizes_z)).any():
+            others = np.ones(Z.shape[1])
+            others[columns] = 0.0
+            rest_z = over_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
         out[i] = sums_by(row, term(x, z), m)
         out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
         out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,8 +17,11 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.decomposition import decompose, rounding_floor
 from mercer.solvers.dual.start import starting_point
+from mercer.solvers.in_time import GRACE_SECONDS, in_time
 from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement
+
+_NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
 Inner = Callable[[Floats, Floats | None, Any, Stop, bool], Solution]
@@ -46,13 +50,17 @@ def refined(
     stop = replace(stop, proof_seconds=proof)
     ask = Refinement(stop, gram.precisions, shrinking, partial(rounding_floor, gram, problem))
     while True:
+        limit: AbstractContextManager[None] = nullcontext()
         if u is None and beta.any() and proof(beta) > stop.before_proof(beta).seconds:
             # The solver would begin with a pass for u that is as long as the certificate's.
             solution = Solution(beta, 0, "max_time", whole=False)
+            if start is None and stop.alone:
+                limit = in_time(stop, _NO_PASS, GRACE_SECONDS)
         else:
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
         beta, begun = solution.beta, time.monotonic()
-        certificate, u = certify(problem, gram, beta, ask.asked.tol)
+        with limit:
+            certificate, u = certify(problem, gram, beta, ask.asked.tol)
         proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:

@@ -10,11 +10,10 @@ that it would be below what float64 resolves, √eps·max √k(x, x).
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
-from mercer.arrays import Floats, inner
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import hard_margin_certificate, hard_margin_through_origin
 from mercer.gram.gram import Gram
@@ -39,10 +38,15 @@ def solve_hard_margin(
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
+    moved: float = 0.0,
 ) -> tuple[Solution, Certificate]:
-    """The solution with margins at ±1 and the proof of ½‖w‖², or the stop "no margin" and the bound that was proven."""
-    solve = _with_bias if len(problem.totals) else _through_origin
-    return solve(problem, gram, stop, start, report, shrinking, inner_solver)
+    """The solution with margins at ±1 and the proof of ½‖w‖², or the stop "no margin" and the bound that was proven.
+
+    Samples were `moved` by no more than this in feature space when they were centred.
+    """
+    if len(problem.totals):
+        return _with_bias(problem, gram, stop, start, report, shrinking, inner_solver, moved)
+    return _through_origin(problem, gram, stop, start, report, shrinking, inner_solver)
 
 
 def _with_bias(
@@ -53,6 +57,7 @@ def _with_bias(
     report: Report | None,
     shrinking: bool,
     inner_solver: Solver,
+    moved: float,
 ) -> tuple[Solution, Certificate]:
     two = hulls(problem.p)
     if start is not None:
@@ -61,9 +66,10 @@ def _with_bias(
     solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > 0:
-        return dataclasses.replace(solution, stop_reason="no margin"), hard_margin_certificate(certificate, 1.0, 0.0)
+        proof = hard_margin_certificate(certificate, 1.0, 0.0, moved)
+        return dataclasses.replace(solution, stop_reason="no margin"), proof
     assert solution.u is not None
-    proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho)
+    proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho, moved)
     return dataclasses.replace(solution, beta=solution.beta / rho, u=solution.u / rho), proof
 
 
@@ -84,14 +90,11 @@ def _through_origin(
         soft = soft_margin(y, np.full(len(y), C)).without_bias()
         begin = None if start is None else soft.nearest_feasible(start)
         solution, certificate = inner_solver(soft, gram, stop.after(steps), begin, report, shrinking=shrinking)
-        start, steps, u = solution.beta, steps + solution.steps, solution.u
-        assert u is not None
-        proof = hard_margin_through_origin(certificate, solution.beta, y * u, inner(solution.beta, u))
+        start, steps = solution.beta, steps + solution.steps
+        proof = hard_margin_through_origin(certificate, gram, y, solution.beta)
         bounded = bool((np.abs(solution.beta) >= C).any())
-        lowest = max(certificate.dual, proof.dual if math.isfinite(proof.dual) else 0.0)
-        proof = dataclasses.replace(proof, dual=lowest, gap=max(0.0, proof.primal - lowest))
         solution = dataclasses.replace(solution, steps=steps)
-        if lowest >= hopeless:
+        if proof.dual >= hopeless:
             return dataclasses.replace(solution, stop_reason="no margin"), proof
         if not bounded or solution.stop_reason in ("max_iter", "max_time"):
             return solution, proof

@@ -24,7 +24,7 @@ from mercer.certificates.least_squares import certify_limit, certify_solution, i
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.least_squares.in_time import in_time
+from mercer.solvers.in_time import in_time
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
@@ -182,8 +182,8 @@ def solve_eigen(
         )
     if report is not None:
         report(partial("eigenvalues of {:,} samples".format, n))
-    with in_time(stop):  # a decomposition that has begun is finished, and the rest takes no time
-        spectrum = spectrum_of(gram, problem)
+    with in_time(stop):  # what follows takes no time beside the decomposition
+        spectrum = spectrum_of(gram, problem, stop)
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
 
 

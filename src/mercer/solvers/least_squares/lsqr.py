@@ -17,7 +17,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.least_squares.in_time import in_time
+from mercer.solvers.in_time import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 # Each round solves for what the last one left; the second finds little more than rounding.

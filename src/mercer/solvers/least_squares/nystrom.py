@@ -23,7 +23,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer import _core
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
@@ -32,6 +31,7 @@ from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
+from mercer.solvers.in_time import in_time
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
 Method = Literal["conjugate gradients", "normal equations"]
@@ -84,22 +84,16 @@ def solve_nystrom(
     """
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     look_seconds = 0.0
-    try:
-        with _core.TimeLimit(stop.seconds):
-            L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
-            G, seen = cross.gather(sample)
-            begun, targets = time.monotonic(), seen
-            if sample is not None:
-                targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
-            if not once:  # a look multiplies with K_nM and its transpose, as does the proof; here it was one product
-                look_seconds = 4 * (time.monotonic() - begun)
-            white = Whitened(problem, L, targets)
-            preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
-    except _core.OutOfTime as error:
-        raise TimeoutError(
-            "max_time passed before the first iteration, so that there is no solution yet: raise it, or take fewer "
-            "landmarks"
-        ) from error
+    with in_time(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
+        L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
+        G, seen = cross.gather(sample)
+        begun, targets = time.monotonic(), seen
+        if sample is not None:
+            targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
+        if not once:  # a look multiplies with K_nM and its transpose, as does the proof; here it was one product
+            look_seconds = 4 * (time.monotonic() - begun)
+        white = Whitened(problem, L, targets)
+        preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
     outputs = int(targets.residual.shape[1])
     data: Cross | _Gathered = _Gathered(G, targets) if once else cross
     # Where the optimum is zero, a constant target for example, no share of it can be reached.

@@ -17,9 +17,9 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.in_time import in_time
 from mercer.solvers.least_squares.covariance import refined_weights, solve_covariance
 from mercer.solvers.least_squares.eigen import Judge, PathValues, SpectralFit, solution_of
-from mercer.solvers.least_squares.in_time import in_time
 from mercer.solvers.least_squares.memory import linear_spectrum_bytes, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import lams_from, linear_spectrum_of, spectrum_of
@@ -70,11 +70,11 @@ def solve_path(
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
     if report is not None:
         report(partial("eigenvalues of {:,} samples".format, n))
-    with in_time(stop):  # a decomposition that has begun is finished, and the rest takes no time
+    with in_time(stop):  # what follows takes no time beside the decomposition
         if linear is None:
-            fit = SpectralFit(problem, spectrum_of(gram, problem))
+            fit = SpectralFit(problem, spectrum_of(gram, problem, stop))
         else:
-            fit = SpectralFit(problem, linear_spectrum_of(linear.X, linear.scale, problem))
+            fit = SpectralFit(problem, linear_spectrum_of(linear.X, linear.scale, problem, stop))
     lams = lams_from(fit.spectrum, lams) if isinstance(lams, int) else lams
     values = fit.path(lams, judge)
     scores = score(problem, values)

@@ -10,6 +10,7 @@ so that S = QΛQᵀ answers for all λ.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from mercer.arrays import Floats, is_sparse
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import float64_strips
 from mercer.problems.least_squares import LeastSquares
+from mercer.solution import Stop
+from mercer.solvers.in_time import expect_in_time
 
 # The row sums of a matrix are taken over strips of about this many bytes.
 _BLOCK_BYTES = 64 << 20
+_ENDLESS = Stop(tol=0.0, max_iter=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +54,8 @@ def rounding(values: Floats, n: int) -> float:
     return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
-def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
-    """The decomposition of S for any kernel; O(n³), once."""
+def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
+    """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
     S = np.ascontiguousarray(gram.full(np.float64))
     if not np.isfinite(S.sum()):
         raise FloatingPointError(
@@ -71,7 +75,9 @@ def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
         # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
         _add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
     # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
-    values, Q = scipy.linalg.eigh(S.T, overwrite_a=True, check_finite=False, driver="evd")
+    eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
+    expect_in_time(stop, S.T, eigh)
+    values, Q = eigh(S.T)
     if u is not None:
         values, Q = values[:-1], Q[:, :-1]
     if gram.positive_definite == "yes":
@@ -79,7 +85,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares) -> Eigensystem:
     return Eigensystem(values, Q, u, rounding(values, len(Q)))
 
 
-def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensystem:
+def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
     """The same for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
@@ -92,7 +98,9 @@ def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensyst
     if is_sparse(X):
         weighted = X.astype(np.float64).multiply(root[:, None]).tocsr()
         cov = (weighted.T @ weighted).toarray() - norm**2 * np.outer(centre, centre)
-        values, V = scipy.linalg.eigh(cov, overwrite_a=True, check_finite=False)
+        eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False)
+        expect_in_time(stop, cov, eigh)
+        values, V = eigh(cov)
         least = rounding(values, X.shape[0])
         keep = values > least
         values, V = values[keep], V[:, keep]
@@ -101,7 +109,9 @@ def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares) -> Eigensyst
         A = np.empty(X.shape)
         for rows, part in float64_strips(X):
             A[rows] = root[rows, None] * (part - centre)
-        U, s, Vt = scipy.linalg.svd(A, full_matrices=False, overwrite_a=True, check_finite=False)
+        svd = partial(scipy.linalg.svd, full_matrices=False, overwrite_a=True, check_finite=False)
+        expect_in_time(stop, A, svd)
+        U, s, Vt = svd(A)
         smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
         least, keep = float(smallest) ** 2, s > smallest
         U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T

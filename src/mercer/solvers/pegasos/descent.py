@@ -130,7 +130,7 @@ def solve_pegasos(
     f = np.array([place.outputs(each) for each in w])
     violating = problem.signs * f < 1.0
     share = violating.astype(np.float64) if trail is None else trail.shares(violating)
-    certificate = certify_descent(problem, place, w, f, share)
+    certificate = certify_descent(problem, place, w, share)
     objective = sum(problem.objective(k, place.square(w[k], f[k]), f[k]) for k in range(len(w)))
     losses = None if stopping is None else np.array(stopping.losses)
     return PegasosOutcome(chosen, w, float(objective), rows, done, reason, losses), certificate

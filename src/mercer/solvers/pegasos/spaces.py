@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, inner, is_sparse, row_blocks, take
+from mercer.arrays import Flags, Floats, Indices, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.descent import FeatureSpace
 from mercer.gram.gram import Gram
 from mercer.solvers.pegasos.iterates import Iterates
@@ -81,11 +81,27 @@ class LinearSpace:
     def square(self, w: Floats, outputs: Floats) -> float:
         return inner(w, w)
 
-    def combine(self, beta: Floats) -> Floats:
-        w = np.zeros(self.X.shape[1])
+    def combine(self, beta: Floats) -> tuple[Floats, Floats]:
+        w, size = np.zeros(self.X.shape[1]), np.zeros(self.X.shape[1])
         for some in self._slices():
-            w += self.X[some].T @ beta[some]
-        return np.append(w, beta.sum()) if self.bias else w
+            part = self.X[some]
+            w += part.T @ beta[some]
+            size += abs(part).T @ np.abs(beta[some])
+        if self.bias:
+            w, size = np.append(w, beta.sum()), np.append(size, np.abs(beta).sum())
+        return w, gamma(2 * self.n + 16) * size
+
+    def outputs_bound(self, w: Floats, error: Floats) -> tuple[Floats, Floats]:
+        d = self.X.shape[1]
+        spread = gamma(2 * self.cost + 16) * np.abs(w) + 2 * error
+        size = np.full(self.n, spread[d] if self.bias else 0.0)
+        for some in self._slices():
+            size[some] += abs(self.X[some]) @ spread[:d]
+        return self.outputs(w), size
+
+    def square_bound(self, w: Floats, error: Floats, outputs: Floats, outputs_error: Floats) -> tuple[float, float]:
+        square, off = inner(w, w), inner(2 * np.abs(w) + error, error)
+        return square, off + gamma(self.size + 8) * (square + off)
 
     def _slices(self) -> Iterator[slice]:
         """Some rows at a time, so that float32 data are not copied to float64 as a whole."""
@@ -177,5 +193,16 @@ class KernelSpace:
     def square(self, w: Floats, outputs: Floats) -> float:
         return inner(w, outputs)
 
-    def combine(self, beta: Floats) -> Floats:
-        return beta
+    def combine(self, beta: Floats) -> tuple[Floats, Floats]:
+        return beta, np.zeros_like(beta)
+
+    def outputs_bound(self, w: Floats, error: Floats) -> tuple[Floats, Floats]:
+        """Of coordinates that are right up to a few roundings: the bounds of the Gram are far above these."""
+        u, e = self.gram.product_bound(w)
+        mass = self.shift * float(np.abs(w).sum())
+        return u + self.shift * w.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass)
+
+    def square_bound(self, w: Floats, error: Floats, outputs: Floats, outputs_error: Floats) -> tuple[float, float]:
+        size = inner(np.abs(w), np.abs(outputs))
+        off = inner(np.abs(w) + error, outputs_error) + inner(error, np.abs(outputs))
+        return inner(w, outputs), off + gamma(self.n + 8) * (size + off)

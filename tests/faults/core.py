@@ -1,0 +1,67 @@
+"""Slips in the compiled core; each is built with CMake and Ninja."""
+
+from faults.mutant import CLAIMS, m
+
+CORE = [
+    m(
+        "the core's loss loses its half",
+        "core/solve/findings.cpp",
+        "const double loss = r * best - 0.5 * d * best * best;",
+        "const double loss = r * best - d * best * best;",
+        "tests/certificates",
+        "tests/estimators/test_linear.py",
+    ),
+    m(
+        "the core's share forgets the rounding of f",
+        "core/solve/findings.cpp",
+        "below = loss_at(r - error, d, lower, upper, beta), above = loss_at(r + error, d, lower, upper, beta)",
+        "below = loss_at(r, d, lower, upper, beta), above = below",
+        CLAIMS,
+    ),
+    m(
+        "a bound is open from the wrong side",
+        "core/solve/findings.cpp",
+        "if (low) to->bottom = std::min(to->bottom, residual - error);",
+        "if (up) to->bottom = std::min(to->bottom, residual - error);",
+        "tests/certificates",
+        "tests/estimators/test_linear.py",
+    ),
+    m(
+        "the bias of a pair is a sum",
+        "core/solve/findings.cpp",
+        "return sum / static_cast<double>(free);",
+        "return sum;",
+        "tests/estimators/test_machines_agree.py",
+        CLAIMS,
+    ),
+    m(
+        "a pair's curvature counts the product once",
+        "core/solve/smo.cpp",
+        "curvature(kii + kjj - 2.0 * kij",
+        "curvature(kii + kjj - kij",
+        "tests/core/test_smo.py",
+    ),
+    m(
+        "a pair step ignores the room of its second variable",
+        "core/solve/smo.cpp",
+        "const double room_j = beta(j) - in_.lower[j];",
+        "const double room_j = in_.upper[j] - in_.lower[j];",
+        "tests/core/test_smo.py",
+        "tests/solvers/dual/test_decomposition.py",
+    ),
+    m(
+        "a strip is not cleared before it is used again",
+        "core/gram/sparse_blocks.cpp",
+        "for (std::int64_t e = from; e < end; ++e) data_[place(",
+        "for (std::int64_t e = from + 1; e < end; ++e) data_[place(",
+        "tests/gram/test_gram_and_field.py",
+        "tests/gram/test_sparse_values.py",
+    ),
+    m(
+        "a sparse row's norm is its neighbour's",
+        "core/gram/sparse_blocks.cpp",
+        "norms_[r] = samples_.norms[rows[r]];",
+        "norms_[r] = samples_.norms[rows[0]];",
+        "tests/gram/test_gram_and_field.py",
+    ),
+]

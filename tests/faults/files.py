@@ -1,0 +1,49 @@
+"""Slips between a model and its file, ours or another program's."""
+
+from faults.mutant import m
+
+FILES = [
+    m(
+        "pairs that change direction keep their rho",
+        "mercer/files/libsvm_estimator.py",
+        "rho=sign * model.rho[source]",
+        "rho=model.rho[source]",
+        "tests/files",
+    ),
+    m(
+        "pairs that change direction keep their probabilities",
+        "mercer/files/libsvm_estimator.py",
+        "sign * model.prob_b[source]",
+        "model.prob_b[source]",
+        "tests/files",
+    ),
+    m(
+        "an array in Fortran's order is read in C's",
+        "mercer/files/container.py",
+        'order="F" if entry.order == "F" else "C"',
+        'order="C"',
+        "tests/files/test_container.py",
+    ),
+    m(
+        "a checksum is not compared",
+        "mercer/files/container.py",
+        "if digest.hexdigest() != entry.sha256:",
+        "if len(digest.hexdigest()) != len(entry.sha256):",
+        "tests/files/test_container.py",
+    ),
+    m(
+        "a bias of another scale is written as it is",
+        "mercer/files/liblinear_estimator.py",
+        "[w.T, (b / B)[None]]",
+        "[w.T, b[None]]",
+        "tests/files/test_liblinear_estimator.py",
+    ),
+    m(
+        "ONNX loses the constant of a kernel",
+        "mercer/files/onnx_export.py",
+        "b = expansion.b + recipe.constant * np.asarray(expansion.coefficients.sum(axis=0)).ravel()",
+        "b = expansion.b",
+        "tests/files/test_onnx_export.py",
+        "tests/files/test_onnx_machines.py",
+    ),
+]

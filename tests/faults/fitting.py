@@ -1,0 +1,63 @@
+"""Slips between what the user gave and what is solved."""
+
+from faults.mutant import CLAIMS, m
+
+FITTING = [
+    m(
+        "the weights of copies are not summed",
+        "mercer/data/merging.py",
+        "total = sums_by(member, weight[rows], len(first))",
+        "total = weight[first]",
+        "tests/promises/test_properties.py",
+    ),
+    m(
+        "rows of weight zero count",
+        "mercer/data/merging.py",
+        "rows = np.flatnonzero(weight > 0)",
+        "rows = np.flatnonzero(weight >= 0)",
+        "tests/promises/test_properties.py",
+    ),
+    m(
+        "a bounded coefficient is not put onto each copy's bound",
+        "mercer/fitting/coefficients.py",
+        "own.data = np.where(bounded, own_bound, own.data * merged.share[row])",
+        "own.data = own.data.copy()",
+        "tests/promises/test_properties.py",
+    ),
+    m(
+        "balanced classes are counted, not weighed",
+        "mercer/data/labels.py",
+        "mass = np.bincount(codes, weights=weight, minlength=len(classes))",
+        "mass = np.bincount(codes, weights=1.0 * (weight > 0), minlength=len(classes))",
+        "tests/data",
+    ),
+    m(
+        "tol ignores how small the targets are",
+        "mercer/fitting/units.py",
+        "return min(1.0, largest * max(deviation, _RESOLVED_SHARE))",
+        "return 1.0",
+        "tests/fitting/test_units.py",
+    ),
+    m(
+        "a training set is not copied",
+        "mercer/fitting/warm_start.py",
+        "    return freeze(X.copy())",
+        "    return freeze(X)",
+        "tests/fitting/test_warm_start.py",
+        "tests/promises/test_callers_arrays.py",
+    ),
+    m(
+        "a warm start forgets the new C",
+        "mercer/fitting/warm_start.py",
+        "beta *= factor[0]",
+        "pass",
+        "tests/fitting/test_warm_start.py",
+    ),
+    m(
+        "coef_ forgets the kernel's factor",
+        "mercer/fitting/coefficients.py",
+        "np.ascontiguousarray(recipe.scale * weight_vectors(",
+        "np.ascontiguousarray(weight_vectors(",
+        CLAIMS,
+    ),
+]

@@ -1,0 +1,90 @@
+"""Slips that would make a solver end too early, at another point, or outside of its bounds."""
+
+from faults.mutant import m
+
+SOLVERS = [
+    m(
+        "a return to the solver asks for ten times the tolerance",
+        "mercer/solvers/refine.py",
+        "if self.asked.met(certificate):",
+        "if self.asked.met(certificate) or certificate.violation <= 10 * tol:",
+        "tests/solvers/test_refine.py",
+    ),
+    m(
+        "a chunk forgets what the others add to u",
+        "mercer/solvers/dual/chunking.py",
+        "u[rows] = fixed + solution.u",
+        "u[rows] = solution.u",
+        "tests/solvers/dual/test_chunking.py",
+    ),
+    m(
+        "a Newton step ignores the box",
+        "mercer/solvers/dual/newton.py",
+        "beta[F] += min(step, limit) * delta",
+        "beta[F] += step * delta",
+        "tests/solvers/dual/test_newton.py",
+    ),
+    m(
+        "hulls are apart by the wrong bound",
+        "mercer/solvers/dual/hulls.py",
+        "return self.below > _ROUNDING_SHARE * self.unit",
+        "return self.above > _ROUNDING_SHARE * self.unit",
+        "tests/estimators/test_hard_margin.py::test_overlap_that_rounding_blurs_is_still_proven",
+    ),
+    m(
+        "an interior point is not put onto its bounds",
+        "mercer/solvers/dual/qp.py",
+        "beta[top] = problem.upper[top]",
+        "pass",
+        "tests/solvers/dual/test_qp.py",
+    ),
+    m(
+        "what a limit leaves of the class sums stays there",
+        "mercer/solvers/joint/rebalance.py",
+        "problem.within_bounds(-alpha * share[problem.y])",
+        "problem.within_bounds(-alpha)",
+        "tests/solvers/joint/test_feasible.py",
+    ),
+    m(
+        "what a float32 factor leaves is not corrected",
+        "mercer/solvers/least_squares/cholesky.py",
+        "if left <= (1 / np.sqrt(gram.n) if",
+        "if left <= (1e9 if",
+        "tests/estimators/test_rls.py::test_a_float32_factor_leads_to_the_float64_answer",
+    ),
+    m(
+        "leave-one-out forgets the weight of a row",
+        "mercer/solvers/least_squares/eigen.py",
+        "part = np.minimum(weight, 1.0) / problem.total[member]",
+        "part = 1.0 / problem.total[member]",
+        "tests/solvers/least_squares/test_eigen.py",
+    ),
+    m(
+        "of equally good λ the smallest",
+        "mercer/solvers/least_squares/path.py",
+        "np.flatnonzero(scores == scores.min())[-1]",
+        "np.flatnonzero(scores == scores.min())[0]",
+        "tests/estimators/test_rls_cv.py",
+    ),
+    m(
+        "the mean of the iterates is one step too long",
+        "mercer/solvers/pegasos/iterates.py",
+        "(lam * (self.t - suffix_start(self.t)))",
+        "(lam * (self.t - suffix_start(self.t) + 1))",
+        "tests/solvers/test_pegasos.py",
+    ),
+    m(
+        "a regularised bias is priced once",
+        "mercer/solvers/linear/newton.py",
+        "b / problem.bias**2",
+        "b / problem.bias",
+        "tests/estimators/test_linear.py::test_objective_equals_liblinears",
+    ),
+    m(
+        "a repaired β takes up what is missing twice",
+        "mercer/problems/dual_problem.py",
+        "np.clip(before + missing / len(movers)",
+        "np.clip(before + 2 * missing / len(movers)",
+        "tests/problems",
+    ),
+]
