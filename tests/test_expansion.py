@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import _core, arrays
+from mercer import RLSRegressor, _core, arrays
 from mercer.expansion import Expansion
 from mercer.kernels import Gaussian, Linear
 
@@ -65,13 +65,13 @@ def test_far_float32_samples_are_predicted_in_float64_wherever_they_stand(conver
     """In blocks of a few rows, each with near samples and far ones, against values in extended precision."""
     rng = np.random.default_rng(2)
     vectors, X = (rng.normal(size=(n, 4)).astype(np.float32) for n in (30, 50))
-    vectors[::2] += 3000
-    X[::3] += 3000
+    vectors[0] += 60
+    X[::3] += 60
     table, b = rng.normal(size=(30, outputs)), rng.normal(size=outputs)
     wide = [A.astype(np.longdouble) for A in (X, vectors)]
     squares = ((wide[0][:, None] - wide[1]) ** 2).sum(axis=2)
     expected = (np.exp(-np.longdouble(0.1) * squares) @ table + b).astype(float)
-    monkeypatch.setattr(arrays, "BLOCK_BYTES", 8 * 30 * 7)
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 8 * (30 if outputs > 1 else 4) * 7)
     f = Expansion(Gaussian(0.1), convert(vectors), table, b)
     np.testing.assert_allclose(f(convert(X), 1), expected, rtol=0, atol=1e-4)
     np.testing.assert_allclose(f(convert(X), 1)[::3], expected[::3], rtol=0, atol=1e-9)
@@ -83,3 +83,13 @@ def test_multiples_of_a_linear_kernel(convert) -> None:
     vectors, X, table = rng.normal(size=(20, 3)), rng.normal(size=(9, 3)), rng.normal(size=(20, 2))
     f = Expansion(2.5 * Linear(), convert(vectors), table, np.array([1.0, -1.0]))
     np.testing.assert_allclose(f(convert(X)), 2.5 * X @ vectors.T @ table + [1.0, -1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-40])
+@pytest.mark.parametrize("apart", [0.0, 300.0, 3000.0])
+def test_float32_samples_are_predicted_as_closely_in_any_unit_of_the_targets(unit: float, apart: float) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(80, 2)) + apart * (np.arange(80) % 2)[:, None]).astype(np.float32)
+    y = np.sin(X[:, 0].astype(float))
+    model = RLSRegressor(lam=0.1, gamma=0.5).fit(X, unit * y)
+    np.testing.assert_allclose(model.predict(X), model.predict(X.astype(float)), rtol=0, atol=1e-4 * unit)

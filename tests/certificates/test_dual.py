@@ -1,5 +1,7 @@
 """The certificate against naive loops, at points nobody solved for."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,15 @@ def test_certificate_far_from_the_optimum(maker):
     assert set(own.kkt) == set(truth.kkt)
     for name, residual in truth.kkt.items():
         assert own.kkt[name] == pytest.approx(residual, rel=1e-9, abs=1e-9), name
+
+
+def test_rounding_is_bounded_where_the_diagonal_is_small():
+    """The values of an indefinite matrix may be far above those on its diagonal."""
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(40, 40)) * 1e9
+    K = K + K.T
+    np.fill_diagonal(K, 1e-3)
+    beta = rng.normal(size=40)
+    u, e = gram_for(Precomputed(), K).product_bound(beta)
+    exact = [sum(Fraction(k) * Fraction(b) for k, b in zip(row, beta, strict=True)) for row in K]
+    assert all(abs(Fraction(a) - t) <= Fraction(b) for a, b, t in zip(u, e, exact, strict=True))

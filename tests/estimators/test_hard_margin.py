@@ -257,3 +257,15 @@ def test_every_solver_finds_it(solver):
     expected = hard(tol=1e-6, gamma=0.5).fit(X, y)
     found = hard(tol=1e-4, gamma=0.5, solver=solver, cache_size=0.05 if solver == "chunking" else 100).fit(X, y)
     assert found.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-60, 1e60])
+def test_without_a_bias_on_very_small_and_large_features(size):
+    """½‖w‖² of features times s is that of the features divided by s²; its square would overflow."""
+    X = np.array([[1.0, 0.2], [2.0, -0.3], [-1.0, 0.1], [-3.0, 0.5]])
+    y = np.array([1, 1, 0, 0])
+    plain = SVC(C=np.inf, kernel="linear", bias=False, tol=1e-6).fit(X, y)
+    scaled = SVC(C=np.inf, kernel="linear", bias=False, tol=1e-6).fit(size * X, y)
+    for name in ("primal", "dual"):
+        told = getattr(scaled.certificate_, name) * size * size
+        assert told == pytest.approx(getattr(plain.certificate_, name), rel=1e-5)

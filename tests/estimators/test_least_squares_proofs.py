@@ -170,7 +170,9 @@ def test_gap_and_violation_are_upper_bounds(seed, power, offset, scale, linear, 
     assert max(abs(h - Fraction(float(b)))) <= Fraction(proof.violation) + own
     if not (linear and model.solver_ == "covariance"):  # there f has weights of its own
         assert gap <= Fraction(proof.gap) + own * own * 25 / Fraction(2 * lam / 3)
-        assert abs(primal - Fraction(proof.primal)) <= Fraction(1e-6) * primal
+        loose = own * 100 * (1 + sum(abs(Fraction(float(v))) for v in model.dual_coef_))
+        assert primal - loose <= Fraction(proof.primal) <= primal + Fraction(proof.gap)
+        assert Fraction(proof.dual) <= primal - gap + loose
     assert proof.primal - proof.dual <= proof.gap
 
 
@@ -376,3 +378,44 @@ def test_landmarks_whose_values_float64_cannot_resolve_say_so():
     with pytest.warns(ConvergenceWarning, match="rounding floor"):
         model = NystromRLS(1e-12, landmarks=X[:40], kernel="poly", degree=5, tol=1e-9).fit(huge / 1e6, Y)
     assert not model.converged_
+
+
+def exact_optimum(A, y, lam):
+    """½‖w‖² + Σ(y − w'x − b)²/(2λ) at its minimum, in fractions: elimination in the normal equations of (w, b)."""
+    lam, y = Fraction(lam), [Fraction(float(v)) for v in y]
+    Z = [[Fraction(float(v)) for v in row] + [Fraction(1)] for row in A]
+    d = len(Z[0])
+    system = [
+        [sum(z[i] * z[j] for z in Z) + (lam if i == j < d - 1 else 0) for j in range(d)]
+        + [sum(z[i] * v for z, v in zip(Z, y, strict=True))]
+        for i in range(d)
+    ]
+    for i in range(d):
+        system[i] = [v / system[i][i] for v in system[i]]
+        for j in range(d):
+            if j != i:
+                system[j] = [a - system[j][i] * c for a, c in zip(system[j], system[i], strict=True)]
+    best = [row[-1] for row in system]
+    risk = sum((v - sum(a * c for a, c in zip(best, z, strict=True))) ** 2 for z, v in zip(Z, y, strict=True))
+    return sum(a * a for a in best[:-1]) / 2 + risk / (2 * lam)
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("way", ["fit", "sums", "forget", "cholesky"])
+def test_primal_and_dual_bound_the_optimum(way, offset, lam):
+    draw = np.random.default_rng(1)
+    A, y = draw.normal(size=(24, 2)) + offset, draw.normal(size=24)
+    model = RLSRegressor(lam, kernel="linear", solver="cholesky" if way == "cholesky" else "auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if way in ("fit", "cholesky"):
+            model.fit(A, y)
+        else:
+            model.partial_fit(A[:10], y[:10]).partial_fit(A[10:], y[10:])
+        if way == "forget":
+            model.forget(A[:6], y[:6])
+            A, y = A[6:], y[6:]
+    proof = model.certificate_
+    assert Fraction(proof.dual) <= exact_optimum(A, y, lam) <= Fraction(proof.primal)
+    assert proof.primal - proof.dual <= proof.gap

@@ -353,3 +353,18 @@ def test_crammer_singer_has_one_answer_with_and_without_shrinking():
     options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-6, "C": 1e-3}
     aside, all_of_them = (LinearSVC(**options, shrinking=shrinking).fit(X, y) for shrinking in (True, False))
     np.testing.assert_allclose(aside.decision_function(X), all_of_them.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_small_targets_give_the_same_model_scaled(loss, unit):
+    """An absolute tolerance would be met before training has begun."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    squared = loss.startswith("squared")
+    whole = LinearSVR(epsilon=0.1, loss=loss).fit(X, y)
+    small = LinearSVR(C=1.0 if squared else unit, epsilon=0.1 * unit, loss=loss).fit(X, unit * y)
+    assert small.converged_
+    assert small.certificate_.relative_gap < 1e-3
+    np.testing.assert_allclose(small.predict(X) / unit, whole.predict(X), atol=1e-3)

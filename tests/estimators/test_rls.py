@@ -105,7 +105,7 @@ def test_the_certificate_notices_a_wrong_answer(many):
     right = certify_outputs(least, gram, c, K @ c)
     c[3, 1] += 1e-3
     wrong = certify_outputs(least, gram, c, K @ c)
-    assert right.gap < 1e-12
+    assert right.gap < 1e-10 * right.primal
     # The dual is quadratic: its value falls by ½ δ² (k + λ), and its gradient changes by δ (k + λ).
     assert wrong.dual == pytest.approx(right.dual - 0.5e-6 * 1.1, abs=1e-9)
     assert wrong.gap >= right.dual - wrong.dual
@@ -212,7 +212,8 @@ def test_partial_fit_is_fit_and_forget_undoes_it(bias, as_sparse):
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-10)
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-10)
     assert model.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-9)
-    assert model.certificate_.relative_gap < 1e-20
+    assert model.certificate_.relative_gap < 1e-10
+    assert model.certificate_.parts[0].kkt["primal value above the optimum"] < 1e-20 * whole.certificate_.primal
     model.forget(data[20:100], Y[20:100], sample_weight=weight[20:100])
     left = np.r_[0:20, 100:120]
     rest = clone(model).fit(data[left], Y[left], sample_weight=weight[left])

@@ -34,7 +34,7 @@ CERTIFICATES = [
     m(
         "the equality is not looked at",
         "mercer/certificates/dual.py",
-        '"dual feasibility: equality": float(np.abs(_excess_sums(problem, beta)).max(initial=0.0)),',
+        '"dual feasibility: equality": float(excess.max(initial=0.0)),',
         '"dual feasibility: equality": 0.0,',
         "tests/certificates/test_dual.py",
     ),
@@ -62,15 +62,15 @@ CERTIFICATES = [
     m(
         "the gap of any loss is halved",
         "mercer/certificates/representer.py",
-        "(4 * problem.lam)",
-        "(8 * problem.lam)",
+        "+ off_square) / (4 * lam)",
+        "+ off_square) / (8 * lam)",
         "tests/estimators/test_kernel_machine.py::test_dual_value_is_the_fenchel_dual",
     ),
     m(
         "descent's dual point leaves its box",
         "mercer/certificates/descent.py",
-        "min(float(alpha.sum()) / energy, 1.0 / float(share[k].max()))",
-        "float(alpha.sum()) / energy",
+        "m = min(float(alpha.sum()) / energy[0], 1.0 / largest)",
+        "m = float(alpha.sum()) / energy[0]",
         "tests/estimators/test_pegasos.py::test_the_certificate_encloses_the_optimum",
         "tests/solvers/test_pegasos.py::test_limits_end_the_descent_and_its_proof_is_true",
     ),
@@ -106,8 +106,8 @@ CERTIFICATES = [
     m(
         "hulls are proven apart by what their gap adds",
         "mercer/certificates/hulls.py",
-        "-2.0 * (hulls.dual + hulls.gap)",
-        "-2.0 * (hulls.dual - hulls.gap)",
+        "(hulls.dual + hulls.gap, hulls.dual)",
+        "(hulls.dual - hulls.gap, hulls.dual)",
         "tests/estimators/test_hard_margin.py",
     ),
     m(

@@ -89,7 +89,6 @@ def test_median_takes_a_thousand_rows_in_equal_steps():
     many = rng.normal(size=(3001, 2))
     rows = np.linspace(0, 3000, 1000).round().astype(int)
     assert gamma_from("median", many) == gamma_from("median", many[rows])
-    assert gamma_from("median", many) == gamma_from("median", many)
 
 
 def test_bind_replaces_the_rule_and_keeps_the_rest():

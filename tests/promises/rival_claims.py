@@ -252,14 +252,18 @@ def pegasos(s):
 
 def hard_margin(s):
     """`dual` and `primal` enclose the least ½‖w‖², which any f and any multipliers bound as well."""
-    p = s.problem
-    models = [fitted(SVC(C=np.inf, tol=tol, **p.options, **s.kernel, **LIMITS), s, s.labels) for tol in (p.tol, 1e-9)]
-    if models[0] is None or p.n_classes > 2:
+    p, column = s.problem, np.asarray(s.X[:, 0], dtype=float)
+    labels = np.where(column > np.median(column), 1, 0) if len(set(column)) > 1 else s.labels
+    if p.n_classes > 2 or len(set(labels)) == 1:
         return []
+    model = fitted(SVC(C=np.inf, tol=p.tol, **p.options, **s.kernel, **LIMITS), s, labels)
+    if model is None:
+        return []
+    models = [model, fitted(SVC(C=np.inf, tol=1e-9, **p.options, **s.kernel, **LIMITS), s, labels)]
     certificate, bias = models[0].certificate_, models[0].bias
     rows = np.flatnonzero(s.weight > 0)
     K = s.K(rows, ONE if bias == "regularized" else ZERO)
-    signs = decimals(np.where(s.labels == 1, 1.0, -1.0))[rows]
+    signs = decimals(np.where(labels == 1, 1.0, -1.0))[rows]
     broken = [f"{key} is NaN" for key in ("primal", "dual", "gap") if np.isnan(getattr(certificate, key))]
     if certificate.primal - certificate.dual > certificate.gap:
         broken.append("printed: primal - dual above gap")

@@ -28,6 +28,10 @@ class Formula:
     def known_psd(self):
         return self.name not in ("sigmoid", "callable") and not (self.name == "polynomial" and self.coef0 < 0)
 
+    @property
+    def of_distances(self):
+        return self.name in ("gaussian", "mahalanobis", "laplacian", "matern", "gaussian + linear")
+
     def matrix(self, X, Z=None):
         """k(x, z) for the rows of X and of Z as Decimals."""
         X = decimals(X)

@@ -26,9 +26,12 @@ constexpr std::int64_t kColumnsPerSum = 512;
 // (mercer/gram/rounding.py).
 constexpr std::int64_t kGroupsPerSum = 32;
 
-// How many parts of this many elements each a thread takes at a time: few small ones do not wake a second thread.
-std::int64_t per_chunk(std::int64_t elements) {
-    return std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(elements, 1));
+// Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
+constexpr std::int64_t kElementsPerPack = 1 << 16;
+
+// How many parts of so many elements make a chunk of the given size.
+std::int64_t per_chunk(std::int64_t elements, std::int64_t chunk = kElementsPerPack) {
+    return std::max<std::int64_t>(1, chunk / std::max<std::int64_t>(elements, 1));
 }
 
 template <class T>
@@ -104,7 +107,7 @@ template <class T, class S>
 void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
     parallel_for_each(
-        n, per_chunk(d), threads.count,
+        n, per_chunk(d, kElementsPerChunk), threads.count,
         [&](std::int64_t i) {
             double length = 0.0;
             for (std::int64_t k = 0; k < d; ++k) {

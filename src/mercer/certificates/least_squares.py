@@ -202,9 +202,9 @@ def certificate_of_output(
             gap = max(near, _SUM_SLACK * (gap + total * abs(b)))
         outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
         apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
-        if not off <= EXACT_GAP * primal:  # ten digits of the primal value are right, or the gap says otherwise
-            gap += 2 * off
-        dual = primal - gap
+        # Both values become bounds. The last factor is for the two roundings of `dual`.
+        primal, gap = primal + off, gap + 2 * off
+        dual = primal - gap - 2 * ROUNDINGS * (abs(primal) + gap)
     return Certificate(
         primal=primal,
         dual=dual,

@@ -15,7 +15,7 @@ import scipy.linalg
 
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import EXACT_GAP
+from mercer.certificates.least_squares import ABOVE, EXACT_GAP
 from mercer.gram.sums import Sums
 
 
@@ -34,7 +34,14 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         # What rounding does to b costs its square times the weight.
         e_b = (sums.error[0] * (e @ size + e_y)) / sums.weight + gamma(d + 4) * (np.abs(sums.y) + np.abs(sums.x) @ size)
         lost = sums.weight * e_b**2 if sums.bias else np.zeros_like(e_b)
+        terms = (
+            np.abs(sums.yy)
+            + 2 * np.sum(size * np.abs(sums.xy), axis=0)
+            + np.sum(size * (np.abs(sums.xx) @ size), axis=0)
+        )
+        risk_error = (e @ size + e_y) ** 2 + gamma(2 * d + 8) * terms + lost
     primal = _primal(np.sum(W * W, axis=0), np.maximum(risk, 0.0), lam, scale)
+    off = _primal(np.zeros(W.shape[1]), risk_error, lam, scale) + gamma(d + 8) * primal
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if lam > 0:
             least = lam * float(np.min(unit, initial=np.inf)) ** 2 if d else 1.0
@@ -46,15 +53,16 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
     b = sums.bias_of(W)
     parts = []
     for k in range(W.shape[1]):
-        worst = float(G[:, k].max(initial=0.0))
-        dual = float(primal[k] - gap[k])
+        worst, above = float(G[:, k].max(initial=0.0)), float(gap[k])
+        # Both values are bounds: P is known up to `off`.
+        high, low = float(primal[k] + off[k]), float(primal[k] - off[k]) - above
         parts.append(
             Certificate(
-                primal=float(primal[k]),
-                dual=dual,
-                gap=max(float(gap[k]), float(primal[k]) - dual),
+                primal=high,
+                dual=low - gamma(4) * (abs(low) + above),
+                gap=above + 2 * float(off[k]),
                 violation=worst,
-                kkt={"normal equations": worst},
+                kkt={"normal equations": worst, ABOVE: above},
                 proves="optimality" if lam > 0 else "stationarity",
                 precision="float64, from sums over the samples",
                 worst=int(np.argmax(G[:, k])),
@@ -80,7 +88,8 @@ def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: floa
     squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
     floor = squares / (2 * lam * scale) if lam > 0 else squares / 2
     parts = certificate.parts or (certificate,)
-    return all(p.gap <= EXACT_GAP * p.primal + allowed for p, allowed in zip(parts, floor.tolist(), strict=True))
+    pairs = zip(parts, floor.tolist(), strict=True)
+    return all(part.kkt[ABOVE] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)
 
 
 def _primal(norms: Floats, risk: Floats, lam: float, scale: float) -> Floats:

@@ -22,6 +22,7 @@ from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.task import Solved, Task
+from mercer.fitting.units import unit_of_targets
 from mercer.parameters import not_negative, one_of, positive, store
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
@@ -205,7 +206,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         Price of an error. A sample's own C_i is C times its weight.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
     bias, intercept_scaling, tol, gap_tol, solver, shrinking, verbose, max_iter, max_time, random_state, n_jobs
-        As in LinearSVC.
+        As in LinearSVC; `tol` is relative to the standard deviation of y where that is below 1.
 
     Attributes
     ----------
@@ -263,7 +264,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
         y, C = fit.target[fit.merged.y], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
-        return self._linear_tasks(fit, [""], [problem])
+        return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))
 
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         w, b = self._conclude_linear(fit, solved)

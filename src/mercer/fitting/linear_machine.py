@@ -81,10 +81,10 @@ class LinearMachine(Machine):
     def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
         return min(n_tasks, n_threads)
 
-    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem]) -> list[Task]:
-        """One task per problem, all on the same rows."""
+    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> list[Task]:
+        """One task per problem, all on the same rows; `tol` is measured in this unit."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
-        return [Task(name, problem, solve, place=place) for name, problem in zip(names, problems, strict=True)]
+        return [Task(name, one, solve, place=place, unit=unit) for name, one in zip(names, problems, strict=True)]
 
     def _conclude_linear(self, fit: Fit, solved: Sequence[Solved]) -> tuple[Floats, Floats]:
         """w and b, one row each per output; sets what tells how they were found."""

@@ -16,9 +16,8 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
-from mercer.gram.kernel_matrix import finite_values
 from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
-from mercer.gram.rounding import generic_error
+from mercer.gram.source import finite_values, value_error
 from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
@@ -199,7 +198,7 @@ class Cross:
             return float(shares.max())
         if self.kernel.accepts != "vectors" or self.kernel.given:
             return 0.0
-        return generic_error(self.landmarks.shape[1])
+        return value_error(self.kernel, self.landmarks.shape[1])
 
     def _diagonal(self, X: Any) -> Floats:
         """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""

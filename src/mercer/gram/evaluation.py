@@ -19,8 +19,8 @@ from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
 from mercer.kernels import Kernel
 
-# Samples for which float32 kernel values would move f by more than this are predicted in float64: a tenth of the
-# default tol.
+# Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
+# below 1, are predicted in float64: a tenth of the default tol.
 _FLOAT32_ERROR = 1e-4
 
 
@@ -59,12 +59,14 @@ class BlockEvaluation:
                     out[some.start + rows] += added
 
     def _too_coarse(self, X: Any, prepared: PreparedSamples) -> Flags:
-        """The samples whose float32 kernel values would be off by more than `_FLOAT32_ERROR`."""
+        """The samples whose float32 kernel values would be too far off."""
         table = self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
         norm = float(np.sqrt(np.max(table.sum(axis=0), initial=0.0)))
         sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
         likely = prepared.rounding.likely(sizes, prepared.sizes, norm)
-        return np.asarray(~(likely <= _FLOAT32_ERROR))
+        # Of targets in a large unit f is small, and so is what f may be off by.
+        unit = min(1.0, prepared.rounding.usual(prepared.sizes, norm))
+        return np.asarray(~(likely <= _FLOAT32_ERROR * unit))
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
         vectors = others = None

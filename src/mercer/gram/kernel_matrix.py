@@ -6,7 +6,6 @@ The whole matrix is stored only if it was given, is asked for, or is small and s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,9 @@ from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import LinearRows
-from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.gram.rounding import DOUBLE, conditioning, generic_error
+from mercer.gram.prepared import CHUNK_ROWS, EXACT
+from mercer.gram.rounding import DOUBLE
+from mercer.gram.source import Source, finite_values
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
 
@@ -49,7 +49,7 @@ class KernelMatrix:
     """
 
     def __init__(
-        self, source: _Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
+        self, source: Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
     ) -> None:
         self._source, self._rows, self._streamed = source, rows, streamed
         self.kernel, self.n_threads = source.kernel, source.n_threads
@@ -62,7 +62,7 @@ class KernelMatrix:
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
         diagonal = np.asarray(X.diagonal(), np.float64) if given else finite_values(kernel.diag(X), kernel)
-        return cls(_Source(kernel, X, n_threads), None, diagonal, budget)
+        return cls(Source(kernel, X, n_threads), None, diagonal, budget)
 
     @property
     def X(self) -> Any:
@@ -247,10 +247,7 @@ class KernelMatrix:
         roots = np.sqrt(np.abs(self.diagonal))
         if self.positive_definite != "yes":
             roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
-        each = 0.0
-        if self.kernel.accepts == "vectors" and not self.kernel.given:
-            each = generic_error(_terms(source.X), source.conditioning)
-        return (each + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
+        return (source.value_error + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
 
     def unit_errors(self, columns: int) -> Floats:
         prepared = self._source.prepared
@@ -373,52 +370,5 @@ class KernelMatrix:
         self.evaluations += len(I) * len(J)
         values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
         if self.positive_definite != "yes":
-            self._source.largest = max(self._source.largest, _largest(values))
+            self._source.saw(values)
         return values
-
-
-class _Source:
-    """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
-
-    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
-        self.kernel, self.X, self.n_threads = kernel, X, n_threads
-        self.matrix = X if kernel.accepts == "gram" else None
-        self.prepared = PreparedSamples.of(kernel, X, n_threads)
-        self.refuted = False
-        self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
-        if self.matrix is not None and kernel.positive_definite != "yes":
-            self.largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
-
-    @cached_property
-    def conditioning(self) -> float:
-        """The worst of the matrices that the kernel, or a part of it, multiplies samples by."""
-        return max((conditioning(factor) for factor in _factors(self.kernel)), default=1.0)
-
-
-def _factors(kernel: Kernel) -> Iterator[Floats]:
-    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-    if recipe is not None and recipe.factor is not None:
-        yield recipe.factor
-    elif recipe is None:
-        for part in getattr(kernel, "parts", {}).values():
-            yield from _factors(part)
-
-
-def _largest(values: Floats) -> float:
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-
-
-def _terms(X: Any) -> int:
-    """How many terms a sum over two samples' features has at most: entries that neither has are exact zeros."""
-    return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
-
-
-def finite_values(values: Floats, kernel: Kernel) -> Floats:
-    """These values of the kernel, or an error if one of them overflowed."""
-    if not np.isfinite(values).all():
-        raise FloatingPointError(
-            f"{kernel!r} produced a non-finite value; its largest finite one here is "
-            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the "
-            f"degree, gamma or coef0"
-        )
-    return values

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import Rounding
+from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import unit_rows, width
 from mercer.kernels.used_columns import places_among, used_columns
@@ -174,21 +175,12 @@ class PreparedSamples:
     @cached_property
     def _exact(self) -> Lowering | _ExactSparse | None:
         exact = self.lowering.by_differences()
-        return _ExactSparse(self.lowering) if exact is not None and self._summed_twice else exact
-
-    @property
-    def _summed_twice(self) -> bool:
-        """Whether sums in twice the precision are exact enough for CSR samples, or dense rows would be too large."""
-        if not is_sparse(self._X):
-            return False
-        trace = (2 * _ROUNDOFF * (self._stored + 4)) ** 2 * 3 * float(np.max(self.norms, initial=0.0))
-        n, d = self._X.shape
-        return trace <= _CANCELLED_EXPONENT or 8 * n * d > _LARGEST_DENSE_BYTES
-
-    @property
-    def _stored(self) -> int:
-        """The most terms that an inner product of sparse samples has."""
-        return int(np.max(self.row_terms, initial=0))
+        if exact is None or not is_sparse(self._X):
+            return exact
+        longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
+        trace = 3 * (2 * _ROUNDOFF * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
+        return exact if small and not trace <= _CANCELLED_EXPONENT else _ExactSparse(self.lowering)
 
     @cached_property
     def row_terms(self) -> Any:
@@ -207,7 +199,8 @@ class PreparedSamples:
         if factor is not None:
             terms = factor.shape[1]
         elif lowering.sparse:  # a difference has the entries of both
-            terms = min(X.shape[1], self._stored * (2 if isinstance(self._exact, Lowering) else 1))
+            longest = int(np.max(self.row_terms, initial=0))
+            terms = min(X.shape[1], (2 if isinstance(self._exact, Lowering) else 1) * longest)
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
@@ -274,7 +267,7 @@ class Lowering:
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         if samples is None or self.recipe.constant == 0:
             return samples
-        return cast(_core.Samples, _Shifted(samples, self.recipe.constant))
+        return cast(_core.Samples, ShiftedSamples(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         recipe, centre = self.recipe, self.centre
@@ -349,50 +342,6 @@ class _ExactSparse:
 
     def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         return self.lowering.exact_sparse(X, n_threads)
-
-
-class _Shifted:
-    """Samples for k + c: the core computes k, and the constant is added in float64."""
-
-    def __init__(self, samples: _core.Samples, constant: float) -> None:
-        self._samples, self._constant = samples, constant
-
-    def columns(self, which: Indices) -> _core.Columns:
-        return self._samples.columns(which)
-
-    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add(total, columns, which, coefficients)
-        total += self._constant * float(coefficients.sum())
-
-    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add_two(totals, columns, which, coefficients)
-        totals[0] += self._constant * float(coefficients[0].sum())
-
-    def block(self, which: Indices, columns: _core.Columns) -> Any:
-        values = self._samples.block(which, columns)
-        values += self._constant
-        return values
-
-    def table(self, rows: Indices, which: Indices) -> Any:
-        values = self._samples.table(rows, which)
-        values += self._constant
-        return values
-
-    def square(self, which: Indices, out: Any) -> None:
-        self._samples.square(which, out)
-        out[: len(which), : len(which)] += self._constant
-
-    @property
-    def dear(self) -> bool:
-        return self._samples.dear
-
-    @property
-    def dense(self) -> bool:
-        return self._samples.dense
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._samples.dtype
 
 
 def _key(precision: Any) -> Any:

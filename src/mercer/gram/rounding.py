@@ -139,7 +139,24 @@ class Rounding:
                 each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
             largest = float(np.finfo(np.float32).max) / 4
             moved = SINGLE * self.recipe.scale * norm * each
-            return np.where(self.recipe.scale * each < largest, moved, np.inf)
+            factor = gamma if self.recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
+            fits = (1 / largest < factor < largest) & (self.recipe.scale * each < largest)
+            return np.where(fits, moved, np.inf)
+
+    def usual(self, sources: Floats, norm: float) -> float:
+        """About the size of a sum with coefficients of this 2-norm at a sample as long as the usual column.
+
+        0 where float32 does not hold such coefficients. No bound either.
+        """
+        square, value = 2 * float(np.median(sources)) if len(sources) else 0.0, 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.recipe.ending == "identity":
+                value = square
+            elif self.recipe.ending == "polynomial":
+                gamma, coef0, degree = self.recipe.numbers
+                value = float(np.float64(gamma * square + abs(coef0)) ** degree)
+        size = self.recipe.scale * norm * value
+        return size if norm > float(np.finfo(np.float32).tiny) / SINGLE else 0.0
 
     def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.

@@ -53,7 +53,10 @@ class LeastSquares:
         if self.n == len(self.weight):  # every row is a sample of its own: nothing is to be rounded
             return self.Y[np.argsort(self.member)]
         sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
-        return np.column_stack(sums) / self.total[:, None]
+        means = np.column_stack(sums) / self.total[:, None]
+        alone = np.bincount(self.member, minlength=self.n)[self.member] == 1
+        means[self.member[alone]] = self.Y[alone]
+        return means
 
     @property
     def n_outputs(self) -> int:

@@ -1,0 +1,71 @@
+"""The samples that a kernel matrix and its views share, in the forms that they were brought into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, is_sparse, row_blocks
+from mercer.gram.prepared import PreparedSamples
+from mercer.gram.rounding import conditioning, generic_error
+from mercer.kernels import Kernel
+
+
+class Source:
+    """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
+
+    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
+        self.kernel, self.X, self.n_threads = kernel, X, n_threads
+        self.matrix = X if kernel.accepts == "gram" else None
+        self.prepared = PreparedSamples.of(kernel, X, n_threads)
+        self.refuted = False
+        self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
+        if self.matrix is not None and kernel.positive_definite != "yes":
+            self.largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+
+    @cached_property
+    def value_error(self) -> float:
+        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given."""
+        given = self.kernel.accepts != "vectors" or self.kernel.given
+        return 0.0 if given else value_error(self.kernel, _terms(self.X))
+
+    def saw(self, values: Floats) -> None:
+        """Remember the largest value of a kernel that is not positive definite."""
+        self.largest = max(self.largest, _largest(values))
+
+
+def value_error(kernel: Kernel, d: int) -> float:
+    """The same for vectors of d features."""
+    return generic_error(d, max((conditioning(factor) for factor in _factors(kernel)), default=1.0))
+
+
+def _factors(kernel: Kernel) -> Iterator[Floats]:
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    if recipe is not None and recipe.factor is not None:
+        yield recipe.factor
+    elif recipe is None:
+        for part in getattr(kernel, "parts", {}).values():
+            yield from _factors(part)
+
+
+def _largest(values: Floats) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
+def _terms(X: Any) -> int:
+    """How many terms a sum over two samples' features has at most: entries that neither has are exact zeros."""
+    return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
+
+
+def finite_values(values: Floats, kernel: Kernel) -> Floats:
+    """These values of the kernel, or an error if one of them overflowed."""
+    if not np.isfinite(values).all():
+        raise FloatingPointError(
+            f"{kernel!r} produced a non-finite value; its largest finite one here is "
+            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the "
+            f"degree, gamma or coef0"
+        )
+    return values
