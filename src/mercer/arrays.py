@@ -120,7 +120,7 @@ def inner(a: Floats, b: Floats) -> float:
 
     BLAS starts its threads for ten thousand numbers, and on a busy machine waits milliseconds for them to finish.
     """
-    return float(np.sum(a * b))
+    return float((a * b).sum())
 
 
 def norm(a: Floats) -> float:

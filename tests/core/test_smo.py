@@ -182,6 +182,18 @@ def test_rows_may_be_strided_and_unaligned(dtype):
     assert _core.smo(flipped, h[::-1].copy(), beta, *args, 1e-6, 10**7, INF)[2] == "converged"
 
 
+@pytest.mark.parametrize(("k", "room"), [(0.9, INF), (-0.5, INF), (0.9, 0.1)])
+def test_one_step_is_the_optimum_of_a_pair(k, room):
+    """β = ±t: the slope 2 over the curvature 1 + 2 − 2k + d, or as far as the second variable has room."""
+    p, K, d = np.array([1.0, -1.0]), np.array([[1.0, k], [k, 2.0]]), np.array([0.25, 0.5])
+    lower, upper = np.array([0.0, -room]), np.array([INF, 0.0])
+    beta, steps, left, reason = solve(p, K, lower, upper, d, np.zeros(2, np.int32), np.zeros(2), 1e-9, max_steps=9)
+    t = min(2.0 / (3.0 - 2.0 * k + 0.75), room)
+    np.testing.assert_allclose(beta, [t, -t], rtol=1e-12)
+    assert (steps, reason) == (1, "converged")
+    assert left <= 1e-9
+
+
 def test_max_steps_and_warm_start():
     problem = small_problem()
     beta, steps, reached, reason = solve(*problem, 1e-6, max_steps=0)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import signal
 import threading
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -439,3 +440,15 @@ def test_a_stream_does_not_go_on_as_another_machine(change):
     np.testing.assert_array_equal(machine.decision_function(X), before)
     machine.set_params(**{name: PegasosSVC(**first).get_params()[name] for name in then}).partial_fit(X, y)
     assert machine.t_ == 80
+
+
+def test_kernel_rows_stay_within_cache_size():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1_500, 4)), rng.integers(2, size=1_500)
+    model = PegasosSVC(kernel="rbf", cache_size=4, max_iter=1, random_state=0)
+    model.fit(X[:50], y[:50])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4.5e6

@@ -161,7 +161,7 @@ def test_primal_is_dual(as_sparse, bias):
         proof = model.certificate_
         assert proof.kkt["primal value above the optimum"] < 1e-12 * proof.primal
         # β over the kernel matrix: its rounding leaves ten digits of the primal value.
-        assert proof.relative_gap < (1e-9 if solver in ("cholesky", "eigen") else 1e-15)
+        assert proof.relative_gap < (1e-9 if solver in ("cholesky", "eigen") else 1e-12)
     assert found["auto"].solver_ == "covariance"
 
 

@@ -43,5 +43,6 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
 def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(state, "check_names", lambda *_: None)
     monkeypatch.setattr(state, "check_state", lambda *_: None)
-    assert fuzz("mercer", 6000, tmp_path) > 0
+    # One seed in two finds it within 800 files; which ones do depends on the files that mercer writes.
+    assert any(fuzz("mercer", 800, tmp_path / str(seed), seed) for seed in range(2, 12))
     assert "FINDING 1" in capsys.readouterr().out

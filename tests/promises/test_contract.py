@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from contracts.same_fit import FITTED_ARRAYS, assert_identical
-from mercer import SVC
+from mercer import SVC, NuSVC
 from mercer.kernels import Gaussian, Linear, Spectrum
 
 
@@ -300,13 +300,24 @@ def test_verbose_prints_a_line(two, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("multiclass", ["ovo", "crammer-singer"])
-def test_steps_of_a_second_pass_go_on_from_the_first(multiclass, capsys, monkeypatch):
+@pytest.mark.parametrize("machine", [NuSVC(nu=0.5), SVC(C=1e3, tol=1e-9, multiclass="crammer-singer")])
+def test_steps_of_a_second_pass_go_on_from_the_first(machine, capsys, monkeypatch):
     monkeypatch.setattr("mercer.fitting.telling.time.monotonic", count(0, 2).__next__)  # a line at every report
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 3)), np.arange(80) % (2 if multiclass == "ovo" else 3)
-    SVC(C=1e3, tol=1e-9, multiclass=multiclass, verbose=True).fit(X, y)
+    X, y = rng.normal(size=(80, 3)), np.arange(80) % (2 if isinstance(machine, NuSVC) else 3)
+    clone(machine).set_params(verbose=True).fit(X, y)
     steps = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) steps", capsys.readouterr().out)]
     assert steps.count(0) == 1
     assert steps == sorted(steps)
     assert len(steps) > 2
+
+
+@pytest.mark.parametrize("C", [0.1, 0.7, 1.1, 1.3])
+@pytest.mark.parametrize("copies", [3, 5, 6, 7, 10])
+def test_a_bounded_coefficient_is_C_for_every_copy(copies, C):
+    """To the last bit, though the copies are solved as one sample of weight `copies`, and C·copies is rounded."""
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]), np.array([0, 1, 0, 1, 0, 1])
+    model = SVC(C=C, kernel="linear").fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    size = np.abs(model.dual_coef_[0])
+    assert size.max() == C
+    assert (size == C).sum() >= 2 * copies

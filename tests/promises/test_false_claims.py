@@ -169,7 +169,7 @@ def powers(low, high):
 
 @st.composite
 def problems(draw, machine):
-    classifier = "SV" in machine or "Classifier" in machine
+    classifier = ("SV" in machine or "Classifier" in machine) and machine != "hard SVC"  # which is read for two classes
     return Problem(
         machine=machine,
         options=draw(st.sampled_from(CHECKS[machine][1])),
@@ -203,11 +203,13 @@ def test_no_claim_is_false(machine, shard):
     @settings(max_examples=_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(problem=problems(machine))
     def attempt(problem):
+        before = len(REFUSED)
         assert not broken(problem)
+        tried.append(len(REFUSED) == before)
 
-    before = len(REFUSED)
+    tried = []
     attempt()
-    assert len(REFUSED) - before <= _EXAMPLES / 2, "most problems were refused, so this shows little"
+    assert sum(tried) >= len(tried) / 3, "most problems were refused, so this shows little"
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -167,13 +167,17 @@ def bounded_u(
 
 def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: float) -> Flags:
     """The rows whose errors are not negligible, and might hide that a variable should move."""
-    h, error = problem.gradient(beta, u), gradient_errors(problem, beta, u, e)
+    error = gradient_errors(problem, beta, u, e)
+    large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
+    rows = np.zeros(len(u), dtype=np.bool_)
+    if not large.any():
+        return rows
+    h = problem.gradient(beta, u)
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
     moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
-    rows = np.zeros(len(u), dtype=np.bool_)
-    rows[problem.row[moves & ~(error <= NEGLIGIBLE_SHARE * tol)]] = True
+    rows[problem.row[moves & large]] = True
     return rows
 
 

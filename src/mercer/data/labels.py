@@ -161,7 +161,8 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
     """Classes and codes by counting, if y holds a few small integers; sorting them takes as long as a linear fit."""
     if y.dtype.kind not in "iu" or len(y) == 0:
         return None
-    low, span = int(y.min()), int(y.max()) - int(y.min()) + 1
+    low = int(y.min())
+    span = int(y.max()) - low + 1
     if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
         return None
     place = y.astype(np.int64) - low

@@ -107,7 +107,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
     warn_of_early_ends(values, found)
     return LinearPath(
         C=freeze(values),
-        coef=freeze(np.array([solution.w for solution, _ in found])),
+        coef=freeze(fit.widened(np.array([solution.w for solution, _ in found]))),
         intercept=freeze(np.array([solution.b for solution, _ in found])),
         gap=freeze(np.array([certificate.relative_gap for _, certificate in found])),
         certificates=tuple(certificate for _, certificate in found),

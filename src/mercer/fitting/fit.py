@@ -23,6 +23,7 @@ from mercer.fitting.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
@@ -122,10 +123,10 @@ class Fit:
         return gram
 
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> LinearRows:
-        """The merged samples as rows, made once; centred are those that `centre` says."""
+        """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
-            X = self.merged.X
+            X, _ = self._narrow
             origin = 0.0
             if centred and self.centre is not None:
                 X, origin = _less(X, self.centre), norm(self.centre)
@@ -138,6 +139,14 @@ class Fit:
         """The Gram matrix of a linear machine's rows."""
         X, n_threads = self.merged.X, self.limits.n_threads if n_threads is None else n_threads
         return gram_for(as_kernel("linear"), X[self.merged.first] if is_sparse(X) else X, self.limits.budget, n_threads)
+
+    @cached_property
+    def _narrow(self) -> tuple[Any, Indices | None]:
+        return without_empty_columns(self.merged.X)
+
+    def widened(self, w: Floats) -> Floats:
+        """Weights of the columns that `rows` has as weights of all columns; an empty column has the weight zero."""
+        return np.asarray(widened(w, self._narrow[1], self.merged.X.shape[1]))
 
     @cached_property
     def centre(self) -> Floats | None:

@@ -93,7 +93,7 @@ class LinearMachine(Machine):
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
             b = b - np.array([LinearRows(fit.centre[None], 1).doubled_product(row, 0 * row)[0] for row in w])
-        return w, b
+        return fit.widened(w), b
 
     def _decision(self, X: Any) -> Floats:
         check_is_fitted(self)

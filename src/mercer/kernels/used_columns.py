@@ -51,6 +51,23 @@ def narrowed(X: Any, Z: Any) -> tuple[Any, Any]:
     return x, x if X is Z else _in_places(Z, used)
 
 
+def without_empty_columns(X: Any) -> tuple[Any, Indices | None]:
+    """X by the columns it uses, and which these are, if it is CSR with more columns than entries; else X and None."""
+    if not (is_sparse(X) and X.shape[1] > X.nnz):
+        return X, None
+    used = used_columns(X)
+    return _in_places(X, used), used
+
+
+def widened(W: Any, used: Indices | None, d: int) -> Any:
+    """Numbers for the used columns, in the last axis, as numbers for all d columns; those of the others are zero."""
+    if used is None:
+        return W
+    wide = np.zeros((*W.shape[:-1], d))
+    wide[..., used] = W
+    return wide
+
+
 def _in_places(X: Any, used: Indices) -> Any:
     indices = places_among(used, X.indices, X.shape[1])
     made = type(X)((X.data, indices, X.indptr), shape=(X.shape[0], len(used)), copy=False)

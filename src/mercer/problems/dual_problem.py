@@ -141,7 +141,7 @@ class DualProblem:
         for g in range(len(b)):
             here = h[free] if len(b) == 1 else h[free & (self.group == g)]
             ends = [end for end in (tops[g], bottoms[g]) if np.isfinite(end)]
-            b[g] = here.mean() if len(here) else np.mean(ends) if ends else 0.0
+            b[g] = here.sum() / len(here) if len(here) else np.mean(ends) if ends else 0.0
         return largest, b
 
 

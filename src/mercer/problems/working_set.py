@@ -25,7 +25,10 @@ def violation(
 
     With an `error` of h, the worst that it can make of them.
     """
-    upper, lower = h + error, h - error
+    upper, lower = (h, h) if isinstance(error, float) and error == 0.0 else (h + error, h - error)
+    if n_groups == 1:
+        top, bottom = float(upper[up].max(initial=-np.inf)), float(lower[low].min(initial=np.inf))
+        return max(0.0, top - bottom), np.array([top]), np.array([bottom])
     if n_groups == 0:
         top = max(0.0, float(upper[up].max(initial=-np.inf)))
         bottom = min(0.0, float(lower[low].min(initial=np.inf)))
@@ -33,7 +36,7 @@ def violation(
     tops = np.full(n_groups, -np.inf)
     bottoms = np.full(n_groups, np.inf)
     for g in range(n_groups):
-        member = True if n_groups == 1 else group == g
+        member = group == g
         tops[g] = upper[up & member].max(initial=-np.inf)
         bottoms[g] = lower[low & member].min(initial=np.inf)
     return max(0.0, float(np.max(tops - bottoms))), tops, bottoms

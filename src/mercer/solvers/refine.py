@@ -21,6 +21,9 @@ from mercer.solution import Solution, Stop, StopReason
 
 # A return to the solver after which more than this share of the true violation remains is the last in its precision.
 _PROGRESS_SHARE = 1 / 3
+# What a certificate says beyond tol, up to this share of it, may be the bound on rounding that the solver's own numbers
+# lack: the solver is then asked for half as much.
+_ROUNDING_SHARE = 0.25
 
 
 def progressed(violation: Any, last: Any) -> Any:
@@ -45,15 +48,18 @@ class Refinement:
         """Why the solve ends here, or None: then it continues from the certificate's u with what is now asked for."""
         self.steps += solution.steps
         tol = self.asked.tol
-        if self.asked.met(certificate):
+        if self._stop.met(certificate):
             return "converged"
         if solution.stop_reason not in ("converged", "stalled"):
             return solution.stop_reason
-        if certificate.violation <= tol:  # the gap is too large, and shrinks with the violation
-            tol *= 0.5 / self.asked.missed(certificate)
+        excess = certificate.violation - self._stop.tol
+        if excess <= 0:  # the gap is too large, and shrinks with the violation
+            tol *= 0.5 / self._stop.missed(certificate)
             self._last = math.inf
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
+        elif excess <= _ROUNDING_SHARE * tol:
+            tol *= 0.5
         self.asked = replace(self._stop.after(self.steps), tol=tol)
         return self.asked.before_proof(solution.beta).limit(0)  # no time for another certificate
 

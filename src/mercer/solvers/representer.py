@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, inner, row_blocks
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer
@@ -153,9 +153,11 @@ class _System:
         """Q with (I + SKS)Q = R on the active samples; R is overwritten."""
         K, scale, n_threads = self._K, s[active], self._gram.n_threads
         assert K is not None
-        A = K[np.ix_(active, active)] if len(active) < len(s) else K.copy()
-        A *= scale[:, None]
-        A *= scale
+        A = np.empty((len(active), len(active)))
+        for rows in row_blocks(len(A), A.strides[0]):
+            A[rows] = K[np.ix_(active[rows], active)] if len(active) < len(s) else K[rows]
+            A[rows] *= scale[rows, None]
+            A[rows] *= scale
         np.fill_diagonal(A, A.diagonal() + 1.0)
         if _core.cholesky(A, n_threads) >= 0:
             raise ValueError(

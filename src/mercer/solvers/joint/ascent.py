@@ -155,7 +155,9 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
         if reason in ("max_steps", "stalled"):
             change = after - before
             now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
-            after = climb_joint_face(problem, J, field.block(J), now, after, gram.n_threads)
+            after = climb_joint_face(
+                problem, J, field.block(J), now, after, gram.n_threads, 3 * largest_block(gram) // 4
+            )
         field.move(J, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(-0.5 * float(np.sum((after - before) * (e + field.excess(J)))))

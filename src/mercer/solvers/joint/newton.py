@@ -21,14 +21,19 @@ from mercer.solvers.dual.newton import MAX_FREE, MAX_MULTIPLICATIONS, ridges
 from mercer.solvers.ridge_factor import ridge_factor
 
 
-def climb_joint_face(problem: JointProblem, J: Indices, K: Any, e: Floats, beta: Floats, n_threads: int = 1) -> Floats:
-    """β on the block J moved to the optimum of its face, or as near as the bounds allow; K and e are the block's."""
+def climb_joint_face(
+    problem: JointProblem, J: Indices, K: Any, e: Floats, beta: Floats, n_threads: int = 1, most: int = MAX_FREE
+) -> Floats:
+    """β on the block J moved to the optimum of its face, or as near as the bounds allow; K and e are the block's.
+
+    A face with more than `most` free multipliers is left as it is: matrices of its size are made.
+    """
     y, C = problem.y[J], problem.C[J]
     beta, e = beta.copy(), e.copy()
     work = 0.0
     while work < MAX_MULTIPLICATIONS:
         sample, moves = _moves(problem.shared, y, C, beta)
-        if not 0 < len(sample) <= MAX_FREE:
+        if not 0 < len(sample) <= min(most, MAX_FREE):
             break
         work += len(sample) ** 3 / 3 + len(J) * len(sample) * 2
         values = np.asarray(K[np.ix_(sample, sample)], dtype=np.float64) + problem.shift

@@ -15,6 +15,7 @@ from mercer.certificates.least_squares import is_exact
 from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
+from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.in_time import in_time
@@ -30,8 +31,10 @@ def solve_lsqr(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
-    linear = LinearGram.of(gram)
-    assert linear is not None
+    wide = LinearGram.of(gram)
+    assert wide is not None
+    X, used = without_empty_columns(wide.X)
+    linear = LinearGram(X, wide.scale)
     if report is not None:
         report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     with in_time(stop):
@@ -40,8 +43,8 @@ def solve_lsqr(
     solution = LeastSquaresSolution(
         b=b,
         solver="lsqr",
-        rank=min(linear.X.shape),
-        W=W,
+        rank=min(wide.X.shape),
+        W=widened(W.T, used, wide.X.shape[1]).T,
         beta=beta,
         steps=steps,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",

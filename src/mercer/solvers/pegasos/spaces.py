@@ -120,7 +120,10 @@ class KernelSpace:
         self.positive_definite = gram.positive_definite
         self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row, of the older vectors to begin with
         self._slot = np.full(self.n, -1, dtype=np.int64)
-        self._rows = np.empty((max(1, min(self.n, gram.budget // (8 * max(1, self.n)))), self.n))
+        # Half of the budget is for the rows that are kept, an eighth for those on their way, which exist twice.
+        rows = gram.budget // (16 * max(1, self.n))
+        self._rows = np.empty((max(1, min(self.n, rows)), self.n))
+        self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
         self._used = 0
 
     def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
@@ -160,7 +163,7 @@ class KernelSpace:
         needed[0] = True  # this one has stopped the core
         wanted = draws[(self._slot[draws] < 0) & needed]
         _, first = np.unique(wanted, return_index=True)
-        wanted = wanted[np.sort(first)][: min(_ROWS_PER_FETCH, len(self._rows))]
+        wanted = wanted[np.sort(first)][: self._at_a_time]
         if self._used + len(wanted) > len(self._rows):
             self._slot[:] = -1
             self._used = 0
