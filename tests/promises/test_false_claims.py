@@ -160,6 +160,38 @@ FOUND = {
         weights="wide",
         dtype="f4",
     ),
+    **{
+        f"joint linear machine, {family} at 1e{k}": Problem(
+            "LinearSVC",
+            {"multi_class": "crammer_singer", "bias": False},
+            "linear",
+            family,
+            exponent=k,
+            n_classes=3,
+            **rest,
+        )
+        for family, k, rest in (
+            ("offset", 9.0, {"n": 15, "d": 1, "seed": 222071, "C": 0.1, "tol": 0.1, "dtype": "f4"}),
+            ("time stamps", 14.0, {"n": 38, "seed": 845351, "C": 0.1, "tol": 1e-7}),
+            ("constant columns", 15.0, {"d": 3, "seed": 484101, "C": 10.0, "tol": 1e-8, "weights": "repetitions"}),
+        )
+    },
+    **{
+        f"joint machine, sums of wide weights, seed {seed}": Problem(
+            "joint SVC",
+            {"multiclass": "weston-watkins", "bias": "regularized"},
+            "linear",
+            "huge or tiny",
+            seed=seed,
+            n_classes=3,
+            weights="wide",
+            **rest,
+        )
+        for seed, rest in (
+            (995716, {"n": 27, "d": 4, "exponent": 7.0, "C": 1e4, "tol": 1e-8, "csr": True}),
+            (692720, {"n": 14, "d": 5, "exponent": 3.0, "C": 100.0, "tol": 1e-6, "dtype": "f4"}),
+        )
+    },
 }
 
 
