@@ -218,7 +218,7 @@ class SVC(PairwiseClassifier):
         bound: Any = np.inf
         b = biases_of(solved, self.bias)
         if self._hard:
-            refuse_no_margin(fit.merged, solved)
+            refuse_no_margin(fit, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, Bounds(bound, bound), b)
             return
