@@ -1,11 +1,15 @@
 """The hard margin: closed forms where it exists, evidence where it does not."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC
 from mercer.errors import NotSeparableError
@@ -159,6 +163,20 @@ def test_a_gaussian_separates_whatever_is_distinct():
     assert caught.value.verdict == "undecided"
     assert low == 0
     assert high > 1e-10
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e13, 1e15])
+def test_the_violation_counts_what_rounding_does_to_a_large_bias(offset):
+    X = np.array([[offset], [offset + 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = hard(kernel="linear", tol=1e-3).fit(X, [0, 1])
+    beta, x, b = ([Fraction(v) for v in a.ravel().tolist()] for a in (model.dual_coef_, X, model.intercept_))
+    rows = model.support_.tolist()
+    f = [sum((c * x[j] * z for c, j in zip(beta, rows, strict=True)), b[0]) for z in x]
+    assert max(1 + f[0], 1 - f[1]) <= model.certificate_.violation
+    assert model.converged_ == (model.certificate_.violation <= 1e-3)
+    assert model.converged_ == (offset < 1e12)
 
 
 def test_both_labels_with_no_weight_is_no_clash():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, is_sparse, take
+from mercer.certificates.hulls import Centring
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
 from mercer.fitting.coefficients import merged_table, table_expansion
@@ -36,17 +37,16 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
         )
 
 
-def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, float]:
+def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
     """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place. The second
-    number bounds how far rounding moved a sample in feature space.
+    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None
     recipe = None if fit.precomputed else kernel.recipe()
     if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
-        return None, 0.0
+        return None, Centring()
     X = X.astype(np.float64, copy=False)
     centre = np.median(X, axis=0)
     centred = X - centre
@@ -58,7 +58,7 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, fl
     def place(n_threads: int) -> Gram:
         return gram_for(kernel, centred, fit.limits.budget, n_threads)
 
-    return place, moved
+    return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
 def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
