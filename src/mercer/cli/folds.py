@@ -14,7 +14,7 @@ from sklearn.base import clone
 from mercer.arrays import Flags, Floats, Indices, take
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS
-from mercer.cli.terminal import waiting
+from mercer.cli.signs_of_life import waiting
 from mercer.estimators import NuSVC
 
 Split = tuple[Indices, Indices]
@@ -98,7 +98,7 @@ def cross_validated(args: argparse.Namespace, model: Any, data: Data) -> str:
     """svm-train's line or two on cross-validation, or JSON."""
     y, k = data.y, checked(args.folds, len(data.y))
     splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
-    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k) as counted:
+    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as counted:
         answer = held_out(model, data.X, y, counted(splits))
     if args.machine in REGRESSORS:
         error, correlation = float(np.mean((answer - y) ** 2)), squared_correlation(y, answer)

@@ -34,7 +34,6 @@ def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] |
         tol=args.tol,
         cache_size=args.cache_size,
         shrinking=bool(args.shrinking),
-        verbose=getattr(args, "verbose", False),
         **own,
     )
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mercer.cli.formats import FORMATS, TITLES, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.terminal import Clock, WithExamples, examples, waiting
+from mercer.cli.signs_of_life import waiting
+from mercer.cli.terminal import Clock, WithExamples, examples
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data
@@ -85,6 +86,7 @@ def register(commands: Subparsers) -> None:
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
+    style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
     parser.set_defaults(run=run, parser=parser, letters=Letters(TRAIN, _USAGE))
 
@@ -152,7 +154,8 @@ def run(args: argparse.Namespace) -> None:
 
         checked_target(way.path)  # better now than after an hour of training
     clock = Clock()
-    data = way.read()
+    with waiting(f"reading {args.file}", args.quiet or args.json or args.file in (None, "-")):
+        data = way.read()
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
         way.unknown_classes(unknown, data)
@@ -166,7 +169,7 @@ def run(args: argparse.Namespace) -> None:
         return
     train, test = way.split(data)
     clock.lap("load")
-    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json):
+    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
         model.fit(*train)
     clock.lap("fit")
     way.conclude(model, data, train, test, clock)

@@ -20,7 +20,8 @@ from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.labels import integer_labels, order_of_appearance
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
-from mercer.cli.terminal import Clock, waiting
+from mercer.cli.signs_of_life import waiting
+from mercer.cli.terminal import Clock
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
@@ -87,7 +88,7 @@ class LibsvmText:
         found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
-            with waiting("cross-validating for probabilities", args.quiet or args.json):
+            with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
                 found, more = _with_probabilities(args, model, found, data)
             lines += more
         if self._saves_mercer:
