@@ -28,6 +28,7 @@ RANK = {
     "optional": 0,
     "parameters": 0,
     "_core": 0,
+    "exact_parts": 1,
     "losses": 1,
     "threads": 1,
     "kernels": 1,
