@@ -24,6 +24,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     "arrays": 0,
     "errors": 0,
+    "on_demand": 0,
     "optional": 0,
     "parameters": 0,
     "_core": 0,
