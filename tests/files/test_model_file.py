@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -165,7 +164,6 @@ def test_feature_names_survive(path):
         (lambda: SVC(), NotFittedError, "not fitted"),
         (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(X, y), TypeError, "Python function.*pickle"),
         (lambda: LogisticRegression().fit(X, y), TypeError, "LogisticRegression.*pickle"),
-        (lambda: make_pipeline(PCA(2), SVC()).fit(X, y), TypeError, "PCA.*pickle"),
         (
             lambda: SVC(random_state=np.random.RandomState(0)).fit(X, y),
             TypeError,
@@ -303,7 +301,7 @@ def test_errors_name_the_file_and_the_writer(path, small):
         header["content"]["model"]["class"] = "Oracle"
 
     path.write_bytes(forge(content, change))
-    with pytest.raises(ModelFormatError, match=r"model\.mercer', written by mercer '9\.9', read by .*'Oracle' is not"):
+    with pytest.raises(ModelFormatError, match=r"model\.mercer', written by mercer '9\.9'.*'Oracle' is not"):
         mercer.load(path)
 
 

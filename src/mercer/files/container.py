@@ -21,7 +21,7 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,8 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
         dtype = array.dtype.newbyteorder("<")
         if dtype.str not in DTYPES:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a .mercer file cannot hold")
-        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        flat = np.asarray(array, dtype=dtype).ravel(order="K" if order == "F" else "C")
+        order = _order(array)
+        flat = np.asarray(array, dtype=dtype).ravel(order=order)
         buffer = flat.view(np.uint8).data
         digest = hashlib.sha256()
         for part in _pieces(buffer):
@@ -84,6 +84,12 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
             file.write(bytes(entry["offset"] - file.tell()))
             for part in _pieces(buffer):
                 file.write(part)
+
+
+def _order(array: Array) -> Literal["C", "F"]:
+    """Rows or columns first, as they lie in memory: a product of matrices may round otherwise in the other order."""
+    by_columns = array.ndim > 1 and not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
+    return "F" if by_columns else "C"
 
 
 def _pieces(buffer: memoryview) -> Iterator[memoryview]:
