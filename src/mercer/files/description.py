@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from mercer import kernels
 from mercer.errors import ModelFormatError
-from mercer.files.container import DTYPES, Array
+from mercer.files.stored_array import DTYPES, Array
 from mercer.kernels import Kernel
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.

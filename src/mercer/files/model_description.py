@@ -17,10 +17,10 @@ import sklearn
 
 from mercer import estimators
 from mercer.errors import ModelFormatError
-from mercer.files.container import Array
 from mercer.files.description import cannot_hold, describe, rebuild
 from mercer.files.scikit_kinds import expect
 from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
+from mercer.files.stored_array import Array
 from mercer.fitting.kinds import Unsaved
 from mercer.fitting.state import fitted_names, restored, state_of
 

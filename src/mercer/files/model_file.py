@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import mercer
 from mercer.errors import ModelFormatError, warn_user
-from mercer.files.container import Array, read_container, write_container
+from mercer.files.container import read_container, write_container
 from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
+from mercer.files.stored_array import Array
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
