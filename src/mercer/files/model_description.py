@@ -102,6 +102,7 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
 
 def _restored(cls: Any, row: Row, params: dict[str, Any], learnt: dict[str, Any]) -> Any:
     name = cls.__name__
+    expect(params.get("memory") is None, f"{name}: memory must be None: a file of a model may not name a folder")
     if type(params.get("n_jobs")) is int and params["n_jobs"] > (os.cpu_count() or 1):
         params["n_jobs"] = -1  # more processes than this computer has processors are of no use to anybody
     try:

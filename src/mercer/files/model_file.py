@@ -10,11 +10,10 @@ import os
 from typing import Any
 
 import sklearn
-from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
-from mercer.errors import ModelFormatError, warn_user
+from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.container import read_container, write_container
 from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
 from mercer.files.stored_array import Array
@@ -61,7 +60,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
     Loading never runs code from the file. A file that is damaged, truncated or from a newer version raises
     ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError. If the
-    model holds parts of scikit-learn and another minor version of it wrote them, InconsistentVersionWarning says so.
+    model holds parts of scikit-learn and another minor version of it wrote them, ModelVersionWarning says so.
 
     Parameters
     ----------
@@ -84,7 +83,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, ModelFormatError) else str(error)
         raise ModelFormatError(
             f"{os.fspath(path)!r}, written by mercer {content.get('mercer')!r:.40} with scikit-learn "
-            f"{content.get('scikit-learn')!r:.40}, read by {mercer.__version__} with {sklearn.__version__}: {reason}"
+            f"{content.get('scikit-learn')!r:.40}, read by {mercer.__version__} with {sklearn.__version__}: "
+            f"{' '.join(reason.split()):.600}"
         ) from error
     if estimator_class(type(model).__name__) is None:
         _compare(content.get("scikit-learn"), os.fspath(path))
@@ -97,7 +97,7 @@ def _compare(written: Any, path: str | bytes) -> None:
         warn_user(
             f"{path!r} was written with scikit-learn {written:.40}, and this is {sklearn.__version__}: its parts of "
             "the model may predict differently; compare a few predictions, then save the model again",
-            InconsistentVersionWarning,
+            ModelVersionWarning,
         )
 
 

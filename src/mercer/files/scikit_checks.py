@@ -169,7 +169,6 @@ def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
 
 def pipeline(model: Any) -> None:
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
-    expect(model.memory is None, "memory must be None: a file of a model may not name a folder")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
     _parts("steps", model.steps[:-1], _FITTED)
     _parts("steps", model.steps[-1:], Model(words=("passthrough", None)))
@@ -277,8 +276,7 @@ def voting_names(model: Any) -> None:
     from sklearn.utils import Bunch
 
     if hasattr(model, "classes_"):
-        model.le_ = LabelEncoder()
-        model.le_.classes_ = model.classes_
+        model.le_ = LabelEncoder().fit(model.classes_)
     names = [name for name, part in model.estimators if not isinstance(part, str)]
     found = dict(zip(names, model.estimators_, strict=True))
     model.named_estimators_ = Bunch(**{name: found.get(name, "drop") for name, _ in model.estimators})

@@ -189,7 +189,7 @@ TABLE: Final[dict[str, Row]] = {
     "HashingVectorizer": _row("feature_extraction.text", _stop_words_id=Unsaved()).but(params=checks.texts),
     # Models made of others.
     "Pipeline": _row("pipeline").but(params=checks.pipeline),
-    "FeatureUnion": _row("pipeline").but(params=checks.union),
+    "FeatureUnion": _row("pipeline", _transformers_feature_names_out=Unsaved()).but(params=checks.union),
     "ColumnTransformer": _row(
         "compose",
         transformers_=Kind(),
@@ -198,6 +198,7 @@ TABLE: Final[dict[str, Row]] = {
         _remainder=Kind(),
         sparse_output_=FLAG,
         output_indices_=Kind(),
+        _transformers_feature_names_out=Unsaved(),
     ).but(params=checks.column_parts, whole=checks.columns),
     "make_column_selector": _row("compose").but(params=checks.selector),
     "TransformedTargetRegressor": _row(

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import random
 import struct
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference.forgery import put_together, sealed_text, taken_apart
 
