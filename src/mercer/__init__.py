@@ -27,6 +27,7 @@ from mercer.estimators.kernel_machine import KernelMachine
 from mercer.estimators.linear_path import LinearPath, linear_path
 from mercer.files import load, save
 from mercer.kernels import check_kernel
+from mercer.tables import Tabular, tabular
 from mercer.versions import show_versions
 
 __version__ = "0.1.0"
@@ -53,9 +54,11 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "Tabular",
     "check_kernel",
     "linear_path",
     "load",
     "save",
     "show_versions",
+    "tabular",
 ]

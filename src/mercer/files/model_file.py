@@ -21,7 +21,9 @@ from mercer import estimators
 from mercer.errors import ModelFormatError
 from mercer.files.container import Array, read_container, write_container
 from mercer.files.description import describe, rebuild
+from mercer.files.tabular_state import table_model, table_state
 from mercer.fitting.state import restored, state_of
+from mercer.tables import Tabular
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -96,6 +98,9 @@ def _describe_model(model: Any, arrays: dict[str, Array]) -> dict[str, Any]:
     if type(model) is StandardScaler:
         state = {key: getattr(model, key) for key in _SCALER_STATE if hasattr(model, key)}
         return {"class": name, "params": model.get_params(), "state": describe(state, arrays, name)}
+    if type(model) is Tabular:
+        inner = _describe_model(model.estimator_, arrays)
+        return {"class": name, "estimator": inner, "table": describe(table_state(model), arrays, name)}
     if _estimator_class(name) is not type(model):
         raise TypeError(
             f"{model!r} cannot be saved as a .mercer file, which holds estimators of mercer and "
@@ -157,7 +162,13 @@ def _rebuild_scaler(description: dict[str, Any], arrays: dict[str, Array]) -> St
     return scaler
 
 
+def _rebuild_tabular(description: dict[str, Any], arrays: dict[str, Array]) -> Tabular:
+    estimator = _rebuild_model(description["estimator"], arrays)
+    return table_model(rebuild(description["table"], arrays, "Tabular"), estimator)
+
+
 _READERS: dict[str, Callable[[dict[str, Any], dict[str, Array]], Any]] = {
     "Pipeline": _rebuild_pipeline,
     "StandardScaler": _rebuild_scaler,
+    "Tabular": _rebuild_tabular,
 }
