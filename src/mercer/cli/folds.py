@@ -14,9 +14,10 @@ from sklearn.pipeline import Pipeline
 
 from mercer.arrays import Flags, Floats, Indices, take
 from mercer.cli.data import Data
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
 from mercer.cli.terminal import waiting
 from mercer.estimators import NuSVC
+from mercer.tables.frame import Frame
 
 Split = tuple[Indices, Indices]
 
@@ -47,7 +48,9 @@ def checked(k: int, n: int) -> int:
 
 def rows_of(X: Any, rows: Indices, among: Indices, model: Pipeline) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
-    return X[np.ix_(rows, among)] if model[-1].kernel == "precomputed" else take(X, rows)
+    if isinstance(X, Frame):
+        return X.rows(rows)
+    return X[np.ix_(rows, among)] if machine_of(model).kernel == "precomputed" else take(X, rows)
 
 
 def held_out(model: Pipeline, X: Any, y: Any, splits: Iterable[Split]) -> Any:
@@ -65,10 +68,11 @@ def held_out(model: Pipeline, X: Any, y: Any, splits: Iterable[Split]) -> Any:
 def _for_fold(model: Pipeline, y: Any) -> Any:
     """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
     copy = clone(model)
-    if isinstance(copy[-1], NuSVC):
+    machine = machine_of(copy)
+    if isinstance(machine, NuSVC):
         counts = np.sort(np.unique(y, return_counts=True)[1])
         if len(counts) > 1:
-            copy[-1].set_params(nu=min(copy[-1].nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
+            machine.set_params(nu=min(machine.nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
     return copy
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.tables import Tabular
 
 # LIBSVM's names, in the order of its -s; the estimator, and those it takes of the options C, nu, epsilon (-c, -n, -p)
 # and class weights (-wi).
@@ -23,7 +24,14 @@ CLASSIFIERS: Final = ("c_svc", "nu_svc")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr")
 
 
-def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | None) -> Any:
+def machine_of(model: Any) -> Any:
+    """The machine itself, in a Pipeline or around a table; fitted, if that is."""
+    if isinstance(model, Tabular):
+        return getattr(model, "estimator_", model.estimator)
+    return model[-1]
+
+
+def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | str | None) -> Any:
     """The unfitted estimator that the options ask for."""
     estimator, taken = MACHINES[args.machine]
     given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}

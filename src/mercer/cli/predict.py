@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.data import FORMATS, Data, format_of, read_data
+from mercer.cli.dialect import Dialect, add_flags, asked_for
 from mercer.cli.folds import squared_correlation
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
@@ -48,7 +49,8 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, if it does")
+    parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
+    add_flags(parser)
     parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
@@ -69,11 +71,17 @@ class _Answer:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     model = read_model(args.model)
+    read = getattr(model.table, "reading_", {})
+    is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
+    target = args.target or (read.get("target") if is_table else None)
     data = read_data(
-        *(args.file, args.format, args.target),
+        *(args.file, args.format, target),
         training=False,
         first_index=model.first_index,
         wanted=model.feature_names,
+        as_frame=model.table is not None,
+        asked=asked_for(args),
+        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding"))),
     )
     answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)

@@ -151,7 +151,7 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """
         if self.missing not in ("impute", "drop"):
             raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
-        wishes = self._wishes()
+        wishes = self.wishes()
         frame = frame_of(X)
         if y is not None:
             y = y if hasattr(y, "__len__") else np.asarray(y)
@@ -189,7 +189,8 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
                 warn_user(f"the column {one.name!r} is {one.told}; {remedy}", UserWarning)
         return self
 
-    def _wishes(self) -> Wishes:
+    def wishes(self) -> Wishes:
+        """What the parameters ask of the columns."""
         lists: dict[str, Any] = {}
         for word in ("drop", "only", "categorical", "text"):
             value = getattr(self, word)
