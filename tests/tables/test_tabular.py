@@ -142,6 +142,18 @@ def test_what_a_column_is_taken_for(column, kind):
     assert type(model.columns_[0]).__name__ == kind, model.columns_[0].told
 
 
+def test_declared_categories_and_durations():
+    """What a frame says of a column counts: integers of a categorical column are no numbers, a duration is one."""
+    codes = [1, 2, 3] * 10
+    frame = pd.DataFrame({"a": pd.Categorical(codes), "b": pd.to_timedelta(range(30), unit="h")})
+    model = mercer.tabular(mercer.SVC()).fit(frame, [0, 1] * 15)
+    assert [type(one).__name__ for one in model.columns_] == ["Levels", "Numbers"]
+    assert model.columns_[1].centre == 14.5 * 3600
+    frame = pl.DataFrame({"a": pl.Series([str(c) for c in codes], dtype=pl.Categorical), "b": codes})
+    model = mercer.tabular(mercer.SVC()).fit(frame, [0, 1] * 15)
+    assert [type(one).__name__ for one in model.columns_] == ["Levels", "Numbers"]
+
+
 def test_day_and_month_are_told_apart():
     days = [f"{d}/3/2024" for d in range(1, 29)]
     months = [f"3/{d}/2024" for d in range(1, 29)]

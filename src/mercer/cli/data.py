@@ -163,7 +163,9 @@ def _matrix(name: str, header: list[str], columns: list[Any], names: list[str], 
 
 
 def _header_hint(header: list[str]) -> str:
-    """Where the names are numbers, the first line was none of names."""
+    """Where the names are numbers, the first line was none of names; a single one may be several."""
+    if len(header) == 1 and " " in header[0]:
+        return "; if blanks or another mark separate its cells, name it with --separator"
     return "; its first line must name the columns" if any(is_number(title) for title in header) else ""
 
 

@@ -111,7 +111,10 @@ def separator_of(text: str, name: str, before: str | None) -> str:
     head = text[:_SAMPLE_CHARACTERS]
     if len(head) < len(text):
         head = head[: head.rfind("\n") + 1]
-    found = [mark for mark in _SEPARATORS if _splits(head, mark)]
+    cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}
+    found = list(cells)
+    if len(found) > 1:  # a wrong mark cuts quoted cells in two
+        found = [mark for mark in found if not any('"' in cell for cell in cells[mark])] or found
     if len(found) == 1:
         return found[0]
     if before is not None and (not found or before in found):
@@ -123,14 +126,14 @@ def separator_of(text: str, name: str, before: str | None) -> str:
     return next((mark for mark in _SEPARATORS if mark in first), ",")
 
 
-def _splits(head: str, mark: str) -> bool:
-    if mark not in head:
-        return False
+def _split(head: str, mark: str) -> list[str] | None:
+    """All cells, where every line has the same number of them, and more than one."""
     try:
-        lengths = {len(row) for row in csv.reader(io.StringIO(head, newline=""), delimiter=mark) if row}
+        rows = [row for row in csv.reader(io.StringIO(head, newline=""), delimiter=mark) if row]
     except csv.Error:
-        return False
-    return len(lengths) == 1 and lengths != {1}
+        return None
+    lengths = {len(row) for row in rows}
+    return [cell for row in rows for cell in row] if len(lengths) == 1 and lengths != {1} else None
 
 
 def with_points(

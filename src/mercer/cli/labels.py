@@ -50,7 +50,7 @@ def expect_whole(column: Any, name: str, title: str) -> None:
     cell = column[missing[0]]
     shown = ", ".join(str(row + 1) for row in missing[1:_SHOWN_ROWS])
     more = f" and {len(missing) - _SHOWN_ROWS:,} more" if len(missing) > _SHOWN_ROWS else ""
-    others = f" (and so {'do rows' if len(missing) > 2 else 'does row'} {shown}{more})" if len(missing) > 1 else ""
+    others = f", and so on in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
     blank = cell is None or (isinstance(cell, str) and not cell.strip())
     told = "is empty" if blank else f"holds {cell!r}, which stands for no value"
     raise ValueError(f"{_cell(name, missing[0], title)} {told}{others}; fill or drop such rows")

@@ -105,7 +105,10 @@ def _ask(model: Model, data: Data, probability: bool) -> _Answer:
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
     if probability:
         return _with_probabilities(model.with_probabilities(), model.decisions(X))
-    values = model.predict(X)
+    try:
+        values = model.predict(X)
+    except ValueError as error:
+        raise ValueError(f"{data.source}: {error}") from None
     remarks = ("Model supports probability estimates, but disabled in prediction.",) if model.has_probabilities else ()
     return _Answer(model.kind, values, [_line(value) for value in values.tolist()], remarks)
 

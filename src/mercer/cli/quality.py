@@ -110,6 +110,7 @@ def column_lines(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
         for name, what in told:
             alike.setdefault(what, []).append(name)
         told = [(_listed(names), what) for what, names in alike.items()]
+    told = [(name or "(no name)", what) for name, what in told]
     width = max(len(name) for name, _ in told)
     return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
 
@@ -129,7 +130,7 @@ def _or_none(share: float) -> float | None:
 
 
 def _percent(share: float) -> str:
-    return "–" if np.isnan(share) else f"{share:.1%}"
+    return "-" if np.isnan(share) else f"{share:.1%}"
 
 
 def _short(name: str) -> str:

@@ -19,10 +19,11 @@ from mercer.cli.data import Data, embedded, read_data
 from mercer.cli.dialect import asked_for
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
-from mercer.cli.terminal import Clock, printable
+from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
 from mercer.tables import Tabular
 from mercer.tables.choose import Wishes, encodings_for
+from mercer.tables.encodings import LeftOut
 from mercer.tables.frame import Frame
 
 
@@ -66,14 +67,16 @@ class Table:
         if data.form == "embedded" or is_sparse(data.X):
             scaler = ("standardise", StandardScaler(with_mean=not is_sparse(data.X)))
             return Pipeline([*([scaler] if args.standardise else []), ("machine", machine)])
-        if not args.quiet and args.folds is None:
-            warnings.filterwarnings("ignore", "the column .* is left out:")  # the report says so
+        warnings.filterwarnings("ignore", "the column .* is left out:")  # it is told here or in the report
         known = [] if data.names is None else data.names
         wishes = {name: _columns(getattr(args, name), known, data) for name in ("drop", "only", "categorical", "text")}
         only = wishes.pop("only") or None
         model = Tabular(machine, only=only, **wishes, missing=args.missing, standardise=args.standardise)
         if isinstance(data.X, Frame):
-            _expect_readable(data, model.wishes())
+            guessed = _left_out(data, model.wishes())
+            if args.quiet or args.folds is not None:
+                for one in guessed:
+                    show_warning(f"the column {one.name!r} is {one.told}")
         return model
 
     def is_settled(self, data: Data) -> bool:
@@ -106,12 +109,13 @@ class Table:
             print(printable(shown.text(clock.laps, self.path)))
 
 
-def _expect_readable(data: Data, wishes: Wishes) -> None:
-    """Raise the error that a column would lead to, with the rows as the file counts them: training shuffles."""
+def _left_out(data: Data, wishes: Wishes) -> list[LeftOut]:
+    """Columns left out on a guess. An error tells the rows as the file counts them, before training shuffles them."""
     try:
-        encodings_for(data.X, wishes, np.ones(len(data.X)))
+        found = encodings_for(data.X, wishes, np.ones(len(data.X)))
     except ValueError as error:
         raise ValueError(f"{data.source}: {error}") from None
+    return [one for one in found if isinstance(one, LeftOut) and one.guessed]
 
 
 def _columns(words: list[str], known: list[str], data: Data) -> list[str]:

@@ -46,6 +46,8 @@ def cells_of(column: Any) -> Cells:
     values = column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
     if values.dtype.kind in "iufM":
         return values
+    if values.dtype.kind == "m":
+        return np.asarray(values / np.timedelta64(1, "s"))
     out = np.empty(len(values), dtype=object)
     for row, item in enumerate(values.tolist()):
         if isinstance(item, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -49,10 +49,14 @@ class Wishes:
 def encodings_for(frame: Frame, wishes: Wishes, weight: Floats) -> list[Encoding]:
     """One encoding for each column; ValueError where nothing is left to learn from."""
     wishes.check(frame.names)
-    found = [_encoding(name, column, wishes, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
+    asked = replace(wishes, categorical=(*wishes.categorical, *(frame.categories - set(wishes.text))))
+    found = [_encoding(name, column, asked, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
     if all(isinstance(one, LeftOut) for one in found):
         told = "; ".join(f"{one.name!r}: {one.told}" for one in found)
-        raise ValueError(f"with n_samples={len(frame)} no column is left to learn from ({told})")
+        raise ValueError(
+            f"with n_samples={len(frame)} no column is left to learn from ({told}); what is named in only, "
+            "categorical or text is not left out"
+        )
     return found
 
 

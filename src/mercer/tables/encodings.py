@@ -21,6 +21,7 @@ _DAY: Final = 86400.0  # seconds
 _YEAR: Final = 365.2425 * _DAY
 CYCLES: Final = {"time of day": _DAY, "time of year": _YEAR}
 _SHOWN_LEVELS = 3
+_WIDEST_LEVEL = 20  # characters
 
 
 class Encoding(Protocol):
@@ -82,7 +83,8 @@ class Levels:
 
     @property
     def told(self) -> str:
-        shown = ", ".join(self.levels[:_SHOWN_LEVELS]) + (", …" if len(self.levels) > _SHOWN_LEVELS else "")
+        first = [_short(one) for one in self.levels[:_SHOWN_LEVELS]]
+        shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
         whose = "its" if self.n_holes == 1 else "their"
         own = f"; {_count(self.n_holes, 'hole')}, a level of {whose} own" if self.n_holes else ""
@@ -192,6 +194,12 @@ def finite_or_hole(values: Floats, name: str) -> None:
 
 def _beside(values: Floats, empty: Flags, n_holes: int) -> Floats:
     return np.column_stack([values, empty]) if n_holes else values
+
+
+def _short(text: str) -> str:
+    """On one line, and no longer than a name."""
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDEST_LEVEL else f"{line[: _WIDEST_LEVEL - 1]}…"
 
 
 def _mark(column: Any) -> list[str]:

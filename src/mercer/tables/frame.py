@@ -13,10 +13,15 @@ from mercer.tables.cells import Cells, cells_of
 
 
 class Frame:
-    """Columns of equal length by name; `named` tells whether the names are the table's own."""
+    """Columns of equal length by name.
 
-    def __init__(self, names: Sequence[str], columns: Sequence[Any], named: bool = True) -> None:
-        self.names = list(names)
+    `named` tells whether the names are the table's own; `categories` are the columns that it says are categories.
+    """
+
+    def __init__(
+        self, names: Sequence[str], columns: Sequence[Any], named: bool = True, categories: frozenset[str] = frozenset()
+    ) -> None:
+        self.names, self.categories = list(names), categories
         self.columns: list[Cells] = [cells_of(column) for column in columns]
         self.named = named
 
@@ -32,16 +37,20 @@ class Frame:
 
     def rows(self, chosen: Indices) -> Frame:
         """Some of the rows, in this order."""
-        return Frame(self.names, [column[chosen] for column in self.columns], self.named)
+        return Frame(self.names, [column[chosen] for column in self.columns], self.named, self.categories)
 
 
 def frame_of(X: Any) -> Frame:
     """The table in a pandas, polars or pyarrow frame, or in an array, whose columns are called x0, x1 and so on."""
     if isinstance(X, Frame):
         return X
+    categories: list[Any] = []
     if hasattr(X, "iloc") and hasattr(X, "columns"):
+        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if dtype == "category"]
         names, columns = list(X.columns), [_of_pandas(X.iloc[:, j]) for j in range(X.shape[1])]
     elif hasattr(X, "get_columns"):
+        declared = ("Categorical", "Enum")
+        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if str(dtype).startswith(declared)]
         names, columns = list(X.columns), [column.to_numpy() for column in X.get_columns()]
     elif hasattr(X, "column_names") and hasattr(X, "to_pydict"):
         names, columns = list(X.column_names), [column.to_numpy() for column in X.columns]
@@ -54,7 +63,8 @@ def frame_of(X: Any) -> Frame:
             )
         X = check_array(X, dtype=None, ensure_all_finite=False)
         return Frame([f"x{j}" for j in range(X.shape[1])], list(X.T), named=False)
-    frame = Frame([str(name) for name in names], columns, named=all(isinstance(name, str) for name in names))
+    named = all(isinstance(name, str) for name in names)
+    frame = Frame([str(name) for name in names], columns, named, frozenset(map(str, categories)))
     repeated = sorted({name for name in frame.names if frame.names.count(name) > 1})
     if repeated:
         raise ValueError(f"the column {repeated[0]!r} stands there twice; rename one of them")
@@ -75,4 +85,4 @@ def _of_pandas(series: Any) -> Any:
         if getattr(series.dt, "tz", None) is not None:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
         return series.to_numpy(dtype="datetime64[us]")
-    return series.to_numpy(dtype=object)
+    return series.to_numpy() if kind == "m" else series.to_numpy(dtype=object)
