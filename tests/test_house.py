@@ -24,9 +24,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     "arrays": 0,
     "errors": 0,
+    "on_demand": 0,
     "optional": 0,
     "parameters": 0,
     "_core": 0,
+    "exact_parts": 1,
     "losses": 1,
     "threads": 1,
     "kernels": 1,
@@ -101,9 +103,9 @@ def calls(path: Path) -> set[str]:
     ("called", "rooms"),
     [
         ({"merge"}, {"fitting"}),
-        # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data.
-        # Tables have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "tables"}),
+        # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
+        # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),

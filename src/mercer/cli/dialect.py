@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from mercer.tables.cells import MISSING, NUMBER
+from mercer.tables.spelling import MISSING, NUMBER
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _NAMES: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.cli.data import FORMATS, Data, format_of, read_data
+from mercer.cli.data import Data, read_data
 from mercer.cli.dialect import Dialect, add_flags, asked_for
 from mercer.cli.folds import squared_correlation
+from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
@@ -33,7 +34,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "predict",
         allow_abbrev=False,
-        help="predict with a trained model",
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",

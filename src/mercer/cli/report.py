@@ -21,7 +21,7 @@ from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.dual_status import free_and_bounded
-from mercer.tables import Tabular
+from mercer.tables.estimator import Tabular
 
 Rows = tuple[Any, Any]
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line

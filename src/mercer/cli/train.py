@@ -6,20 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from mercer.cli.data import FORMATS, TITLES, Data, format_of
 from mercer.cli.dialect import add_flags
-from mercer.cli.folds import cross_validated
+from mercer.cli.formats import FORMATS, TITLES, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.report import Rows
-from mercer.cli.terminal import Clock, WithExamples, examples, waiting
-from mercer.cli.train_table import Table
-from mercer.cli.train_text import LibsvmText
-from mercer.files.atomic_write import checked_target
+from mercer.cli.signs_of_life import waiting
+from mercer.cli.terminal import Clock, WithExamples, examples
 
 if TYPE_CHECKING:
+    from mercer.cli.data import Data
+    from mercer.cli.report import Rows
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Each may be given several times, or with several names between commas.
@@ -44,7 +41,7 @@ class Way(Protocol):
         """Complain of weights for classes that no row has."""
 
     def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
-        """The model to train."""
+        """The machine to train, or a pipeline or a model of tables around it."""
 
     def is_settled(self, data: Data) -> bool:
         """Whether there is nothing to train, and everything has been said and written."""
@@ -63,7 +60,6 @@ def register(commands: Subparsers) -> None:
         usage="mercer train [options] [DATA [MODEL]]",
         add_help=False,
         allow_abbrev=False,
-        help="train a machine and save it",
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
         "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
@@ -98,6 +94,7 @@ def register(commands: Subparsers) -> None:
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
+    style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
     parser.set_defaults(run=run, parser=parser, letters=Letters(TRAIN, _USAGE))
 
@@ -175,27 +172,42 @@ def run(args: argparse.Namespace) -> None:
     args.output = args.output or args.model
     if args.class_weight and (args.weight or args.machine != "c_svc"):
         args.parser.error("--class-weight balanced is for c_svc, and takes the place of --weight")
-    is_text = args.file is not None and format_of(args.file, args.format) == "libsvm"
-    way: Way = LibsvmText(args) if is_text else Table(args)
+    way = _way(args)
     if args.folds is None:
+        from mercer.files.atomic_write import checked_target
+
         checked_target(way.path)  # better now than after an hour of training
     clock = Clock()
-    data = way.read()
-    weights, unknown = class_weights(args.weight, np.unique(data.y))
+    with waiting(f"reading {args.file}", args.quiet or args.json or args.file in (None, "-")):
+        data = way.read()
+    weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
         way.unknown_classes(unknown, data)
     model = way.model(data, args.class_weight or weights)
     if args.folds is not None:
+        from mercer.cli.folds import cross_validated
+
         print(cross_validated(args, model, data))
         return
     if way.is_settled(data):
         return
     train, test = way.split(data)
     clock.lap("load")
-    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json):
+    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
         model.fit(*train)
     clock.lap("fit")
     way.conclude(model, data, train, test, clock)
+
+
+def _way(args: argparse.Namespace) -> Way:
+    """The way of these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
+    if args.file is not None and format_of(args.file, args.format) == "libsvm":
+        from mercer.cli.train_text import LibsvmText
+
+        return LibsvmText(args)
+    from mercer.cli.train_table import Table
+
+    return Table(args)
 
 
 def _share(text: str) -> float:

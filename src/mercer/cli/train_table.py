@@ -21,9 +21,9 @@ from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
-from mercer.tables import Tabular
 from mercer.tables.choose import Wishes, encodings_for
 from mercer.tables.encodings import LeftOut
+from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 
 

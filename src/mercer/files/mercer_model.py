@@ -19,7 +19,7 @@ from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.fitting.dual_status import free_and_bounded
-from mercer.tables import Tabular
+from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.threads import effective_n_threads
 

@@ -24,8 +24,8 @@ from mercer.fitting.kinds import has_function_per_class
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require
-from mercer.tables import Tabular
 from mercer.tables.as_pipeline import as_pipeline
+from mercer.tables.estimator import Tabular
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 _OPSET = 17

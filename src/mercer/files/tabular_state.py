@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.errors import ModelFormatError
-from mercer.tables import Tabular
 from mercer.tables.cells import DATE_FORMS
 from mercer.tables.encodings import CYCLES, Dates, LeftOut, Levels, Numbers, Words
+from mercer.tables.estimator import Tabular
 
 _ENCODINGS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (Numbers, Levels, Dates, Words, LeftOut)}
 _END_OF_TIME_SECONDS: Final = 1e12  # the year 33,658; Python's dates end before

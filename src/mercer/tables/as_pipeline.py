@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer.tables.encodings import LeftOut, Numbers
-from mercer.tables.tabular import Tabular
+from mercer.tables.estimator import Tabular
 
 
 def used_columns(model: Tabular) -> list[str]:

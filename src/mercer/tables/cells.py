@@ -12,14 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats
+from mercer.tables.spelling import MISSING, NUMBER, PADDED
 
-# What pandas takes for a missing value, too.
-MISSING: Final = frozenset(
-    {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
-)
-INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
-NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
-PADDED: Final = re.compile(r"[+-]?0[0-9]")
 # Holes among features only: as a label, a question mark may be a class.
 _UNKNOWN: Final = "?"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
