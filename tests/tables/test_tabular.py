@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -301,6 +302,16 @@ def test_saved_and_loaded(tmp_path):
     regression = mercer.tabular(mercer.SVR(), only=["visits", "plan"]).fit(frame, target)
     mercer.save(regression, tmp_path / "r.mercer")
     np.testing.assert_array_equal(mercer.load(tmp_path / "r.mercer").predict(frame), regression.predict(frame))
+
+
+def test_saved_inside_a_calibration(tmp_path):
+    table, label = customers()
+    model = CalibratedClassifierCV(mercer.tabular(mercer.SVC(), drop=["customer_id"]), cv=3).fit(
+        pd.DataFrame(table), label
+    )
+    mercer.save(model, tmp_path / "m.mercer")
+    again = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(again.predict_proba(pd.DataFrame(table)), model.predict_proba(pd.DataFrame(table)))
 
 
 FORGERIES = {
