@@ -28,7 +28,7 @@ def table_state(model: Tabular) -> dict[str, Any]:
     """Everything that a fit left, but for the estimator inside."""
     lists = {name: getattr(model, name) for name in _LISTS}
     return {
-        **{name: None if names is None else [str(one) for one in names] for name, names in lists.items()},
+        **{name: names if names is None or isinstance(names, tuple) else list(names) for name, names in lists.items()},
         "missing": model.missing,
         "standardise": bool(model.standardise),
         "columns": [_plain(one) for one in model.columns_],
@@ -44,7 +44,8 @@ def table_model(state: Any, estimator: Any) -> Tabular:
     """The inverse, around its fitted estimator; ModelFormatError for what no fit could have left."""
     _expect(isinstance(state, dict), "there is no table")
     for name in _LISTS:
-        _expect(_is_list(state[name], str) or (name == "only" and state[name] is None), f"{name} must be names")
+        given = list(state[name]) if isinstance(state[name], tuple) else state[name]
+        _expect(_is_list(given, str) or (name == "only" and given is None), f"{name} must be names")
     _expect(state["missing"] in ("impute", "drop"), f"missing cannot be {state['missing']!r:.40}")
     flags = (state["standardise"], state["named"])
     _expect(all(type(flag) is bool for flag in flags), "standardise and named must be true or false")
