@@ -164,6 +164,40 @@ def test_the_truth_is_found_by_itself(folder, capsys):
     assert mercer.load("t.mercer").reading_ == {"separator": ",", "decimal": ".", "encoding": "utf-8", "target": "y"}
 
 
+def test_levels_that_training_had_not_are_told(folder, capsys):
+    rows = [f"{i % 7},{'uvw'[i % 3]},{'ab'[i % 3 == 0]}" for i in range(60)]
+    (folder / "t.csv").write_text("\n".join(["x,kind,y", *rows, ""]))
+    assert main(["train", "t.csv", "--target", "y", "-q"]) == 0
+    (folder / "new.csv").write_text("kind,x\nu,1\nz,2\n,3\n")
+    assert main(["predict", "new.csv", "t.mercer", "out"]) == 0
+    assert "The column 'kind' holds 'z', which training did not have" in capsys.readouterr().out
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    assert "training did not have" not in capsys.readouterr().out
+
+
+def test_pictures_and_onnx_of_tables(folder, capsys):
+    """A regression on numbers is drawn and exported in its own unit; a category is told to be in the way."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    lines = [f"{i},{a},{b},{1e5 + 1e4 * a},{'uv'[i % 2]}" for i, (a, b) in enumerate(X)]
+    (folder / "t.csv").write_text("\n".join(["id,a,b,price,kind", *lines, ""]))
+    words = ["train", "t.csv", "--target", "price", "--machine", "epsilon_svr", "-q", "--drop", "id"]
+    assert main([*words, "--drop", "kind"]) == 0
+    assert main(["plot", "t.csv", "t.mercer", "t.png", "--features", "a", "b"]) == 0
+    assert main(["convert", "t.mercer", "t.onnx"]) == 0
+    answers = onnxruntime.InferenceSession("t.onnx").run(None, {"X": X})[0].ravel()
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    np.testing.assert_allclose(answers, np.loadtxt("out"), rtol=1e-9)
+    assert main(words) == 0
+    capsys.readouterr()
+    for command in (["plot", "t.csv", "t.mercer", "t.png"], ["convert", "t.mercer", "t.onnx"]):
+        assert main(command) == 1
+        assert "for models of numbers without holes, but the column 'kind' is this: category" in capsys.readouterr().err
+
+
 def test_parquet_by_polars(folder, capsys):
     pl = pytest.importorskip("polars")
     table(folder)

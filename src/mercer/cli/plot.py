@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model(args.model)
     wanted = model.feature_names if model.table is None else used_columns(model.table)
+    piped = None if model.table is None else as_pipeline(model.table)
     data = read_data(args.file, args.format, args.target, training=False, wanted=wanted)
-    estimator = model.estimator(data.X.shape[1]) if model.table is None else as_pipeline(model.table)
+    estimator = piped or model.estimator(data.X.shape[1])
     a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared

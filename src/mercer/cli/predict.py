@@ -22,6 +22,8 @@ from mercer.cli.terminal import WithExamples, examples
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.models import Model, read_model
+from mercer.tables.encodings import Levels
+from mercer.tables.frame import Frame
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -86,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
     figures, told = _judge(answer.kind, answer.values[rows], truth)
-    remarks = [*answer.remarks, *_unjudged(args, answer, data, truth)]
+    remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
     text = "\n".join([*answer.lines, ""])
     if args.output != "-":
         with replacing(args.output) as file:
@@ -152,6 +154,19 @@ def _truth(answer: _Answer, data: Data) -> tuple[Any, Any]:
     if data.y is None or np.ndim(answer.values) > 1:
         return np.empty(0, dtype=np.intp), None
     return known_truth(data.y, answer.values, answer.kind == "regression", data.source, data.target or "y")
+
+
+def _unseen(model: Model, data: Data) -> list[str]:
+    """Levels of a table's categories that training had not: such rows are told apart by their other columns alone."""
+    if model.table is None or not isinstance(data.X, Frame):
+        return []
+    told = []
+    for one in model.table.columns_:
+        new = one.unseen(data.X[one.name]) if isinstance(one, Levels) else []
+        if new:
+            shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
+            told.append(f"The column {one.name!r} holds {shown}, which training did not have: it counts as no level.")
+    return told
 
 
 def _unjudged(args: argparse.Namespace, answer: _Answer, data: Data, truth: Any) -> list[str]:

@@ -26,7 +26,10 @@ def as_pipeline(model: Tabular) -> Pipeline:
         if isinstance(one, Numbers) and not one.n_holes:
             used.append(one)
         elif not isinstance(one, LeftOut):
-            raise TypeError(f"this takes models of numbers without holes, and the column {one.name!r} is a {one.told}")
+            raise TypeError(
+                f"pictures and ONNX are for models of numbers without holes, but the column {one.name!r} is this: "
+                f"{one.told}"
+            )
     scaler = StandardScaler()
     scaler.mean_ = np.array([one.centre for one in used])
     scaler.scale_ = np.array([one.scale for one in used])

@@ -94,6 +94,11 @@ class Levels:
     def titles(self) -> list[str]:
         return [*(f"{self.name}={one}" for one in self.levels), *_mark(self)]
 
+    def unseen(self, cells: Cells) -> list[str]:
+        """The levels among these cells that training had not."""
+        found = {level(_truth(item) if self.truth_values else item) for item in cells[~holes(cells)].tolist()}
+        return sorted(found.difference(self.levels))
+
     def encode(self, cells: Cells) -> Any:
         place = {one: j for j, one in enumerate(self.levels)}
         if self.truth_values:
