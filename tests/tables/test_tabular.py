@@ -91,6 +91,19 @@ def test_words_are_those_of_scikit_learn():
     np.testing.assert_allclose(X.toarray() if hasattr(X, "toarray") else X, by_hand.toarray(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_words", [3, 60])
+def test_a_row_has_one_answer_whatever_comes_with_it(n_words):
+    """Dense or CSR: rows without a single word among them are encoded as all the others are."""
+    table, label = customers()
+    notes = [f"w{i % n_words} w{i % 7}" if i % 2 else "" for i in range(120)]
+    frame = pd.DataFrame(table).drop(columns="customer_id").assign(note=notes)
+    model = mercer.tabular(mercer.SVC(), text=["note"]).fit(frame, label)
+    assert {type(model.encode(frame)), type(model.encode(frame[::2]))} == {type(model.encode(frame[1::2]))}
+    whole = model.decision_function(frame)
+    np.testing.assert_array_equal(model.decision_function(frame[::2]), whole[::2])
+    np.testing.assert_array_equal([model.decision_function(frame[i : i + 1])[0] for i in range(9)], whole[:9])
+
+
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_other_tables_in_prediction(make):
     table, label = customers()

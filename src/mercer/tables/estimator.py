@@ -16,10 +16,10 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import warn_user
 from mercer.tables.cells import holes
 from mercer.tables.choose import Wishes, encodings_for
-from mercer.tables.encodings import Encoding, LeftOut
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers
 from mercer.tables.frame import Frame, frame_of
 
-# Below this share of entries that are not zero the rows are kept as CSR, which then is the smaller of the two.
+# Below this share of entries that are not zero the rows are CSR; the core treats dense ones as sparse from there on.
 _SPARSE_SHARE = 0.3
 
 
@@ -308,10 +308,14 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
 
 def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:
-    """All columns side by side: dense, or CSR where most of it is zero."""
+    """All columns side by side: dense, or CSR where most of it is zero.
+
+    The encodings alone decide which, so that a row has the same numbers to the last bit whatever rows come with it.
+    """
     parts = [one.encode(column) for one, column in zip(encodings, frame.columns, strict=True)]
-    stored = sum(part.nnz if is_sparse(part) else part.size for part in parts)
-    if stored < _SPARSE_SHARE * len(frame) * sum(part.shape[1] for part in parts):
+    width = sum(len(one.titles) for one in encodings)
+    full = sum(len(one.titles) for one in encodings if isinstance(one, (Numbers, Dates)))
+    if full + sum(isinstance(one, Levels) for one in encodings) < _SPARSE_SHARE * width:
         return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
     return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
 
