@@ -42,6 +42,7 @@ RANK = {
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,
+    "tables": 8,
     "files": 9,
     "versions": 9,
     "displays": 9,
@@ -103,8 +104,8 @@ def calls(path: Path) -> set[str]:
     [
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
-        # may come from another version of scikit-learn.
-        ({"warn_user"}, {"fitting", "kernels", "files"}),
+        # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),

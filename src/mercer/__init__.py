@@ -28,11 +28,13 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "Tabular",
     "check_kernel",
     "linear_path",
     "load",
     "save",
     "show_versions",
+    "tabular",
 ]
 
 if TYPE_CHECKING:
@@ -63,10 +65,12 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
+    from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "Certificate": "mercer.certificates.certificate",
+        "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
         "check_kernel": "mercer.kernels",
@@ -74,9 +78,10 @@ else:
         "load": "mercer.files",
         "save": "mercer.files",
         "show_versions": "mercer.versions",
+        "tabular": "mercer.tables.estimator",
     }
     _ROOMS = (
         "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters problems solution solvers threads versions"
+        "optional parameters problems solution solvers tables threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

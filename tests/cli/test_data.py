@@ -86,7 +86,7 @@ def test_options_of_tables(iris, capsys):
     run("train", "iris.csv", "--target", "species", "--no-standardise", "-wvirginica", "3", "-c", "2", "--json")
     report = json.loads(capsys.readouterr().out)
     assert report["standardised"] is False
-    machine = mercer.load("iris.mercer")[-1]
+    machine = mercer.load("iris.mercer").estimator_
     assert machine.class_weight_.tolist() == [1, 1, 3]
     assert machine.C == 2
     run("train", "iris.csv", "--target", "species", "-v", "5")
@@ -144,10 +144,14 @@ def test_kinds_of_labels(folder):
         ("x,y\n1,a\n2,b\n3,b\n", ["--target", "y"], "the class 'a' has a single row"),
         ("x,y\n1,0.5\n2,1.5\n3,1.5\n", ["--target", "y"], "such as 0.5, which are no classes; for regression add"),
         ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, add --machine epsilon_svr"),
-        ("x,y\n1,2\nred,3\n", ["--target", "y"], "row 2 of the column 'x' holds 'red', which is not a number"),
-        ("x,y\n1,2\n,3\n", ["--target", "y"], "row 2 of the column 'x' is empty; fill or drop"),
-        ("x,y\n1,2\nnan,3\n", ["--target", "y"], "row 2 of the column 'x' is 'nan'"),
-        ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named"),
+        (
+            "x,y\n1,2\n2,3\nred,3\n4,2\n",
+            ["--target", "y"],
+            "t.csv: row 3 of the column 'x' holds 'red', but 3 rows hold numbers; correct or empty the cell, or name",
+        ),
+        ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': left out: 1 in every"),
+        ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
+        ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named, separated by ','"),
         ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' stands there twice"),
         ("", ["--target", "y"], "is empty; its first line must name the columns"),
         ("y\n1\n", ["--target", "y"], "no column besides the target"),

@@ -146,10 +146,11 @@ def test_tables_of_spreadsheets_that_use_the_comma_otherwise(mark, first, desk, 
     for name in ("iris", "other"):
         assert main(["train", "-q", f"{name}.csv", "--target", "species"]) == 0
     one, other = (mercer.load(f"{name}.mercer") for name in ("iris", "other"))
-    np.testing.assert_array_equal(one[-1].dual_coef_, other[-1].dual_coef_)
-    assert other[0].feature_names_in_.tolist() == one[0].feature_names_in_.tolist()
+    np.testing.assert_array_equal(one.estimator_.dual_coef_, other.estimator_.dual_coef_)
+    assert other.feature_names_in_.tolist() == one.feature_names_in_.tolist()
     (desk / "half.csv").write_text(text.replace(",", ";").replace(".", ","))
-    assert re.search(r"holds '5,1'.*decimals with a point", fails(["train", "half.csv", "--target", "species"], capsys))
+    assert main(["train", "-q", "half.csv", "--target", "species"]) == 0
+    np.testing.assert_array_equal(mercer.load("half.mercer").estimator_.dual_coef_, one.estimator_.dual_coef_)
 
 
 def test_a_report_on_regression_says_what_its_numbers_are(desk, capsys):
@@ -169,8 +170,7 @@ def test_a_report_on_regression_says_what_its_numbers_are(desk, capsys):
     # The truth, from the model and the same split.
     table = np.loadtxt("houses.csv", delimiter=",", skiprows=1)
     _, X_test, y_train, y_test = train_test_split(table[:, :2], table[:, 2], test_size=0.25, random_state=0)
-    scaler, machine = mercer.load("houses.mercer")
-    answers = machine.predict((X_test - scaler.mean_) / scaler.scale_)
+    answers = mercer.load("houses.mercer").predict(X_test)
     assert told["test"] == pytest.approx(np.abs(answers - y_test).mean())
     assert told["median"] == pytest.approx(np.abs(np.median(y_train) - y_test).mean())
 
@@ -192,7 +192,7 @@ def test_predictions_without_a_truth_say_how_many(desk, capsys):
 def test_the_margin_of_the_report_is_that_of_the_machine(desk, capsys):
     assert main(["train", "iris.csv", "--target", "species", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["margin"]
-    machine = mercer.load("iris.mercer")[-1]
+    machine = mercer.load("iris.mercer").estimator_
     K = machine.kernel_(machine.support_vectors_)
     ends = np.cumsum([0, *machine.n_support_])
     norms = {}

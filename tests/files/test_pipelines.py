@@ -41,7 +41,7 @@ for line in sys.stdin:
 
 
 def without_pandas(name):
-    return name not in ("mixed", "selected", "ordinal")
+    return name not in ("mixed", "tabular", "selected", "ordinal")
 
 
 def as_json(value):
@@ -86,7 +86,7 @@ def test_again_and_mapped(tmp_path, name):
 
 # --- files that somebody changed -------------------------------------------------------------------------------------
 
-MUTATED = ("words", "mixed", "calibrated", "voting", "polynomial")
+MUTATED = ("words", "mixed", "tabular", "calibrated", "voting", "polynomial")
 # What scikit-learn and mercer say of rows that a model cannot take; everything else has to be found in the file.
 REFUSALS = (ValueError, TypeError)
 
@@ -217,8 +217,9 @@ def test_another_minor_version_is_told(path):
     np.testing.assert_array_equal(loaded.predict(IRIS), model.predict(IRIS))
 
 
-def test_a_machine_alone_does_not_depend_on_it(path):
-    mercer.save(mercer.SVC().fit(IRIS, KINDS), path)
+@pytest.mark.parametrize("model", [mercer.SVC(), mercer.tabular(mercer.SVC())], ids=str)
+def test_a_machine_alone_does_not_depend_on_it(path, model):
+    mercer.save(clone(model).fit(IRIS, KINDS), path)
     path.write_bytes(forge(path.read_bytes(), lambda h: h["content"].update({"scikit-learn": "0.99.1"})))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

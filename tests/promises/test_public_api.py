@@ -32,11 +32,13 @@ NAMES = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "Tabular",
     "check_kernel",
     "linear_path",
     "load",
     "save",
     "show_versions",
+    "tabular",
 ]
 
 KERNELS = [

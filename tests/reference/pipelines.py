@@ -78,6 +78,11 @@ def mixed():
     return Pipeline([("preprocessor", columns), ("classifier", mercer.SVC())]), table(), survived(table())
 
 
+def tabular():
+    """A table as it comes."""
+    return mercer.tabular(mercer.SVC(), text=["remark"], categorical=["pclass"]), table(), survived(table())
+
+
 def selected():
     columns = make_column_transformer(
         (
@@ -170,6 +175,7 @@ PIPELINES = {
     "hashed": lambda: (make_pipeline(HashingVectorizer(n_features=256), mercer.LinearSVC()), TEXTS, TOPICS),
     "letters": letters,
     "mixed": mixed,
+    "tabular": tabular,
     "selected": selected,
     "ordinal": ordinal,
     "nested": nested,

@@ -12,10 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import is_sparse
+from mercer.cli.dialect import UNKNOWN, Dialect
 from mercer.cli.formats import TITLES, format_of
-from mercer.cli.labels import classes_in
+from mercer.cli.labels import classes_in, expect_whole
 from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
 from mercer.files.libsvm_text import read_labelled_text
+from mercer.tables.frame import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ class Data:
     y: Any
     names: list[str] | None = None
     target: str | None = None
+    dialect: Dialect = UNKNOWN
 
     @property
     def title(self) -> str:
@@ -55,11 +58,15 @@ def read_data(
     regression: bool = False,
     first_index: int = 1,
     wanted: Any = None,
+    as_frame: bool = False,
+    asked: Dialect = UNKNOWN,
+    before: Dialect = UNKNOWN,
 ) -> Data:
     """Read a data file; ``-`` is standard input.
 
     Training needs a target, of numbers for a regression. Prediction does without, and takes from a table only the
-    columns ``wanted``, where the model knows them by name.
+    columns ``wanted``, where the model knows them by name. A table is an array of numbers, or, whatever it holds, a
+    `Frame`; a CSV file is written as ``asked``, or as it seems, or as one was ``before``.
     """
     form = format_of(path, form)
     name = "standard input" if path == "-" else path
@@ -80,53 +87,66 @@ def read_data(
         return Data(name, form, text.X, text.y)
     if form == "npz":
         return _read_npz(source, name, training, regression)
+    dialect = UNKNOWN
     if form == "parquet":
         header, columns = read_parquet(source)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
-        header, columns = read_csv(content, name, tabs=form == "tsv")
+        if form == "tsv" and asked.separator is None:
+            asked = replace(asked, separator="\t")
+        header, columns, dialect = read_csv(content, name, asked, before)
     if not len(columns[0]):
         raise ValueError(f"{name} holds no rows, only the names of its columns")
-    table = _table(name, form, header, columns, target, training, wanted)
-    if not training or target is None:
-        return table
-    return replace(table, y=_target(table.y, name, target, regression))
+    target = _checked_target(name, header, target, training)
+    y = None if target is None else columns[header.index(target)]
+    names = [title for title in header if title != target]
+    if not names:
+        raise ValueError(f"{name} has no column besides the target {target!r}")
+    if as_frame:
+        names = names if training else header  # the model takes what it knows, if somebody calls that the truth, too
+        X: Any = Frame(names, [columns[header.index(title)] for title in names])
+    else:
+        names = names if wanted is None else list(wanted)
+        truth = "" if target else ", or, if it holds the truth, name it with --target"
+        X = _matrix(name, header, columns, names, truth)
+    if training and target is not None:
+        y = _target(y, name, target, regression)
+    return Data(name, form, X, y, names, target, dialect)
 
 
 def _target(column: Any, name: str, title: str, regression: bool) -> Any:
     if regression:
+        expect_whole(column, name, title)
         return numbers(column, name, title, "regression needs numbers: choose another target, or another machine")
     return classes_in(column, name, title)
 
 
-def _table(
-    name: str, form: str, header: list[str], columns: list[Any], target: str | None, training: bool, wanted: Any
-) -> Data:
-    columns_told = f"{', '.join(map(repr, header))}{_header_hint(header)}"
-    if target is None and training:
-        raise ValueError(f"name the column to learn with --target: {name} has {columns_told}")
-    if target is not None and target not in header:
-        if training:
-            raise ValueError(f"{name} has no column {target!r}; it has {columns_told}")
-        target = None
-    names = [title for title in header if title != target] if wanted is None else list(wanted)
+def _checked_target(name: str, header: list[str], target: str | None, training: bool) -> str | None:
+    """The target, if the table has it, which training needs."""
+    if training and target not in header:
+        told = f"{', '.join(map(repr, header))}{_header_hint(header)}"
+        if target is None:
+            raise ValueError(f"name the column to learn with --target: {name} has {told}")
+        raise ValueError(f"{name} has no column {target!r}; it has {told}")
+    return target if target in header else None
+
+
+def _matrix(name: str, header: list[str], columns: list[Any], names: list[str], truth: str) -> Any:
+    """An array of the columns called `names`, which must be numbers."""
     missing = [title for title in names if title not in header]
     if missing:
         raise ValueError(
-            f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} "
-            f"that the model was trained on; it has {columns_told}"
+            f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} that the model was "
+            f"trained on; it has {', '.join(map(repr, header))}{_header_hint(header)}"
         )
-    if not names:
-        raise ValueError(f"{name} has no column besides the target {target!r}")
-    truth = "" if training or target is not None else ", or, if it holds the truth, name it with --target"
     remedy = f"encode the column or leave it out{truth}"
-    X = np.column_stack([numbers(columns[header.index(title)], name, title, remedy) for title in names])
-    y = None if target is None else columns[header.index(target)]
-    return Data(name, form, X, y, names, target)
+    return np.column_stack([numbers(columns[header.index(title)], name, title, remedy) for title in names])
 
 
 def _header_hint(header: list[str]) -> str:
-    """Where the names are numbers, the first line was none of names."""
+    """Where the names are numbers, the first line was none of names; a single one may be several."""
+    if len(header) == 1 and " " in header[0]:
+        return "; if blanks or another mark separate its cells, name it with --separator"
     return "; its first line must name the columns" if any(is_number(title) for title in header) else ""
 
 

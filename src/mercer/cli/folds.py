@@ -13,9 +13,10 @@ from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices, take
 from mercer.cli.data import Data
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
 from mercer.cli.signs_of_life import waiting
 from mercer.estimators import NuSVC
+from mercer.tables.frame import Frame
 
 Split = tuple[Indices, Indices]
 
@@ -44,14 +45,10 @@ def checked(k: int, n: int) -> int:
     return min(k, n)
 
 
-def machine_of(model: Any) -> Any:
-    """The last step of a pipeline, or the model itself."""
-    steps = getattr(model, "steps", None)
-    return steps[-1][1] if steps else model
-
-
 def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
+    if isinstance(X, Frame):
+        return X.rows(rows)
     return X[np.ix_(rows, among)] if machine_of(model).kernel == "precomputed" else take(X, rows)
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import numpy as np
 
 from mercer.arrays import Indices
 from mercer.cli.tables import numbers
+from mercer.tables.cells import is_missing
+from mercer.tables.spelling import INTEGER, NUMBER, PADDED
 
-# What pandas takes for a missing value, too.
-_MISSING: Final = frozenset(
-    {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
-)
-_INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
-_NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
-_PADDED: Final = re.compile(r"[+-]?0[0-9]")
 _EXACT_IN_FLOAT64: Final = 2**53
+_SHOWN_ROWS: Final = 5
 
 
 def classes_in(column: Any, name: str, title: str) -> Any:
@@ -26,13 +21,7 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     Cells such as 007 are names, and so are integers too long for a machine's: read as numbers, different ones would
     become the same class.
     """
-    missing = _missing_rows(column)
-    if len(missing):
-        cell = column[missing[0]]
-        others = f" (and {len(missing) - 1} more such rows)" if len(missing) > 1 else ""
-        blank = isinstance(cell, str) and not cell.strip()
-        told = "is empty" if blank else f"holds {cell!r}, which stands for no value"
-        raise ValueError(f"{_cell(name, missing[0], title)} {told}{others}; fill or drop such rows")
+    expect_whole(column, name, title)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column
     texts = [str(item).strip() for item in column]
@@ -43,15 +32,29 @@ def classes_in(column: Any, name: str, title: str) -> Any:
             "predictions has one line for each row; rename the class"
         )
     distinct = set(texts)
-    if all(_INTEGER.fullmatch(text) for text in distinct):
+    if all(INTEGER.fullmatch(text) for text in distinct):
         whole = np.iinfo(np.int64)
         if all(whole.min <= int(text) <= whole.max for text in distinct):
             return np.array([int(text) for text in texts], dtype=np.int64)
-    elif all(_NUMBER.fullmatch(text) and not _PADDED.match(text) for text in distinct):
+    elif all(NUMBER.fullmatch(text) and not PADDED.match(text) for text in distinct):
         values = np.array([float(text) for text in texts])
         if np.abs(values).max(initial=0) < _EXACT_IN_FLOAT64:
             return values
     return np.array(texts)
+
+
+def expect_whole(column: Any, name: str, title: str) -> None:
+    """Raise ValueError, which names the rows, where a target's cell is empty."""
+    missing = _missing_rows(column)
+    if not len(missing):
+        return
+    cell = column[missing[0]]
+    shown = ", ".join(str(row + 1) for row in missing[1:_SHOWN_ROWS])
+    more = f" and {len(missing) - _SHOWN_ROWS:,} more" if len(missing) > _SHOWN_ROWS else ""
+    others = f", and so on in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
+    blank = cell is None or (isinstance(cell, str) and not cell.strip())
+    told = "is empty" if blank else f"holds {cell!r}, which stands for no value"
+    raise ValueError(f"{_cell(name, missing[0], title)} {told}{others}; fill or drop such rows")
 
 
 def known_truth(column: Any, answers: Any, regression: bool, name: str, title: str) -> tuple[Indices, Any]:
@@ -68,7 +71,7 @@ def known_truth(column: Any, answers: Any, regression: bool, name: str, title: s
 
 def _as_answered(text: str, kind: str) -> Any:
     """A number, where the model answers with numbers and the text is one; otherwise the text."""
-    if kind not in "iuf" or not _NUMBER.fullmatch(text):
+    if kind not in "iuf" or not NUMBER.fullmatch(text):
         return text
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
@@ -77,13 +80,7 @@ def _missing_rows(column: Any) -> Indices:
     """The rows whose cell is blank, NA or the like, None or NaN."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         return np.empty(0, dtype=np.intp)
-    return np.array([row for row, item in enumerate(column) if _is_missing(item)], dtype=np.intp)
-
-
-def _is_missing(item: Any) -> bool:
-    if isinstance(item, str):
-        return item.strip() in _MISSING
-    return item is None or bool(item != item)  # NaN, and pandas' and NumPy's NaT
+    return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)
 
 
 def _cell(name: str, row: int, title: str) -> str:

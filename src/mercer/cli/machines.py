@@ -21,7 +21,15 @@ CLASSIFIERS: Final = ("c_svc", "nu_svc")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr")
 
 
-def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | None) -> Any:
+def machine_of(model: Any) -> Any:
+    """The machine itself: the last step of a pipeline, or what learns from a table, fitted if that is."""
+    steps = getattr(model, "steps", None)
+    if steps:
+        return steps[-1][1]
+    return getattr(model, "estimator_", getattr(model, "estimator", model))
+
+
+def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | str | None) -> Any:
     """The unfitted estimator that the options ask for."""
     name, taken = MACHINES[args.machine]
     given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}

@@ -17,6 +17,7 @@ from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.models import read_model
 from mercer.optional import require
+from mercer.tables.as_pipeline import as_pipeline, used_columns
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -50,8 +51,10 @@ def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model(args.model)
-    data = read_data(args.file, args.format, args.target, training=False, wanted=model.feature_names)
-    estimator = model.estimator(data.X.shape[1])
+    wanted = model.feature_names if model.table is None else used_columns(model.table)
+    piped = None if model.table is None else as_pipeline(model.table)
+    data = read_data(args.file, args.format, args.target, training=False, wanted=wanted)
+    estimator = piped or model.estimator(data.X.shape[1])
     a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared

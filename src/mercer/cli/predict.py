@@ -12,8 +12,9 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.data import Data, read_data
+from mercer.cli.dialect import Dialect, add_flags, asked_for
 from mercer.cli.folds import squared_correlation
-from mercer.cli.formats import FORMATS
+from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
@@ -21,6 +22,8 @@ from mercer.cli.terminal import WithExamples, examples
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.models import Model, read_model
+from mercer.tables.encodings import Levels
+from mercer.tables.frame import Frame
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -48,7 +51,8 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, if it does")
+    parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
+    add_flags(parser)
     parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
@@ -69,16 +73,22 @@ class _Answer:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     model = read_model(args.model)
+    read = getattr(model.table, "reading_", {})
+    is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
+    target = args.target or (read.get("target") if is_table else None)
     data = read_data(
-        *(args.file, args.format, args.target),
+        *(args.file, args.format, target),
         training=False,
         first_index=model.first_index,
         wanted=model.feature_names,
+        as_frame=model.table is not None,
+        asked=asked_for(args),
+        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding"))),
     )
     answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
     figures, told = _judge(answer.kind, answer.values[rows], truth)
-    remarks = [*answer.remarks, *_unjudged(args, answer, data, truth)]
+    remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
     text = "\n".join([*answer.lines, ""])
     if args.output != "-":
         with replacing(args.output) as file:
@@ -97,7 +107,10 @@ def _ask(model: Model, data: Data, probability: bool) -> _Answer:
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
     if probability:
         return _with_probabilities(model.with_probabilities(), model.decisions(X))
-    values = model.predict(X)
+    try:
+        values = model.predict(X)
+    except ValueError as error:
+        raise ValueError(f"{data.source}: {error}") from None
     remarks = ("Model supports probability estimates, but disabled in prediction.",) if model.has_probabilities else ()
     return _Answer(model.kind, values, [_line(value) for value in values.tolist()], remarks)
 
@@ -141,6 +154,19 @@ def _truth(answer: _Answer, data: Data) -> tuple[Any, Any]:
     if data.y is None or np.ndim(answer.values) > 1:
         return np.empty(0, dtype=np.intp), None
     return known_truth(data.y, answer.values, answer.kind == "regression", data.source, data.target or "y")
+
+
+def _unseen(model: Model, data: Data) -> list[str]:
+    """Levels of a table's categories that training had not: such rows are told apart by their other columns alone."""
+    if model.table is None or not isinstance(data.X, Frame):
+        return []
+    told = []
+    for one in model.table.columns_:
+        new = one.unseen(data.X[one.name]) if isinstance(one, Levels) else []
+        if new:
+            shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
+            told.append(f"The column {one.name!r} holds {shown}, which training did not have: it counts as no level.")
+    return told
 
 
 def _unjudged(args: argparse.Namespace, answer: _Answer, data: Data, truth: Any) -> list[str]:

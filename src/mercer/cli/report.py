@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
-from sklearn.pipeline import Pipeline
 
 import mercer
 from mercer.certificates.certificate import Certificate
 from mercer.cli.data import Data
+from mercer.cli.machines import machine_of
+from mercer.cli.quality import ClassFigures, column_lines
 from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.dual_status import free_and_bounded
+from mercer.tables.estimator import Tabular
 
 Rows = tuple[Any, Any]
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
@@ -31,7 +32,7 @@ _WIDEST_BAR = 60
 class Report:
     """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
 
-    model: Pipeline
+    model: Any
     data: Data
     train: Rows
     test: Rows
@@ -40,7 +41,11 @@ class Report:
 
     @property
     def machine(self) -> Any:
-        return self.model[-1]
+        return machine_of(self.model)
+
+    @property
+    def standardised(self) -> bool:
+        return bool(self.model.standardise) if isinstance(self.model, Tabular) else len(self.model) > 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; a number that is not finite is null."""
@@ -49,11 +54,12 @@ class Report:
             "mercer": mercer.__version__,
             "data": {"name": self.data.source, "features": self.data.X.shape[1]} | self._classes(),
             "split": {"train": len(self.train[1]), "test": len(self.test[1]), "seed": self.seed},
-            "standardised": len(self.model) > 1,
+            "standardised": self.standardised,
+            **self._columns(),
             **self._figures(),
             "converged": bool(machine.converged_),
             "stop_reason": machine.stop_reason_,
-            "certificate": machine.certificate_.to_dict(),
+            "certificate": machine.certificate_.to_dict() | {"verdict": machine.certificate_.verdict},
             **self._errors(),
         }
         return {key: _without_infinities(value) for key, value in plain.items()}
@@ -61,12 +67,11 @@ class Report:
     def text(self, seconds: dict[str, float], saved: Path) -> str:
         """The page, with the time each step took and where the model was saved."""
         rows, columns = self.data.X.shape
-        standardised = ("scaling", "standardised with the training part's means and standard deviations")
         facts: list[Line] = [
             ("data", f"{self.data.title}: {rows} rows × {columns} features"),
             *self._class_lines(),
             ("split", f"{len(self.train[1])} rows to train on, {len(self.test[1])} held out ({self._drawn})"),
-            *([standardised] if len(self.model) > 1 else []),
+            *self._column_lines(),
             *self._machine_lines(),
             None,
             *self._quality(),
@@ -83,6 +88,35 @@ class Report:
     def _classes(self) -> dict[str, Any]:
         return {}
 
+    def _columns(self) -> dict[str, Any]:
+        """What was done to each column, and to the target."""
+        if not isinstance(self.model, Tabular):
+            return {}
+        found: dict[str, Any] = {
+            "columns": {one.name: one.told for one in self.model.columns_},
+            "rows_dropped": self.model.n_rows_dropped_,
+            "read_as": self.data.dialect.to_dict(),
+        }
+        if is_regressor(self.machine):
+            found["target"] = {"mean": self.model.target_mean_, "scale": self.model.target_scale_}
+        return found
+
+    def _column_lines(self) -> list[Line]:
+        if not isinstance(self.model, Tabular):
+            told = "standardised with the training part's means and standard deviations"
+            return [("scaling", told)] if self.standardised else []
+        lines: list[Line] = list(column_lines([(one.name, one.told) for one in self.model.columns_]))
+        encoding = self.data.dialect.encoding
+        if encoding not in (None, "utf-8"):
+            lines.insert(0, ("read as", f"{encoding}, which --encoding changes"))
+        if self.model.n_rows_dropped_:
+            lines.append(("", f"{self.model.n_rows_dropped_} rows with holes not trained on"))
+        if is_regressor(self.machine) and self.standardised:
+            mean, scale = self.model.target_mean_, self.model.target_scale_
+            told = f"standardised: mean {mean:.4g}, standard deviation {scale:.4g}, in which C, epsilon and"
+            lines += [("target", told), ("", "the certificate are; the figures below are in its own unit")]
+        return lines
+
     def _figures(self) -> dict[str, Any]:
         trained, held_out = self._scores()
         return {
@@ -90,7 +124,12 @@ class Report:
             "kernel": str(self.machine.kernel_),
             "score": {"train": trained, "test": held_out},
             "support_vectors": len(self.machine.support_),
+            **(self._class_figures.to_dict() if is_classifier(self.machine) else {}),
         }
+
+    @property
+    def _class_figures(self) -> ClassFigures:
+        return ClassFigures(self.test[1], self.answers[1], self.machine.classes_)
 
     def _errors(self) -> dict[str, Any]:
         """Of a regression: the mean absolute error, and that of always answering the median."""
@@ -129,8 +168,9 @@ class Report:
                 ("R²", f"{held_out:.4g} on the held-out rows, {trained:.4g} on the training rows"),
                 ("error", f"{error:.4g} in the mean of the held-out rows; always answering the median: {guess:.4g}"),
             ]
-        name = "accuracy" if is_classifier(self.machine) else "normal"
-        return [(name, f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
+        if is_classifier(self.machine):
+            return list(self._class_figures.lines(trained))
+        return [("normal", f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
 
     def _support_lines(self) -> list[Line]:
         return [("support", f"{len(self.machine.support_)} of {len(self.train[1])} rows")]
@@ -163,6 +203,7 @@ class SVCReport(Report):
             "kernel": str(machine.kernel_),
             "parameters": {name: getattr(machine, name) for name in ("C", "kernel", "gamma", "degree", "coef0", "tol")},
             "accuracy": {"test": held_out, "train": trained},
+            **self._class_figures.to_dict(),
             "support_vectors": {"free": free, "bounded": bounded},
             "margin": {"width": width, "classes": list(pair)},
         }
@@ -176,23 +217,6 @@ class SVCReport(Report):
 
     def _machine_lines(self) -> list[Line]:
         return [_kernel_line(self.machine), ("C", f"{self.machine.C:g}")]
-
-    def _quality(self) -> list[Line]:
-        truth, answer = self.test[1], self.answers[1]
-        labels, counts = np.unique(truth, return_counts=True)
-        largest, share = str(labels[counts.argmax()]), float(counts.max() / len(truth))
-        correct = int(np.sum(answer == truth))
-        guess = f"always answering {largest!r}: {share:.1%}"
-        lines: list[Line] = [
-            ("accuracy", f"{correct / len(truth):.1%} of the held-out rows ({correct} of {len(truth)})"),
-            ("", f"{self._scores()[0]:.1%} of the training rows; {guess}"),
-        ]
-        mistakes = Counter((str(t), str(a)) for t, a in zip(truth, answer, strict=True) if t != a)
-        worst = mistakes.most_common(4)
-        if worst:
-            told = ", ".join(f"{truth} → {answer} ({count}×)" for (truth, answer), count in worst)
-            lines.append(("mistakes", told + (", …" if len(mistakes) > len(worst) else "")))
-        return lines
 
     def _support_lines(self) -> list[Line]:
         free, bounded = _counts(self.machine)
@@ -247,10 +271,10 @@ class SVCReport(Report):
         return lines
 
 
-def report_on(model: Pipeline, data: Data, train: Rows, test: Rows, seed: int) -> Report:
+def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Report:
     """The report on ``model``, fitted to ``train`` and judged on ``test``."""
     answers = (model.predict(train[0]), model.predict(test[0]))
-    if isinstance(model[-1], SVC):
+    if isinstance(machine_of(model), SVC):
         return SVCReport(model, data, train, test, seed, answers, model.decision_function(test[0]))
     return Report(model, data, train, test, seed, answers)
 

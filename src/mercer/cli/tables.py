@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.cli.dialect import Dialect, decoded, separator_of, with_points
 from mercer.optional import require
+from mercer.tables.frame import frame_of
 
 
-def read_csv(content: bytes, name: str, tabs: bool) -> tuple[list[str], list[Any]]:
-    """The names in the first line, and the texts below each of them."""
-    text = _text(content, name)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else _delimiter(text.partition("\n")[0]))
+def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tuple[list[str], list[Any], Dialect]:
+    """The names in the first line, the texts below each of them, and how the file is written.
+
+    What is not asked for is read off the file, or, if that does not tell, was so `before`.
+    """
+    text, encoding = decoded(content, name, asked.encoding, before.encoding)
+    mark = asked.separator or separator_of(text, name, before.separator)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
     try:
-        header = next(rows, None)
+        header = [title.strip() for title in next(rows, [])]
         if not header:
             raise ValueError(f"{name} is empty; its first line must name the columns")
         repeated = [title for title in header if header.count(title) > 1]
@@ -28,36 +35,25 @@ def read_csv(content: bytes, name: str, tabs: bool) -> tuple[list[str], list[Any
             if len(row) != len(header):
                 if not row:
                     continue  # an empty line
-                raise ValueError(f"{name}:{rows.line_num}: {len(row)} fields, but {len(header)} columns are named")
+                raise ValueError(
+                    f"{name}:{rows.line_num}: {len(row)} fields, but {len(header)} columns are named, separated by "
+                    f"{mark!r}; is another meant (--separator)?"
+                )
             body.append(row)
     except csv.Error as error:
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
-    return header, list(zip(*body, strict=True)) if body else [() for _ in header]
-
-
-def _text(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-        seems = "it seems to be UTF-16" if wide else "it may be Latin-1 or Windows-1252"
-        raise ValueError(
-            f"{name}:{line}: byte 0x{content[error.start]:02x} is not UTF-8, which tables are read in; {seems}: "
-            "save it as UTF-8, or convert it with iconv"
-        ) from None
-
-
-def _delimiter(first_line: str) -> str:
-    """A comma, or, in a first line without any, the semicolon of spreadsheets that write 0,5 for a half, or a tab."""
-    return next((mark for mark in (",", ";", "\t") if mark in first_line), ",")
+    texts: list[Any] = [list(column) for column in zip(*body, strict=True)] if body else [[] for _ in header]
+    columns, decimal = with_points(header, texts, name, asked.decimal, before.decimal)
+    return header, columns, Dialect(mark, decimal, encoding)
 
 
 def read_parquet(source: Any) -> tuple[list[str], list[Any]]:
-    """The names of the columns, and the columns."""
-    parquet = require("pyarrow.parquet", "reading Parquet")
-    table = parquet.read_table(source)
-    return list(table.column_names), [column.to_numpy() for column in table.columns]
+    """The names of the columns, and the columns; by pyarrow, or by polars where only that is installed."""
+    if find_spec("pyarrow") is None and find_spec("polars") is not None:
+        frame = frame_of(require("polars", "reading Parquet").read_parquet(source))
+    else:
+        frame = frame_of(require("pyarrow.parquet", "reading Parquet").read_table(source))
+    return frame.names, frame.columns
 
 
 def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:

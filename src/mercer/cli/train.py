@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mercer.cli.dialect import add_flags
 from mercer.cli.formats import FORMATS, TITLES, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
+# Each may be given several times, or with several names between commas.
+_COLUMNS = {
+    "drop": "a table's column to leave out; may be repeated, or names between commas, here and below",
+    "only": "a column to learn from, and no other",
+    "categorical": "a column of categories, such as codes that look like numbers",
+    "text": "a column of texts whose words are counted",
+}
 _USAGE = "usage: mercer train [options] [data_file [model_file]]; mercer train --help tells them all"
 
 
@@ -32,8 +40,8 @@ class Way(Protocol):
     def unknown_classes(self, names: list[str], data: Data) -> None:
         """Complain of weights for classes that no row has."""
 
-    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Any:
-        """The machine to train, or a pipeline that ends with it."""
+    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
+        """The machine to train, or a pipeline or a model of tables around it."""
 
     def is_settled(self, data: Data) -> bool:
         """Whether there is nothing to train, and everything has been said and written."""
@@ -54,12 +62,12 @@ def register(commands: Subparsers) -> None:
         allow_abbrev=False,
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
-        "scikit-learn where no file is given, it standardises the columns, holds out a part, prints a report with "
-        "the certificate of optimality, and saves a .mercer model.",
+        "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
+        "prints a report with the certificate of optimality, and saves a .mercer model.",
         formatter_class=WithExamples,
         epilog=examples(
             ("mercer train iris.csv --target species", "a report, and iris.mercer"),
-            ("mercer train houses.csv --target price --machine epsilon_svr --C 100 --epsilon 5", ""),
+            ("mercer train houses.csv --target price --machine epsilon_svr --C 10", "a regression"),
             ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
             ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
             ("mercer train heart heart.mercer", "LIBSVM text in, a model with its certificate out"),
@@ -100,6 +108,15 @@ def _data_options(data: Any) -> None:
     data.add_argument(
         "--test-size", type=_share, default=0.25, metavar="SHARE", help="of a table's rows to hold out (0.25)"
     )
+    for name, what in _COLUMNS.items():
+        data.add_argument(f"--{name}", action="append", default=[], metavar="COLUMN", help=what)
+    data.add_argument(
+        "--missing",
+        choices=("impute", "drop"),
+        default="impute",
+        help="what becomes of a table's holes: filled and marked, or their rows not trained on (impute)",
+    )
+    add_flags(data)
     data.add_argument("--seed", type=int, default=0, help="of the split and of cross-validation (0)")
     data.add_argument(
         "--no-standardise", dest="standardise", action="store_false", help="leave a table's columns as they are"
@@ -140,6 +157,11 @@ def _machine_options(machine: Any) -> None:
     add(
         "--weight", type=_weight, action="append", default=[], metavar="CLASS:W", help="C of a class times W, -wCLASS W"
     )
+    add(
+        "--class-weight",
+        choices=("balanced",),
+        help="balanced: C of each class in inverse proportion to its rows, so that a rare class counts as much",
+    )
     add("--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model, -v; at least 2")
 
 
@@ -148,6 +170,8 @@ def run(args: argparse.Namespace) -> None:
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
+    if args.class_weight and (args.weight or args.machine != "c_svc"):
+        args.parser.error("--class-weight balanced is for c_svc, and takes the place of --weight")
     way = _way(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target
@@ -159,7 +183,7 @@ def run(args: argparse.Namespace) -> None:
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
         way.unknown_classes(unknown, data)
-    model = way.model(data, weights)
+    model = way.model(data, args.class_weight or weights)
     if args.folds is not None:
         from mercer.cli.folds import cross_validated
 

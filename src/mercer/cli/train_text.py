@@ -63,8 +63,10 @@ class LibsvmText:
         for label in names:
             print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
 
-    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Any:
+    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
         args = self._args
+        if args.probability and class_weight == "balanced":
+            raise ValueError("-b 1 takes --weight, not --class-weight")
         if not self._saves_mercer:  # better now than after an hour of training
             libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
         machine = build(args, _gamma(args, data.X), class_weight)

@@ -128,6 +128,7 @@ class LiblinearFile:
 
     feature_names = None
     first_index = 1
+    table = None
     expansion = None
     n_training_rows = None
     has_probabilities = False

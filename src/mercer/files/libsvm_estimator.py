@@ -266,6 +266,10 @@ class LibsvmFile:
         return 0 if self._model.kernel_type == "precomputed" else 1
 
     @property
+    def table(self) -> None:
+        return None
+
+    @property
     def expansion(self) -> Expansion | None:
         return self._model.expansion() if len(self._model.rho) else None  # a single class has no function
 

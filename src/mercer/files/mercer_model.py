@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
 from mercer.files.facts import margins_told, pair_names
@@ -19,6 +19,8 @@ from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.fitting.dual_status import free_and_bounded
+from mercer.tables.estimator import Tabular
+from mercer.tables.frame import Frame
 from mercer.threads import effective_n_threads
 
 Facts = dict[str, Any]
@@ -32,7 +34,8 @@ class MercerFile:
 
     def __init__(self, model: Any, name: str) -> None:
         self._model, self._name = model, name
-        self._machine = model[-1] if isinstance(model, Pipeline) else model
+        inner = model.estimator_ if isinstance(model, Tabular) else model
+        self._machine = inner[-1] if isinstance(inner, Pipeline) else inner
 
     @property
     def kind(self) -> str:
@@ -52,6 +55,10 @@ class MercerFile:
     def feature_names(self) -> Any:
         first = self._model[0] if isinstance(self._model, Pipeline) else self._model
         return getattr(first, "feature_names_in_", None)
+
+    @property
+    def table(self) -> Tabular | None:
+        return self._model if isinstance(self._model, Tabular) else None
 
     @property
     def expansion(self) -> Expansion | None:
@@ -76,7 +83,9 @@ class MercerFile:
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
-        known = self._machine.n_features_in_
+        if isinstance(X, Frame):
+            return X
+        known = self._machine.n_features_in_ if self.table is None else self.table.n_features_in_
         if text and self._is_precomputed:
             X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
         elif text and X.shape[1] < known:
@@ -84,9 +93,10 @@ class MercerFile:
             X.resize((X.shape[0], known))  # the last columns may all be zero here
         if X.shape[1] != known:
             raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {known}")
-        return X
+        return X if self.table is None or not is_sparse(X) else X.toarray()
 
     def decisions(self, X: Any) -> Floats:
+        X = X if self.table is None else self.table.encode(X)
         X = self._model[:-1].transform(X) if isinstance(self._model, Pipeline) else X
         if self.expansion is None:
             return np.asarray(X @ np.atleast_2d(self._machine.coef_).T + self._machine.intercept_, dtype=np.float64)
@@ -117,6 +127,11 @@ class MercerFile:
         return liblinear_from_estimator(self._unscaled("LIBLINEAR"))
 
     def _unscaled(self, program: str) -> Any:
+        if self.table is not None:
+            raise TypeError(
+                f"{self._name} turns the columns of a table into numbers first (it standardises, for one), which a "
+                f"{program} file cannot hold; convert to ONNX, or train with --no-standardise on LIBSVM text"
+            )
         if self._model is not self._machine:
             raise TypeError(
                 f"{self._name} standardises its columns first, which a {program} file cannot hold; convert to ONNX, or "
@@ -129,6 +144,8 @@ class MercerFile:
     def facts(self) -> Facts:
         machine = self._machine
         facts: Facts = {"format": ".mercer", "machine": type(machine).__name__}
+        if self.table is not None:
+            facts["columns"] = {one.name: one.told for one in self.table.columns_}
         if isinstance(self._model, Pipeline):
             facts["steps"] = [type(step).__name__ for _, step in self._model.steps]
         if hasattr(machine, "kernel_"):
@@ -196,7 +213,6 @@ def _certificate(machine: Any) -> Any:
         "gap": found.gap,
         "violation": found.violation,
         **found.kkt,
-        "proves": found.proves,
-        "precision": found.precision,
+        "verdict": found.verdict,
         "stopped": getattr(machine, "stop_reason_", "converged"),
     }

@@ -21,8 +21,10 @@ from mercer.files.description import cannot_hold, describe, rebuild
 from mercer.files.scikit_kinds import expect
 from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
 from mercer.files.stored_array import Array
+from mercer.files.tabular_state import table_model, table_state
 from mercer.fitting.kinds import Unsaved
 from mercer.fitting.state import fitted_names, restored, state_of
+from mercer.tables.estimator import Tabular
 
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 
@@ -38,6 +40,8 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
         header, fitted = state_of(model)
         state, learnt = describe(header, arrays, where), describe(fitted, arrays, where)
         return {"$": "estimator", "class": name, "state": state, "arrays": learnt}
+    if type(model) is Tabular:
+        return _describe_tabular(model, arrays, where)
     if name not in TABLE or class_named(name) is not type(model):
         raise _cannot_save(model, where)
     row, params = TABLE[name], _params_of(model)
@@ -58,6 +62,22 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
         raise TypeError(f"{where} ({name}) cannot be saved as a .mercer file: {error}; use pickle or joblib") from None
     told = describe(params, arrays, where, _describe_other)
     return {"$": "estimator", "class": name, "params": told, "fitted": describe(plain, arrays, where, _describe_other)}
+
+
+def _describe_tabular(model: Tabular, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"$": "estimator", "class": "Tabular"}
+    if not fitted_names(model):
+        params = model.get_params(deep=False)
+        return told | {"params": describe(params, arrays, where, _describe_other)}
+    inner = describe_model(model.estimator_, arrays, f"{where}.estimator_")
+    return told | {"estimator": inner, "table": describe(table_state(model), arrays, where)}
+
+
+def _rebuild_tabular(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Tabular:
+    if "params" in description:
+        return Tabular(**rebuild(description["params"], arrays, where, rebuild_model))
+    inner = rebuild_model(description["estimator"], arrays, where)
+    return table_model(rebuild(description["table"], arrays, where), inner)
 
 
 def _describe_other(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
@@ -89,6 +109,8 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
         header = rebuild(description["state"], arrays, f"{name}.state")
         fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
         return restored(found, header, fitted)
+    if name == "Tabular":
+        return _rebuild_tabular(description, arrays, where)
     if name not in TABLE:
         raise ModelFormatError(f"{name!r:.60} is not an estimator of this mercer")
     found = class_named(name)
@@ -155,6 +177,8 @@ def machines_in(model: Any) -> list[Any]:
     """The fitted estimators of mercer in a model, in the order in which they stand."""
     if estimator_class(type(model).__name__) is type(model):
         return [model] if fitted_names(model) else []
+    if type(model) is Tabular:
+        return machines_in(getattr(model, "estimator_", None))
     if isinstance(model, (list, tuple)):
         return [machine for item in model for machine in machines_in(item)]
     if type(model).__name__ not in TABLE and type(model).__name__ != "_CalibratedClassifier":

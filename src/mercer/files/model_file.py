@@ -17,6 +17,7 @@ from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.container import read_container, write_container
 from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
 from mercer.files.stored_array import Array
+from mercer.tables.estimator import Tabular
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -86,7 +87,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
             f"{content.get('scikit-learn')!r:.40}, read by {mercer.__version__} with {sklearn.__version__}: "
             f"{' '.join(reason.split()):.600}"
         ) from error
-    if estimator_class(type(model).__name__) is None:
+    learner = model.estimator_ if type(model) is Tabular else model
+    if estimator_class(type(learner).__name__) is None:
         _compare(content.get("scikit-learn"), os.fspath(path))
     return model
 

@@ -23,6 +23,7 @@ from mercer.files.mercer_model import MercerFile
 from mercer.files.model_file import load, save
 from mercer.files.onnx_export import export_onnx
 from mercer.files.svmlight_model import parse_svmlight_model
+from mercer.tables.estimator import Tabular
 
 
 class Model(Protocol):
@@ -43,6 +44,10 @@ class Model(Protocol):
     @property
     def feature_names(self) -> Any:
         """The columns it was trained on, where it knows them by name."""
+
+    @property
+    def table(self) -> Tabular | None:
+        """What reads a table as it comes, if that is what was trained."""
 
     @property
     def expansion(self) -> Expansion | None:

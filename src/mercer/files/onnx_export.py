@@ -24,6 +24,8 @@ from mercer.fitting.kinds import has_function_per_class
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require
+from mercer.tables.as_pipeline import as_pipeline
+from mercer.tables.estimator import Tabular
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 _OPSET = 17
@@ -31,7 +33,7 @@ _IR_VERSION = 8
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
-    """Write a fitted machine, or a Pipeline of StandardScalers and one, as an ONNX file.
+    """Write a fitted machine, a Pipeline of StandardScalers and one, or a `Tabular` of numbers, as an ONNX file.
 
     The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: the values of a regression, a
     column for each output; f of two classes or of a novelty detector; else a column for each pair of classes or each
@@ -60,6 +62,7 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")
     check_is_fitted(model)
+    model = as_pipeline(model) if isinstance(model, Tabular) else model
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     *scalers, machine = steps
     if not all(type(step) is StandardScaler for step in scalers) or not (

@@ -1,0 +1,180 @@
+"""How a CSV file is written: its encoding, what separates its cells, and its decimal mark, where the file itself tells.
+
+Each is settled by a flag, else by the file, else by what was so in training. Where none of them decides, the error
+names the flag.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from mercer.tables.spelling import MISSING, NUMBER
+
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_NAMES: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
+_SAMPLE_CHARACTERS: Final = 1 << 16  # enough lines to see whether they have the same number of cells
+# Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
+_WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
+_WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
+_WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What is known of it; None stands for what is not."""
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def to_dict(self) -> dict[str, str]:
+        """What is known."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) is not None}
+
+
+UNKNOWN: Final = Dialect()
+
+
+def add_flags(group: Any) -> None:
+    """The options of every command that reads tables."""
+    group.add_argument(
+        "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"
+    )
+    group.add_argument("--decimal", choices=(",", "."), help="mark of a CSV's fractions; default: as its numbers show")
+    group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
+
+
+def asked_for(args: argparse.Namespace) -> Dialect:
+    """What the flags say."""
+    return Dialect(args.separator, args.decimal, args.encoding)
+
+
+def _separator(text: str) -> str:
+    found = _NAMES.get(text.lower(), text)
+    if len(found) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor one of {', '.join(_NAMES)}")
+    return found
+
+
+def decoded(content: bytes, name: str, asked: str | None, before: str | None) -> tuple[str, str]:
+    """The text of a file, and its encoding: UTF-8, UTF-16 with its mark, or Windows' where it looks like that."""
+    if asked is not None:
+        return _decoded_as(content, name, asked), asked
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _decoded_as(content, name, "utf-16"), "utf-16"
+    try:
+        return content.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError as error:
+        if before not in (None, "utf-8", "utf-16"):
+            return _decoded_as(content, name, str(before)), str(before)
+        if _looks_western(content):
+            return content.decode("cp1252"), "cp1252"
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{name}:{line}: byte 0x{content[error.start]:02x} is not UTF-8; name the encoding with --encoding, such "
+            "as cp1250, cp1251, shift_jis or gbk"
+        ) from None
+
+
+def _decoded_as(content: bytes, name: str, encoding: str) -> str:
+    try:
+        return content.decode(encoding).removeprefix("\ufeff")
+    except LookupError:
+        raise ValueError(f"Python knows no encoding {encoding!r}; --encoding takes names such as latin-1") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{name}:{line}: byte 0x{content[error.start]:02x} is not {encoding}; name another with --encoding"
+        ) from None
+
+
+def _looks_western(content: bytes) -> bool:
+    """Letters of Latin-1, at most two in a row, among ASCII: other alphabets have longer runs of high bytes."""
+    if re.search(rb"[\x80-\xff]{3}", content) is not None:
+        return False
+    try:
+        high = {character for character in content.decode("cp1252") if ord(character) > 127}
+    except UnicodeDecodeError:
+        return False
+    return all((one.isalpha() and one not in "ªºµ") or one in _WESTERN_SIGNS for one in high)
+
+
+def separator_of(text: str, name: str, before: str | None) -> str:
+    """The mark by which every line has the same number of cells, and more than one."""
+    head = text[:_SAMPLE_CHARACTERS]
+    if len(head) < len(text):
+        head = head[: head.rfind("\n") + 1]
+    cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}
+    found = list(cells)
+    if len(found) > 1:  # a wrong mark cuts quoted cells in two
+        found = [mark for mark in found if not any('"' in cell for cell in cells[mark])] or found
+    if len(found) == 1:
+        return found[0]
+    if before is not None and (not found or before in found):
+        return before
+    if found:
+        shown = " or ".join(map(repr, found))
+        raise ValueError(f"{name} may be separated by {shown}; say which with --separator")
+    first = text.partition("\n")[0]
+    return next((mark for mark in _SEPARATORS if mark in first), ",")
+
+
+def _split(head: str, mark: str) -> list[str] | None:
+    """All cells, where every line has the same number of them, and more than one."""
+    try:
+        rows = [row for row in csv.reader(io.StringIO(head, newline=""), delimiter=mark) if row]
+    except csv.Error:
+        return None
+    lengths = {len(row) for row in rows}
+    return [cell for row in rows for cell in row] if len(lengths) == 1 and lengths != {1} else None
+
+
+def with_points(
+    header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None
+) -> tuple[list[Any], str | None]:
+    """The columns, their numbers written with a decimal point and no mark for thousands; and the file's own mark."""
+    cells = [[text.strip() for text in column if text.strip() not in MISSING] for column in columns]
+    kinds = [_kind(column) for column in cells]
+    told = {asked} if asked is not None else {kind for kind in kinds if kind in (",", ".")}
+    mark = told.pop() if len(told) == 1 else before if not told else None
+    out = []
+    for title, column, kind in zip(header, columns, kinds, strict=True):
+        if kind == "1,234":
+            if mark is None:
+                some = next(text for text in column if "," in text).strip()
+                raise ValueError(
+                    f"{name}: {some!r} in the column {title!r} may be a fraction or thousands; say --decimal , or "
+                    "--decimal ."
+                )
+            kind = mark
+        elif kind == "1.234":
+            kind = "," if mark == "," else ""
+        elif asked is not None and kind in (",", ".") and kind != asked:
+            kind = ""
+        group = "." if kind == "," else ","
+        out.append([text.replace(group, "").replace(",", ".") for text in column] if kind else column)
+    return out, mark
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """The decimal mark of a column of numbers; '' if it has none, '1,234' or '1.234' if the mark may mean thousands."""
+    if not any("," in text or "." in text for text in cells):
+        return ""
+    comma = all(_WITH_COMMA.fullmatch(text) for text in cells)
+    point = all(_WITH_POINT.fullmatch(text) for text in cells)
+    if comma and point:
+        marked = [text for text in cells if "," in text or "." in text]
+        mark = "," if "," in marked[0] else "."
+        if all(_GROUPS.fullmatch(text) for text in marked):
+            return f"1{mark}234"
+        return mark
+    if comma:
+        return ","
+    return "." if point or all(NUMBER.fullmatch(text) for text in cells) else ""

@@ -1,0 +1,232 @@
+"""What a table's columns become: numbers standardised, categories one-hot, dates, words, or nothing.
+
+Each class is one way, as plain values that a file can hold. Ways of different kinds count alike in a distance: two rows
+differ by 2 in the square, in the mean over a standardised number, where their categories differ, and at most about so
+much in the time of the year.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Flags, Floats
+from mercer.tables.cells import Cells, as_numbers, as_seconds, holes, level, truth
+from mercer.tables.words import counted
+
+_DAY: Final = 86400.0  # seconds
+_YEAR: Final = 365.2425 * _DAY
+CYCLES: Final = {"time of day": _DAY, "time of year": _YEAR}
+_SHOWN_LEVELS = 3
+_WIDEST_LEVEL = 20  # characters
+
+
+class Encoding(Protocol):
+    """What is done to one column."""
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def told(self) -> str:
+        """In words, for a report."""
+
+    @property
+    def titles(self) -> list[str]:
+        """Of the columns that it makes."""
+
+    def encode(self, cells: Cells) -> Any:
+        """A row per cell, dense or CSR, with as many columns as there are titles."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """(value − centre)/scale, a hole filled with the median; and a column that marks holes, where there were some."""
+
+    name: str
+    fill: float
+    centre: float
+    scale: float
+    n_holes: int
+    standardised: bool
+
+    @property
+    def told(self) -> str:
+        return ("number, standardised" if self.standardised else "number") + _holes_told(self.n_holes, self.fill)
+
+    @property
+    def titles(self) -> list[str]:
+        return [self.name, *_mark(self)]
+
+    def encode(self, cells: Cells) -> Any:
+        values, wrong = as_numbers(cells)
+        if wrong is not None:
+            raise _wrong_cell(self.name, wrong, cells, "a number")
+        finite_or_hole(values, self.name)
+        empty = np.isnan(values)
+        scaled = (np.where(empty, self.fill, values) - self.centre) / self.scale
+        return _beside(scaled[:, None], empty, self.n_holes)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A column for each level, 1 where the cell holds it; none for a level that is new. Holes are a level, if any."""
+
+    name: str
+    levels: tuple[str, ...]
+    n_holes: int
+    truth_values: bool
+
+    @property
+    def told(self) -> str:
+        first = [_short(one) for one in self.levels[:_SHOWN_LEVELS]]
+        shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
+        kind = "truth value" if self.truth_values else "category"
+        whose = "its" if self.n_holes == 1 else "their"
+        own = f"; {_count(self.n_holes, 'hole')}, a level of {whose} own" if self.n_holes else ""
+        return f"{kind}, one column for each of {_count(len(self.levels), 'level')} ({shown}){own}"
+
+    @property
+    def titles(self) -> list[str]:
+        return [*(f"{self.name}={one}" for one in self.levels), *_mark(self)]
+
+    def unseen(self, cells: Cells) -> list[str]:
+        """The levels among these cells that training had not."""
+        found = {level(_truth(item) if self.truth_values else item) for item in cells[~holes(cells)].tolist()}
+        return sorted(found.difference(self.levels))
+
+    def encode(self, cells: Cells) -> Any:
+        place = {one: j for j, one in enumerate(self.levels)}
+        if self.truth_values:
+            found = [None if item is None else place.get(str(_truth(item)), -1) for item in cells.tolist()]
+        else:
+            empty = holes(cells)
+            found = [None if empty[row] else place.get(level(item), -1) for row, item in enumerate(cells.tolist())]
+        if self.n_holes:
+            found = [len(self.levels) if j is None else j for j in found]
+        columns = np.array([-1 if j is None else j for j in found], dtype=np.intp)
+        rows = np.flatnonzero(columns >= 0)
+        shape = (len(cells), len(self.levels) + bool(self.n_holes))
+        return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Seconds, standardised as numbers are, and a point on a circle for each cycle that the dates span."""
+
+    name: str
+    form: str
+    fill: float
+    centre: float
+    scale: float
+    n_holes: int
+    cycles: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
+        order = "" if self.form == "ISO" else f", {self.form}"
+        return f"date{order}: {' and '.join(['its seconds', *self.cycles])}{_holes_told(self.n_holes, filled)}"
+
+    @property
+    def titles(self) -> list[str]:
+        circles = [f"{self.name}: {side} of {cycle}" for cycle in self.cycles for side in ("cosine", "sine")]
+        return [self.name, *circles, *_mark(self)]
+
+    def encode(self, cells: Cells) -> Any:
+        values, wrong = as_seconds(cells, self.form)
+        if wrong is not None:
+            raise _wrong_cell(self.name, wrong, cells, f"a date ({self.form})")
+        empty = np.isnan(values)
+        values = np.where(empty, self.fill, values)
+        angles = [2 * np.pi * values / CYCLES[cycle] for cycle in self.cycles]
+        circles = [side(angle) for angle in angles for side in (np.cos, np.sin)]
+        return _beside(np.column_stack([(values - self.centre) / self.scale, *circles]), empty, self.n_holes)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Weighted counts of the words of a text."""
+
+    name: str
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def told(self) -> str:
+        return f"text, counts of {_count(len(self.words), 'word')}"
+
+    @property
+    def titles(self) -> list[str]:
+        return [f"{self.name}: {word}" for word in self.words]
+
+    def encode(self, cells: Cells) -> Any:
+        return counted(cells, self.words, self.weights)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Nothing, for a reason; `guessed` where nobody asked for it."""
+
+    name: str
+    reason: str
+    guessed: bool
+
+    @property
+    def told(self) -> str:
+        return f"left out: {self.reason}"
+
+    @property
+    def titles(self) -> list[str]:
+        return []
+
+    def encode(self, cells: Cells) -> Any:
+        return np.empty((len(cells), 0))
+
+
+def finite_or_hole(values: Floats, name: str) -> None:
+    """Raise ValueError where a number is infinite; NaN is a hole."""
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values)))
+        raise ValueError(
+            f"row {row + 1} of the column {name!r} is {values[row]}, an infinity; correct or empty the cell"
+        )
+
+
+def _beside(values: Floats, empty: Flags, n_holes: int) -> Floats:
+    return np.column_stack([values, empty]) if n_holes else values
+
+
+def _short(text: str) -> str:
+    """On one line, and no longer than a name."""
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDEST_LEVEL else f"{line[: _WIDEST_LEVEL - 1]}…"
+
+
+def _mark(column: Any) -> list[str]:
+    return [f"{column.name} is missing"] if column.n_holes else []
+
+
+def _holes_told(count: int, fill: float | str) -> str:
+    shown = f"{fill:.4g}" if isinstance(fill, float) else fill
+    return f"; {_count(count, 'hole')} filled with the median {shown} and marked" if count else ""
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _truth(item: Any) -> Any:
+    found = truth(item)
+    return item if found is None else found
+
+
+def _wrong_cell(name: str, row: int, cells: Cells, kind: str) -> ValueError:
+    return ValueError(
+        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, which is not {kind} as in training; "
+        "correct or empty the cell"
+    )

@@ -1,0 +1,354 @@
+"""An estimator that learns from tables as they come: every column becomes numbers, and so does the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+
+from mercer.arrays import Floats, Indices, is_sparse
+from mercer.errors import warn_user
+from mercer.tables.cells import holes
+from mercer.tables.choose import Wishes, encodings_for
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers
+from mercer.tables.frame import Frame, frame_of
+
+# Below this share of entries that are not zero the rows are CSR; the core treats dense ones as sparse from there on.
+_SPARSE_SHARE = 0.3
+
+
+def tabular(
+    estimator: Any,
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    text: Sequence[str] = (),
+    missing: str = "impute",
+    standardise: bool = True,
+) -> Tabular:
+    """Let an estimator learn from a table as it comes; see `Tabular` for what is done to each column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import mercer
+    >>> table = pd.DataFrame({
+    ...     "age": [31, None, 45, 52, 28, 60],
+    ...     "plan": ["basic", "pro", "pro", None, "basic", "pro"],
+    ...     "left": ["yes", "no", "no", "no", "yes", "no"],
+    ... })
+    >>> model = mercer.tabular(mercer.SVC()).fit(table[["age", "plan"]], table["left"])
+    >>> print(model.columns_told())
+    age   number, standardised; 1 hole filled with the median 45 and marked
+    plan  category, one column for each of 2 levels (basic, pro); 1 hole, a level of its own
+    >>> model.predict(pd.DataFrame({"plan": ["basic", "team"], "age": [30, None]})).tolist()
+    ['yes', 'no']
+    """
+    return Tabular(
+        estimator,
+        drop=drop,
+        only=only,
+        categorical=categorical,
+        text=text,
+        missing=missing,
+        standardise=standardise,
+    )
+
+
+def _inner_has(name: str) -> Callable[[Any], bool]:
+    def check(model: Any) -> bool:
+        getattr(getattr(model, "estimator_", model.estimator), name)  # its AttributeError says why
+        return True
+
+    return check
+
+
+class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
+
+    Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
+    gets none. Dates become seconds, standardised, with the time of day and of the year if they have them. A hole is
+    filled with the median, or is a level of its own, and a column marks it. Identifiers, and texts that differ in most
+    rows, are left out, with a warning. For a regression y is standardised too, so that `C` and `epsilon` mean the same
+    whatever y is measured in; predictions are in y's own unit, the certificate of `estimator_` is not.
+
+    Prediction finds its columns by name, in any order. It ignores others, and raises an error that names those missing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What learns from the numbers.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        "drop" leaves rows with a hole out of training. In prediction holes are filled, since every row has an answer.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted, with its certificate.
+    columns_ : list
+        What is done to each column; `columns_told` says it in words.
+    target_mean_, target_scale_ : float or array
+        What y was standardised with: 0 and 1, but for a regression.
+    n_rows_dropped_ : int
+        Rows that ``missing="drop"`` left out.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Of a frame whose columns have names.
+    reading_ : dict
+        How the command line read the table, for the next one.
+
+    Examples
+    --------
+    See `tabular`.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        drop: Sequence[str] = (),
+        only: Sequence[str] | None = None,
+        categorical: Sequence[str] = (),
+        text: Sequence[str] = (),
+        missing: str = "impute",
+        standardise: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.drop = drop
+        self.only = only
+        self.categorical = categorical
+        self.text = text
+        self.missing = missing
+        self.standardise = standardise
+
+    # --- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Tabular:
+        """Learn what each column holds, and then from it.
+
+        Parameters
+        ----------
+        X : frame or array
+        y : column, optional
+        sample_weight : array, optional
+        """
+        if self.missing not in ("impute", "drop"):
+            raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
+        wishes = self.wishes()
+        frame = frame_of(X)
+        if y is not None:
+            y = y if hasattr(y, "__len__") else np.asarray(y)
+            if len(y) != len(frame):
+                raise ValueError(f"X has {len(frame)} rows, but y has {len(y)}: inconsistent numbers of samples")
+        weight = _check_sample_weight(sample_weight, np.empty(len(frame)), dtype=np.float64)
+        if sample_weight is not None and (weight > 0).any():  # else the estimator has an error of its own
+            frame, y, weight = _some_rows(np.flatnonzero(weight != 0), frame, y, weight)
+        encodings = encodings_for(frame, wishes, weight)
+        n_dropped = 0
+        if self.missing == "drop":
+            whole = _rows_without_holes(frame, encodings)
+            n_dropped = len(frame) - len(whole)
+            frame, y, weight = _some_rows(whole, frame, y, weight)
+            encodings = encodings_for(frame, wishes, weight)
+        rows = _encoded(frame, encodings)
+        mean, scale = 0.0, 1.0
+        if is_regressor(self.estimator) and y is not None and self.standardise:
+            y = _target(y)
+            mean, scale = _standard(y, weight)
+            y = (y - mean) / scale
+        given = {} if sample_weight is None else {"sample_weight": weight}
+        fitted = clone(self.estimator).fit(rows, y, **given)
+        self.estimator_, self.columns_ = fitted, encodings
+        self.target_mean_, self.target_scale_ = mean, scale
+        self.n_rows_dropped_ = n_dropped
+        self.n_features_in_ = frame.shape[1]
+        if frame.named:
+            self.feature_names_in_ = np.array(frame.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        for one in encodings:
+            if isinstance(one, LeftOut) and one.guessed:
+                remedy = "name it in drop if that is right, else in only, categorical or text"
+                warn_user(f"the column {one.name!r} is {one.told}; {remedy}", UserWarning)
+        return self
+
+    def wishes(self) -> Wishes:
+        """What the parameters ask of the columns."""
+        lists: dict[str, Any] = {}
+        for word in ("drop", "only", "categorical", "text"):
+            value = getattr(self, word)
+            if isinstance(value, str):
+                raise TypeError(f"{word}={value!r} must be a list of names: {word}=[{value!r}]")
+            lists[word] = None if value is None else tuple(value)
+        return Wishes(**lists, standardise=self.standardise)
+
+    # --- prediction --------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> Any:
+        """The rows as `estimator_` sees them.
+
+        Parameters
+        ----------
+        X : frame or array
+        """
+        check_is_fitted(self)
+        return _encoded(self._matched(frame_of(X)), self.columns_)
+
+    def columns_told(self) -> str:
+        """What is done to each column, a line for each."""
+        check_is_fitted(self)
+        width = max(len(one.name) for one in self.columns_)
+        return "\n".join(f"{one.name:<{width}}  {one.told}" for one in self.columns_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The names of the numbers that the columns become."""
+        check_is_fitted(self)
+        return np.array([title for one in self.columns_ for title in one.titles], dtype=object)
+
+    def _matched(self, frame: Frame) -> Frame:
+        """The columns of training, in their order; those that are left out may be absent."""
+        known = [one.name for one in self.columns_]
+        if not frame.named or not hasattr(self, "feature_names_in_"):
+            if frame.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                    "features as input"
+                )
+            return Frame(known, frame.columns, frame.named)
+        used = [one.name for one in self.columns_ if not isinstance(one, LeftOut)]
+        absent = [name for name in used if name not in frame.names]
+        if absent:
+            raise ValueError(
+                f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
+                f"was trained on; it has {', '.join(map(repr, frame.names))}"
+            )
+        nothing = np.full(len(frame), None, dtype=object)
+        return Frame(known, [frame[name] if name in frame.names else nothing for name in known])
+
+    def predict(self, X: Any) -> Any:
+        """Predict every row; numbers are in the unit of y.
+
+        Parameters
+        ----------
+        X : frame or array
+        """
+        answer = self._asked("predict", X)
+        if is_regressor(self.estimator) and self.standardise:
+            return answer * self.target_scale_ + self.target_mean_
+        return answer
+
+    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]  # so has its decorator
+    def decision_function(self, X: Any) -> Any:
+        """The decision values of `estimator_`."""
+        return self._asked("decision_function", X)
+
+    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]  # so has its decorator
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of `estimator_`."""
+        return self._asked("predict_proba", X)
+
+    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]  # so has its decorator
+    def predict_log_proba(self, X: Any) -> Any:
+        """Their logarithms."""
+        return self._asked("predict_log_proba", X)
+
+    @available_if(_inner_has("score_samples"))  # type: ignore[untyped-decorator]  # so has its decorator
+    def score_samples(self, X: Any) -> Any:
+        """The scores of a novelty detector."""
+        return self._asked("score_samples", X)
+
+    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]  # so has its decorator
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
+        check_is_fitted(self)
+        rows = self.encode(X)
+        if y is not None and is_regressor(self.estimator) and self.standardise:
+            y = (_target(y) - self.target_mean_) / self.target_scale_
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(rows, y, **given))
+
+    def _asked(self, name: str, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, name)(self.encode(X))
+
+    @property
+    def classes_(self) -> Any:
+        """The classes, of a classifier."""
+        return self.estimator_.classes_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:
+    """All columns side by side: dense, or CSR where most of it is zero.
+
+    The encodings alone decide which, so that a row has the same numbers to the last bit whatever rows come with it.
+    """
+    parts = [one.encode(column) for one, column in zip(encodings, frame.columns, strict=True)]
+    width = sum(len(one.titles) for one in encodings)
+    full = sum(len(one.titles) for one in encodings if isinstance(one, (Numbers, Dates)))
+    if full + sum(isinstance(one, Levels) for one in encodings) < _SPARSE_SHARE * width:
+        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
+    return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
+
+
+def _rows_without_holes(frame: Frame, encodings: list[Encoding]) -> Indices:
+    pairs = zip(encodings, frame.columns, strict=True)
+    used = [holes(column) for one, column in pairs if not isinstance(one, LeftOut)]
+    rows = np.flatnonzero(~np.any(used, axis=0))
+    if not len(rows):
+        raise ValueError("every row has a hole, so that missing='drop' leaves none")
+    return rows
+
+
+def _some_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Frame, Any, Floats]:
+    return frame.rows(rows), None if y is None else np.asarray(y)[rows], weight[rows]
+
+
+def _target(y: Any) -> Any:
+    """Numbers to predict, one or several a row."""
+    values = np.asarray(y)
+    if values.ndim < 2 or values.shape[1] == 1:
+        values = column_or_1d(values, warn=values.ndim > 1)
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a regression needs numbers in y: {error}") from None
+
+
+def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
+    """Mean and standard deviation of each target, 1 for one that never changes."""
+    if not np.isfinite(y).all() or not weight.sum() > 0:
+        return 0.0, 1.0  # the estimator has an error of its own for these
+    mean = np.average(y, axis=0, weights=weight)
+    scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
+    scale = np.where(scale > 0, scale, 1.0)
+    return (float(mean), float(scale)) if y.ndim == 1 else (mean, scale)

@@ -1,0 +1,88 @@
+"""A table as names and columns, whichever library it comes from; none of them is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from mercer.arrays import Indices, is_sparse
+from mercer.tables.cells import Cells, cells_of
+
+
+class Frame:
+    """Columns of equal length by name.
+
+    `named` tells whether the names are the table's own; `categories` are the columns that it says are categories.
+    """
+
+    def __init__(
+        self, names: Sequence[str], columns: Sequence[Any], named: bool = True, categories: frozenset[str] = frozenset()
+    ) -> None:
+        self.names, self.categories = list(names), categories
+        self.columns: list[Cells] = [cells_of(column) for column in columns]
+        self.named = named
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (len(self.columns[0]) if self.columns else 0), len(self.columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, name: str) -> Cells:
+        return self.columns[self.names.index(name)]
+
+    def rows(self, chosen: Indices) -> Frame:
+        """Some of the rows, in this order."""
+        return Frame(self.names, [column[chosen] for column in self.columns], self.named, self.categories)
+
+
+def frame_of(X: Any) -> Frame:
+    """The table in a pandas, polars or pyarrow frame, or in an array, whose columns are called x0, x1 and so on."""
+    if isinstance(X, Frame):
+        return X
+    categories: list[Any] = []
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if dtype == "category"]
+        names, columns = list(X.columns), [_of_pandas(X.iloc[:, j]) for j in range(X.shape[1])]
+    elif hasattr(X, "get_columns"):
+        declared = ("Categorical", "Enum")
+        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if str(dtype).startswith(declared)]
+        names, columns = list(X.columns), [column.to_numpy() for column in X.get_columns()]
+    elif hasattr(X, "column_names") and hasattr(X, "to_pydict"):
+        names, columns = list(X.column_names), [column.to_numpy() for column in X.columns]
+    elif hasattr(X, "collect_schema"):
+        raise TypeError("a lazy frame has no rows yet: call its collect() first")
+    else:
+        if is_sparse(X):
+            raise TypeError(
+                "a sparse matrix is no table: tabular() takes frames and dense arrays; fit the machine itself"
+            )
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+        return Frame([f"x{j}" for j in range(X.shape[1])], list(X.T), named=False)
+    named = all(isinstance(name, str) for name in names)
+    frame = Frame([str(name) for name in names], columns, named, frozenset(map(str, categories)))
+    repeated = sorted({name for name in frame.names if frame.names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"the column {repeated[0]!r} stands there twice; rename one of them")
+    if not frame.shape[0] or not frame.shape[1]:
+        raise ValueError(
+            f"the table has {frame.shape[0]} rows and {frame.shape[1]} columns; at least one of each is needed"
+        )
+    return frame
+
+
+def _of_pandas(series: Any) -> Any:
+    """A column of pandas as an array: numbers as floats with NaN where some are missing, dates in UTC."""
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "iuf":
+        whole = kind in "iu" and not series.isna().any()
+        return series.to_numpy(dtype=f"{kind}8") if whole else series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if kind == "M":
+        if getattr(series.dt, "tz", None) is not None:
+            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return series.to_numpy(dtype="datetime64[us]")
+    return series.to_numpy() if kind == "m" else series.to_numpy(dtype=object)

@@ -1,0 +1,208 @@
+"""CSV files as programs write them: separators, decimal marks and encodings, read off the file, or the flag named."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.cli.data import read_data
+from mercer.cli.dialect import Dialect
+from mercer.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(content, **asked):
+    with open("t.csv", "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+    return read_data("t.csv", target="y", as_frame=True, asked=Dialect(**asked))
+
+
+def numbers(content, **asked):
+    return [float(cell) for cell in read(content, **asked).X["x"]]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_separators(mark):
+    data = read(f"x{mark}z{mark}y\n1{mark}a b{mark}u\n2{mark}c: d{mark}v\n")
+    assert data.X.names == ["x", "z"]
+    assert data.dialect.separator == mark
+
+
+def test_a_mark_inside_the_cells_is_no_separator():
+    data = read('x;"size, cm";y\n1;"2,5; or so";a\n2;3,5;b\n')
+    assert data.X["size, cm"].tolist() == ["2,5; or so", "3,5"]
+    with pytest.raises(ValueError, match=r"may be separated by ',' or ';'; say which with --separator"):
+        read("a,b;x,y\n1,2;3,4\n")
+    assert read("x,y;y\n1,2;3\n", separator=";").X["x,y"].tolist() == ["1.2"]
+
+
+def test_an_unusual_separator_is_remembered(folder, capsys):
+    lines = ["x:z:y", *(f"{i}:{i % 3}:{'ab'[i % 2]}" for i in range(40))]
+    (folder / "t.csv").write_text("\n".join([*lines, ""]))
+    assert main(["train", "t.csv", "--target", "y"]) == 1
+    assert main(["train", "t.csv", "--target", "y", "--separator", ":", "-q"]) == 0
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    assert len((folder / "out").read_text().split()) == 40
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1,5", "-2,25", "3"], [1.5, -2.25, 3]),
+        (["1.234,5", "1.000.000,0", "7"], [1234.5, 1e6, 7]),
+        (["0,123", "1,234", "2,345"], [0.123, 1.234, 2.345]),  # no thousands begin with 0
+        (["1,234.5", "1,000,000.0", "7"], [1234.5, 1e6, 7]),
+        (["1.5", "2.25", "3"], [1.5, 2.25, 3]),
+        (["1.234", "2.345", "3.456"], [1.234, 2.345, 3.456]),
+        (["1e-3", "2.5E4", ".5"], [1e-3, 2.5e4, 0.5]),
+    ],
+)
+def test_decimal_marks(cells, expected):
+    assert numbers("x;y\n" + "".join(f"{cell};a\n" for cell in cells)) == expected
+
+
+def test_what_may_be_thousands_needs_another_column_or_the_flag():
+    text = "x;z;y\n1,234;{};a\n5,678;{};b\n"
+    with pytest.raises(ValueError, match=r"'1,234' in the column 'x' may be a fraction or thousands; say --decimal"):
+        numbers(text.format("u", "v"))
+    assert numbers(text.format("0,5", "0,7")) == [1.234, 5.678]
+    assert numbers(text.format("0.5", "0.7")) == [1234, 5678]
+    assert numbers(text.format("u", "v"), decimal=",") == [1.234, 5.678]
+    assert numbers(text.format("u", "v"), decimal=".") == [1234, 5678]
+    data = read_data("t.csv", target="y", as_frame=True, before=Dialect(decimal=","))
+    assert [float(cell) for cell in data.X["x"]] == [1.234, 5.678]
+
+
+@pytest.mark.parametrize("text", ["2024-03-01", "01.03.2024", "1.2.3", "a,b", "12:30", "007,5x"])
+def test_what_is_no_number_stays_as_it_is(text):
+    assert read(f"x;y\n{text};a\n{text};b\n").X["x"].tolist() == [text, text]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"),
+    [("latin-1", "Gießen"), ("cp1252", "5 €"), ("utf-8-sig", "Łódź"), ("utf-16", "мир"), ("ascii", "Hof")],
+)
+def test_encodings(encoding, word):
+    data = read(f"x,stadt,y\n1,{word},a\n2,x,b\n".encode(encoding))
+    assert data.X["stadt"].tolist() == [word, "x"]
+    assert data.X.names == ["x", "stadt"]
+
+
+@pytest.mark.parametrize(("encoding", "word"), [("cp1251", "Москва"), ("shift_jis", "東京"), ("cp1250", "ľŽ")])
+def test_other_encodings_are_asked_for(encoding, word):
+    content = f"x,z,y\n1,{word},a\n2,x,b\n".encode(encoding)
+    with pytest.raises(ValueError, match=r"t.csv:2: byte 0x.. is not UTF-8; name the encoding with --encoding"):
+        read(content)
+    assert read(content, encoding=encoding).X["z"].tolist() == [word, "x"]
+    with pytest.raises(ValueError, match="knows no encoding 'latin-17'"):
+        read(content, encoding="latin-17")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--separator", "ab"], "'ab' is not one character, nor one of tab"),
+        (["--decimal", ";"], "invalid choice: ';'"),
+        (["--missing", "fill"], "invalid choice: 'fill'"),
+        (["--class-weight", "balanced", "--machine", "nu_svc"], "--class-weight balanced is for c_svc"),
+    ],
+)
+def test_wrong_flags(words, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "t.csv", "--target", "y", *words])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def table(folder):
+    rng = np.random.default_rng(0)
+    lines = ["id,x,code,note,y"]
+    for i in range(80):
+        x, code = rng.normal(), rng.integers(1, 5)
+        note = f"{'good' if code > 2 else 'poor'} case {i}"
+        lines.append(f"{i},{'' if i % 8 == 0 else round(x, 3)},{code},{note},{'ab'[int(code > 2)]}")
+    (folder / "t.csv").write_text("\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ([], {"id": "left out: an identifier", "x": "number, standardised;", "note": "left out: 60 different texts"}),
+        (["--drop", "x,code", "--text", "note"], {"x": "left out: as asked", "note": "text, counts of 3 words"}),
+        (
+            ["--only", "code", "--only", "x"],
+            {"id": "left out: as asked", "code": "number", "note": "left out: as asked"},
+        ),
+        (["--categorical", "code"], {"code": "category, one column for each of 4 levels (1, 2, 3, …)"}),
+        (["--missing", "drop"], {"x": "number, standardised"}),
+        (["--no-standardise"], {"code": "number"}),
+    ],
+)
+def test_flags_for_columns(flags, told, folder, capsys):
+    table(folder)
+    assert main(["train", "t.csv", "--target", "y", "--json", *flags]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    for name, start in told.items():
+        assert columns[name].startswith(start), columns[name]
+    assert main(["train", "t.csv", "--target", "y", *flags]) == 0
+    page = capsys.readouterr()
+    assert all(f"{name} " in page.out and what in page.out for name, what in columns.items())
+    assert page.err == ""
+
+
+def test_the_truth_is_found_by_itself(folder, capsys):
+    table(folder)
+    assert main(["train", "t.csv", "--target", "y", "-q", "--drop", "id", "--drop", "note"]) == 0
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    assert "Accuracy = 100% (80/80)" in capsys.readouterr().out
+    assert mercer.load("t.mercer").reading_ == {"separator": ",", "decimal": ".", "encoding": "utf-8", "target": "y"}
+
+
+def test_levels_that_training_had_not_are_told(folder, capsys):
+    rows = [f"{i % 7},{'uvw'[i % 3]},{'ab'[i % 3 == 0]}" for i in range(60)]
+    (folder / "t.csv").write_text("\n".join(["x,kind,y", *rows, ""]))
+    assert main(["train", "t.csv", "--target", "y", "-q"]) == 0
+    (folder / "new.csv").write_text("kind,x\nu,1\nz,2\n,3\n")
+    assert main(["predict", "new.csv", "t.mercer", "out"]) == 0
+    assert "The column 'kind' holds 'z', which training did not have" in capsys.readouterr().out
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    assert "training did not have" not in capsys.readouterr().out
+
+
+def test_pictures_and_onnx_of_tables(folder, capsys):
+    """A regression on numbers is drawn and exported in its own unit; a category is told to be in the way."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    lines = [f"{i},{a},{b},{1e5 + 1e4 * a},{'uv'[i % 2]}" for i, (a, b) in enumerate(X)]
+    (folder / "t.csv").write_text("\n".join(["id,a,b,price,kind", *lines, ""]))
+    words = ["train", "t.csv", "--target", "price", "--machine", "epsilon_svr", "-q", "--drop", "id"]
+    assert main([*words, "--drop", "kind"]) == 0
+    assert main(["plot", "t.csv", "t.mercer", "t.png", "--features", "a", "b"]) == 0
+    assert main(["convert", "t.mercer", "t.onnx"]) == 0
+    answers = onnxruntime.InferenceSession("t.onnx").run(None, {"X": X})[0].ravel()
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    np.testing.assert_allclose(answers, np.loadtxt("out"), rtol=1e-9)
+    assert main(words) == 0
+    capsys.readouterr()
+    for command in (["plot", "t.csv", "t.mercer", "t.png"], ["convert", "t.mercer", "t.onnx"]):
+        assert main(command) == 1
+        assert "for models of numbers without holes, but the column 'kind' is this: category" in capsys.readouterr().err
+
+
+def test_parquet_by_polars(folder, capsys):
+    pl = pytest.importorskip("polars")
+    table(folder)
+    pl.read_csv("t.csv").write_parquet("t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert main(["train", name, name.replace(".", "_") + ".mercer", "--target", "y", "--json"]) == 0
+    one, other = (mercer.load(f"t_{form}.mercer").estimator_ for form in ("csv", "parquet"))
+    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
