@@ -19,7 +19,8 @@ from mercer.files.scikit_kinds import (
     is_number,
 )
 
-_FITTED = Model(methods=("transform",), words=("passthrough", "drop", None))
+_STEP = Model(methods=("transform",), words=("passthrough", None))
+_PART = Model(methods=("transform",), words=("passthrough", "drop"))
 
 
 def nothing(model: Any) -> None:
@@ -170,7 +171,7 @@ def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
 def pipeline(model: Any) -> None:
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
-    _parts("steps", model.steps[:-1], _FITTED)
+    _parts("steps", model.steps[:-1], _STEP)
     _parts("steps", model.steps[-1:], Model(words=("passthrough", None)))
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
@@ -182,20 +183,21 @@ def _weights(model: Any, name: str, known: set[str]) -> None:
 
 
 def union(model: Any) -> None:
-    parts = _parts("transformer_list", model.transformer_list, _FITTED)
+    parts = _parts("transformer_list", model.transformer_list, _PART)
     _weights(model, "transformer_weights", {part[0] for part in parts})
 
 
 def column_parts(model: Any) -> None:
-    parts = _parts("transformers", model.transformers, _FITTED, length=3)
-    _FITTED.check("remainder", model.remainder, None)
+    parts = _parts("transformers", model.transformers, _PART, length=3)
+    _PART.check("remainder", model.remainder, None)
     _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
 def columns(model: Any) -> None:
-    parts = _parts("transformers_", model.transformers_, _FITTED, length=3)
+    parts = _parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
+    _PART.check("_remainder", remainder[1], model)
     given = vars(model)["_columns"]
     listed = isinstance(given, list) and len(given) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
