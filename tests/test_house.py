@@ -24,9 +24,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     "arrays": 0,
     "errors": 0,
+    "on_demand": 0,
     "optional": 0,
     "parameters": 0,
     "_core": 0,
+    "exact_parts": 1,
     "losses": 1,
     "threads": 1,
     "kernels": 1,

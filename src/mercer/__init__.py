@@ -1,33 +1,8 @@
 """mercer: kernel machines that are exact, fast and certified."""
 
-from mercer import displays as displays
-from mercer import losses as losses
-from mercer.certificates.certificate import Certificate
-from mercer.estimators import (
-    SVC,
-    SVDD,
-    SVR,
-    KernelMachineClassifier,
-    KernelMachineRegressor,
-    LinearSVC,
-    LinearSVR,
-    NuSVC,
-    NuSVR,
-    NystromRLS,
-    NystromRLSClassifier,
-    OneClassSVM,
-    PegasosSVC,
-    QuantileSVR,
-    RLSClassifier,
-    RLSClassifierCV,
-    RLSRegressor,
-    RLSRegressorCV,
-)
-from mercer.estimators.kernel_machine import KernelMachine
-from mercer.estimators.linear_path import LinearPath, linear_path
-from mercer.files import load, save
-from mercer.kernels import check_kernel
-from mercer.versions import show_versions
+from typing import TYPE_CHECKING
+
+from mercer.on_demand import on_demand
 
 __version__ = "0.1.0"
 
@@ -59,3 +34,49 @@ __all__ = [
     "save",
     "show_versions",
 ]
+
+if TYPE_CHECKING:
+    from mercer import displays as displays
+    from mercer import losses as losses
+    from mercer.certificates.certificate import Certificate
+    from mercer.estimators import (
+        SVC,
+        SVDD,
+        SVR,
+        KernelMachineClassifier,
+        KernelMachineRegressor,
+        LinearSVC,
+        LinearSVR,
+        NuSVC,
+        NuSVR,
+        NystromRLS,
+        NystromRLSClassifier,
+        OneClassSVM,
+        PegasosSVC,
+        QuantileSVR,
+        RLSClassifier,
+        RLSClassifierCV,
+        RLSRegressor,
+        RLSRegressorCV,
+    )
+    from mercer.estimators.kernel_machine import KernelMachine
+    from mercer.estimators.linear_path import LinearPath, linear_path
+    from mercer.files import load, save
+    from mercer.kernels import check_kernel
+    from mercer.versions import show_versions
+else:
+    _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
+        "Certificate": "mercer.certificates.certificate",
+        "KernelMachine": "mercer.estimators.kernel_machine",
+        "LinearPath": "mercer.estimators.linear_path",
+        "check_kernel": "mercer.kernels",
+        "linear_path": "mercer.estimators.linear_path",
+        "load": "mercer.files",
+        "save": "mercer.files",
+        "show_versions": "mercer.versions",
+    }
+    _ROOMS = (
+        "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
+        "optional parameters problems solution solvers threads versions"
+    )
+    __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

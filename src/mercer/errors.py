@@ -9,9 +9,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import joblib
-import sklearn
-
 
 class ModelFormatError(ValueError):
     """A model file that is damaged, truncated, from a newer version, or not a model file at all."""
@@ -69,14 +66,15 @@ INDEFINITE = (
 )
 
 _OWN = str(Path(__file__).parent) + os.sep
-_LIBRARIES = (_OWN, *(str(Path(module.__file__).parent) + os.sep for module in (sklearn, joblib)))
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the user's line that called mercer, directly or through scikit-learn's pipelines and searches."""
+    loaded = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
+    libraries = (_OWN, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
     frame: FrameType | None = sys._getframe(1)
     level, outside = 2, 0
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+    while frame is not None and frame.f_code.co_filename.startswith(libraries):
         if not outside and not frame.f_code.co_filename.startswith(_OWN):
             outside = level
         frame, level = frame.f_back, level + 1

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit
+from scipy import special
 
 from mercer.arrays import Floats
 
@@ -78,13 +78,13 @@ class Logistic:
         return np.asarray(np.logaddexp(0.0, -y * f))
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        return np.asarray(-y * expit(-y * f))
+        return np.asarray(-y * special.expit(-y * f))
 
     def curvature(self, y: Floats, f: Floats) -> Floats:
-        return np.asarray(expit(f) * expit(-f))
+        return np.asarray(special.expit(f) * special.expit(-f))
 
     def probability(self, f: Floats) -> Floats:
-        return np.asarray(expit(f))
+        return np.asarray(special.expit(f))
 
 
 @dataclass(frozen=True)

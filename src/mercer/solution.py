@@ -17,9 +17,13 @@ StopReason = Literal[
     "converged", "rounding floor", "max_iter", "max_time", "stalled", "no margin", "all steps", "early stopping"
 ]
 
-# Called before every outer step with a function that says in words how far the solver is. It may raise to abandon the
-# fit. The words are only made where somebody reads them.
-Report = Callable[[Callable[[], str]], None]
+
+class Report(Protocol):
+    """Called before every outer step with a function that says in words how far the solver is, and with how many times
+    too large its error still is, where it knows. It may raise to abandon the fit. The words are only made where
+    somebody reads them."""
+
+    def __call__(self, words: Callable[[], str], missed: float = ..., /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,16 @@ class Stop:
 
     def missed(self, certificate: Certificate) -> float:
         """How many times too large the violation or the gap is; at most 1 where both will do."""
-        missed = certificate.violation / max(self.tol, float(np.finfo(float).tiny))
+        missed = self.times_tol(certificate.violation)
         wanted = self.gap_tol * abs(certificate.dual)
         if self.gap_tol < math.inf and not certificate.gap <= wanted:  # a gap that is not a number misses too
             ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
             missed = max(missed, ratio) if ratio > 1 else math.inf
         return missed
+
+    def times_tol(self, violation: float) -> float:
+        """How many times tol this violation is."""
+        return violation / max(self.tol, float(np.finfo(float).tiny))
 
     def met(self, certificate: Certificate) -> bool:
         """Whether the certificate proves what was asked for."""

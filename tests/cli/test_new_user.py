@@ -83,7 +83,7 @@ def test_every_example_of_the_help_runs(desk, capfd):
 def test_every_default_is_told(command, capsys):
     """An option whose default is a number or a name says it in brackets at the end."""
     page = " ".join(helped([command, "--help"], capsys).split())
-    _, choices = _parser()
+    _, choices = _parser(command)
     for action in choices[command]._actions:
         if action.option_strings and action.default not in (None, True, False, []) and action.dest != "help":
             shown = f"({action.default:g})" if isinstance(action.default, (int, float)) else f"({action.default})"

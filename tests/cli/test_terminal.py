@@ -11,7 +11,6 @@ from mercer.cli.main import main
 from mercer.files.libsvm_text import write_libsvm
 
 pty = pytest.importorskip("pty")
-pytest.importorskip("rich")
 COMMAND = [sys.executable, "-c", "import sys; from mercer.cli.main import main; sys.exit(main(sys.argv[1:]))"]
 
 
@@ -45,6 +44,7 @@ def on_a_terminal(words, folder):
 
 
 def test_a_bar_on_a_terminal_that_leaves_nothing_behind(data):
+    pytest.importorskip("rich")
     shown, printed, code = on_a_terminal(["train", "-v", "5", "data"], data)
     assert code == 0
     assert "5-fold cross-validation" in shown
@@ -76,7 +76,7 @@ def test_exit_codes(data, monkeypatch, capsys):
         (["--version"], 0),
         (["train", "--help"], 0),
         (["train", "nothing"], 1),
-        (["train", "-z", "1", "data"], 1),
+        (["train", "-z", "1", "data"], 2),
         (["train", "--nonsense", "1", "data"], 2),
         (["nonsense"], 2),
         ([], 2),

@@ -113,14 +113,14 @@ class SolverContract:
         outcome, certificate = case.solve(case.problem, case.place, case.stop)
         lines = []
 
-        def abandon(words):
+        def abandon(words, *_):
             lines.append(words())
             raise Abandoned
 
         with pytest.raises(Abandoned):
             case.solve(case.problem, case.place, case.stop, None, abandon)
         assert len(lines) == 1
-        told, proof = case.solve(case.problem, case.place, case.stop, None, lambda words: lines.append(words()))
+        told, proof = case.solve(case.problem, case.place, case.stop, None, lambda words, *_: lines.append(words()))
         assert len(lines) > 1
         assert all(isinstance(line, str) and line for line in lines)
         same(case.point(told), case.point(outcome))

@@ -34,8 +34,8 @@ PREDICTION = [
     m(
         "rows of a later block go to the first",
         "mercer/gram/evaluation.py",
-        "out[some.start + rows] += added",
-        "out[rows] += added",
+        "out[some.start + rows] += self._values(",
+        "out[rows] += self._values(",
         "tests/test_expansion.py",
     ),
     m(

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import LinearSVC, LinearSVR, linear_path
 from mercer.fitting import telling
 
-LINE = re.compile(r"\[mercer\] .*[0-9.]+ s +[0-9,]+ steps  violation \S+  gap \S+, \S+ of the dual value")
+LINE = re.compile(r"\[mercer\] +[0-9.]+ s  .* [0-9,]+ steps  violation \S+  gap \S+, \S+ of the dual value.*")
 
 
 @pytest.fixture
@@ -31,19 +31,19 @@ def three():
 def test_verbose_prints_a_line_that_says_where_the_fit_is(capsys, three, model):
     model.fit(*three)
     lines = capsys.readouterr().out.splitlines()
-    assert lines
-    assert all(LINE.fullmatch(line) for line in lines)
+    assert len(lines) > 1
+    assert all(LINE.fullmatch(line) for line in lines[:-1])
+    assert re.fullmatch(r"\[mercer\] +[0-9.]+ s  violation \S+  gap  \S+  converged", lines[-1])
 
 
 def test_every_machine_is_named_and_every_second_has_one_line(capsys, monkeypatch):
-    clock = iter(np.arange(0.0, 1000.0, 0.4))
+    clock = iter(np.arange(0.0, 1000.0, 0.2))
     monkeypatch.setattr(telling.time, "monotonic", lambda: next(clock))
     progress = telling.Progress(None, True, 2, None, None)
     for number in (1, 1, 1, 2, 2, 2):
         progress.begin(f"machine {number} of 2")(lambda: "7 steps")
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:25] for line in lines] == ["[mercer] machine 1 of 2: ", "[mercer] machine 2 of 2: "]
-    assert lines[0].endswith(" s  7 steps")
+    assert [line.split(" s  ")[1] for line in lines] == ["machine 1 of 2: 7 steps", "machine 2 of 2: 7 steps"]
 
 
 def test_telling_does_not_change_the_answer(capsys):
@@ -56,7 +56,7 @@ def test_telling_does_not_change_the_answer(capsys):
     np.testing.assert_array_equal(quiet.coef_, told.coef_)
     assert told.n_iter_ == quiet.n_iter_
     linear_path(X, y, Cs=[0.1, 1.0], verbose=True)
-    assert "[mercer] C=0.1: " in capsys.readouterr().out
+    assert " s  C=0.1: " in capsys.readouterr().out
 
 
 def test_a_path_that_was_cut_short_says_so():

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, gamma
+from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
 from mercer.problems.pegasos import PegasosProblem
@@ -80,10 +80,11 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
     slope, e_slope = 1.0 - y * u, e_u + gamma(4) * (1 + np.abs(u))  # of the dual in α
     rising, falling = slope + e_slope, e_slope - slope
     primal = (0.5 * sum(square) + losses) * (1 + summed)
+    off = (square[1] + 2 * inner(C, e_f)) * (1 + summed) + 4 * summed * abs(primal)  # at most what `primal` adds
     return Certificate(
         primal=primal,
         # Only an indefinite K makes it larger than the primal value, and then it bounds nothing.
-        dual=min(primal, float(alpha.sum()) * (1 - summed) - 0.5 * sum(energy) * (1 + summed)),
+        dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * sum(energy) * (1 + summed)),
         gap=(0.5 * max(distance, 0.0) + shares) * (1 + summed),
         violation=max(float(rising[alpha < C].max(initial=0.0)), float(falling[alpha > 0].max(initial=0.0))),
         kkt={

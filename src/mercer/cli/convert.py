@@ -21,7 +21,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "convert",
         allow_abbrev=False,
-        help="convert a model to another format",
         description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR or ONNX.",
         formatter_class=WithExamples,
         epilog=examples(

@@ -6,32 +6,16 @@ import io
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import datasets
 
 from mercer.arrays import is_sparse
+from mercer.cli.formats import TITLES, format_of
 from mercer.cli.labels import classes_in
 from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
 from mercer.files.libsvm_text import read_labelled_text
-
-_FORMATS: Final = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".npz": "npz",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
-# The sets that come with scikit-learn, for trying mercer without a file.
-TITLES: Final = {
-    "breast_cancer": "breast cancer Wisconsin (diagnostic)",
-    "digits": "handwritten digits, 8 × 8 pixels",
-    "wine": "wine recognition, three growers",
-    "iris": "Fisher's iris",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +40,10 @@ class Data:
 
 def embedded(name: str) -> Data:
     """One of the sets in `TITLES`; its classes are names."""
+    from sklearn import datasets  # half a second that files need not wait for
+
     bunch = getattr(datasets, f"load_{name}")()
     return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target])
-
-
-def format_of(path: str, form: str | None) -> str:
-    """The format asked for, or what the name suggests."""
-    return form or _FORMATS.get(Path(path).suffix.lower(), "libsvm")
 
 
 def read_data(

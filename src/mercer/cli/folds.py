@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from mercer.arrays import Flags, Floats, Indices, take
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS
-from mercer.cli.terminal import waiting
+from mercer.cli.signs_of_life import waiting
 from mercer.estimators import NuSVC
 
 Split = tuple[Indices, Indices]
@@ -45,12 +44,18 @@ def checked(k: int, n: int) -> int:
     return min(k, n)
 
 
-def rows_of(X: Any, rows: Indices, among: Indices, model: Pipeline) -> Any:
+def machine_of(model: Any) -> Any:
+    """The last step of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if steps else model
+
+
+def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
-    return X[np.ix_(rows, among)] if model[-1].kernel == "precomputed" else take(X, rows)
+    return X[np.ix_(rows, among)] if machine_of(model).kernel == "precomputed" else take(X, rows)
 
 
-def held_out(model: Pipeline, X: Any, y: Any, splits: Iterable[Split]) -> Any:
+def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     """What every row is predicted by a model that has not seen it."""
     out: Any = None
     for train, test in splits:
@@ -62,17 +67,18 @@ def held_out(model: Pipeline, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     return out
 
 
-def _for_fold(model: Pipeline, y: Any) -> Any:
+def _for_fold(model: Any, y: Any) -> Any:
     """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
     copy = clone(model)
-    if isinstance(copy[-1], NuSVC):
+    machine = machine_of(copy)
+    if isinstance(machine, NuSVC):
         counts = np.sort(np.unique(y, return_counts=True)[1])
         if len(counts) > 1:
-            copy[-1].set_params(nu=min(copy[-1].nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
+            machine.set_params(nu=min(machine.nu, 2.0 * counts[0] / (counts[0] + counts[-1])))
     return copy
 
 
-def pair_decisions(model: Pipeline, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
+def pair_decisions(model: Any, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
     """Decision values of a two-class problem by k folds; a fold without two classes to train on answers ±1."""
     y = np.where(positive, 1, -1)
     out = np.empty(len(y))
@@ -81,18 +87,18 @@ def pair_decisions(model: Pipeline, X: Any, positive: Flags, weights: tuple[floa
             out[test] = float(y[train][0]) if len(train) else 0.0
             continue
         two = _for_fold(model, y[train])
-        if hasattr(two[-1], "class_weight"):
-            two[-1].set_params(class_weight={1: weights[0], -1: weights[1]})
+        if hasattr(machine_of(two), "class_weight"):
+            machine_of(two).set_params(class_weight={1: weights[0], -1: weights[1]})
         two.fit(rows_of(X, train, train, model), y[train])
         out[test] = two.decision_function(rows_of(X, test, train, model))
     return out
 
 
-def cross_validated(args: argparse.Namespace, model: Pipeline, data: Data) -> str:
+def cross_validated(args: argparse.Namespace, model: Any, data: Data) -> str:
     """svm-train's line or two on cross-validation, or JSON."""
     y, k = data.y, checked(args.folds, len(data.y))
     splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
-    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k) as counted:
+    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as counted:
         answer = held_out(model, data.X, y, counted(splits))
     if args.machine in REGRESSORS:
         error, correlation = float(np.mean((answer - y) ** 2)), squared_correlation(y, answer)

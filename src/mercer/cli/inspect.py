@@ -27,7 +27,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "inspect",
         allow_abbrev=False,
-        help="tell what a model file holds",
         description="Tell what kind of machine a model file holds, its kernel and parameters, its support vectors, "
         "margin and certificate, its size, and what prediction and retraining will cost on this computer.",
         formatter_class=WithExamples,

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-import numpy as np
-
-from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer import estimators
 
 # LIBSVM's names, in the order of its -s; the estimator, and those it takes of the options C, nu, epsilon (-c, -n, -p)
 # and class weights (-wi).
-MACHINES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {
-    "c_svc": (SVC, ("C", "class_weight")),
-    "nu_svc": (NuSVC, ("nu",)),
-    "one_class": (OneClassSVM, ("nu",)),
-    "epsilon_svr": (SVR, ("C", "epsilon")),
-    "nu_svr": (NuSVR, ("C", "nu")),
+MACHINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "c_svc": ("SVC", ("C", "class_weight")),
+    "nu_svc": ("NuSVC", ("nu",)),
+    "one_class": ("OneClassSVM", ("nu",)),
+    "epsilon_svr": ("SVR", ("C", "epsilon")),
+    "nu_svr": ("NuSVR", ("C", "nu")),
 }
 KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the order of its -t
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
@@ -25,10 +23,10 @@ REGRESSORS: Final = ("epsilon_svr", "nu_svr")
 
 def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | None) -> Any:
     """The unfitted estimator that the options ask for."""
-    estimator, taken = MACHINES[args.machine]
+    name, taken = MACHINES[args.machine]
     given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}
     own = {name: given[name] for name in taken}
-    return estimator(
+    return getattr(estimators, name)(
         kernel=args.kernel,
         degree=args.degree,
         gamma=gamma,
@@ -36,7 +34,6 @@ def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] |
         tol=args.tol,
         cache_size=args.cache_size,
         shrinking=bool(args.shrinking),
-        verbose=getattr(args, "verbose", False),
         **own,
     )
 
@@ -59,22 +56,3 @@ def _same_number(label: Any, text: str) -> bool:
         return not isinstance(label, str) and float(label) == float(text)
     except ValueError:
         return False
-
-
-def integer_labels(y: Any, source: str) -> Any:
-    """Labels of classification in LIBSVM text: integers, which LIBSVM would make of any number by cutting it off."""
-    whole = y.astype(np.int64)
-    if (whole != y).any():
-        row = int(np.argmax(whole != y))
-        raise ValueError(
-            f"{source}: row {row + 1} has the label {y[row]:g}, but classes are integers; "
-            "for regression use -s 3 or -s 4"
-        )
-    return whole
-
-
-def order_of_appearance(y: Any) -> list[int]:
-    """LIBSVM's order of the classes: as they first appear, except that +1 stands before −1."""
-    labels, first = np.unique(y, return_index=True)
-    order: list[int] = labels[np.argsort(first)].tolist()
-    return [1, -1] if order == [-1, 1] else order

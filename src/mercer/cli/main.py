@@ -11,14 +11,23 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import mercer
-from mercer.cli import convert, inspect, plot, predict, scale, train
 from mercer.cli.libsvm_flags import translate
+from mercer.cli.quick_start import import_less
 from mercer.cli.terminal import EXIT_CODES, WithExamples, examples, show_warning
 
-_COMMANDS = (train, predict, scale, inspect, convert, plot)
+# Each is a module of this room, which is loaded when its command is given.
+_COMMANDS = {
+    "train": "train a machine and save it",
+    "predict": "predict with a trained model",
+    "scale": "scale the features of a LIBSVM text file",
+    "inspect": "tell what a model file holds",
+    "convert": "convert a model to another format",
+    "plot": "draw the decision of a model",
+}
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)
@@ -27,7 +36,8 @@ _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, Arithmeti
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mercer`` with the arguments ``argv`` (those of the process if None) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser, commands = _parser()
+    import_less()
+    parser, commands = _parser(words[0] if words else "")
     own = commands.get(words[0]) if words else None
     letters = own.get_default("letters") if own is not None else None
     if own is not None and letters is not None:
@@ -72,8 +82,8 @@ def _switches(command: argparse.ArgumentParser) -> set[str]:
     return {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser, and those of the commands by name."""
+def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and those of the commands by name; only the given one has its options."""
     parser = argparse.ArgumentParser(
         prog="mercer",
         formatter_class=WithExamples,
@@ -90,8 +100,11 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.register(commands)
+    for name, purpose in _COMMANDS.items():
+        if name == given:
+            import_module(f"mercer.cli.{name}").register(commands)
+        else:
+            commands.add_parser(name, help=purpose)
     return parser, commands.choices
 
 

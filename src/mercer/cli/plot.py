@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.data import Data, read_data
+from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
 from mercer.cli.terminal import WithExamples, examples
 from mercer.displays import DecisionDisplay
@@ -26,7 +27,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "plot",
         allow_abbrev=False,
-        help="draw the decision of a model",
         description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
         "Other features are held at their mean.",
         formatter_class=WithExamples,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.cli.data import FORMATS, Data, read_data
+from mercer.cli.data import Data, read_data
 from mercer.cli.folds import squared_correlation
+from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
@@ -32,7 +33,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "predict",
         allow_abbrev=False,
-        help="predict with a trained model",
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.data import format_of, read_data
+from mercer.cli.data import read_data
+from mercer.cli.formats import format_of
 from mercer.cli.libsvm_flags import SCALE, Letters
 from mercer.cli.scaling import Scaling
 from mercer.cli.terminal import WithExamples, examples
@@ -23,7 +24,6 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "scale",
         allow_abbrev=False,
-        help="scale the features of a LIBSVM text file",
         description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
         "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
         formatter_class=WithExamples,

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: help with examples, text that the console can show, and signs of life."""
+"""What a person at a terminal reads: help with examples, text that the console can show, warnings, seconds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
-from mercer.errors import MissingExtraError
-from mercer.optional import require
+from mercer.cli.signs_of_life import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
 _LONG_COMMAND = 56  # characters; what it is for goes below it
@@ -31,7 +27,6 @@ _ASCII = str.maketrans(
         "²": "^2",
     }
 )
-Counted = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 class WithExamples(argparse.HelpFormatter):
@@ -68,37 +63,8 @@ def rounded(text: str) -> str:
 
 def show_warning(text: str) -> None:
     """One line on standard error."""
+    wipe_line()
     print(f"mercer: warning: {' '.join(text.split())}", file=sys.stderr)
-
-
-@contextmanager
-def waiting(text: str, quiet: bool = False, steps: int | None = None) -> Iterator[Counted]:
-    """Show ``text`` with a running clock on standard error while the block runs; nothing in a pipe, or without rich.
-
-    With ``steps`` it is a bar, which moves on with every item of an iterable that the block passes through what it is
-    given. A fit has no such bar: nobody knows how many steps it will take.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield iter
-        return
-    try:
-        progress = require("rich.progress", "a progress bar")
-        console = require("rich.console", "a progress bar").Console(stderr=True)
-    except MissingExtraError:
-        yield iter
-        return
-    columns = [progress.SpinnerColumn(), progress.TextColumn(text), progress.TimeElapsedColumn()]
-    if steps is not None:
-        columns[2:2] = [progress.BarColumn(), progress.MofNCompleteColumn()]
-    with progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=steps)
-
-        def counted(items: Iterable[Any]) -> Iterator[Any]:
-            for item in items:
-                yield item
-                bar.advance(task)
-
-        yield counted
 
 
 class Clock:

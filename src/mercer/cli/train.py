@@ -6,20 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from sklearn.pipeline import Pipeline
-
-from mercer.cli.data import FORMATS, TITLES, Data, format_of
-from mercer.cli.folds import cross_validated
+from mercer.cli.formats import FORMATS, TITLES, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.report import Rows
-from mercer.cli.terminal import Clock, WithExamples, examples, waiting
-from mercer.cli.train_table import Table
-from mercer.cli.train_text import LibsvmText
-from mercer.files.atomic_write import checked_target
+from mercer.cli.signs_of_life import waiting
+from mercer.cli.terminal import Clock, WithExamples, examples
 
 if TYPE_CHECKING:
+    from mercer.cli.data import Data
+    from mercer.cli.report import Rows
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _USAGE = "usage: mercer train [options] [data_file [model_file]]; mercer train --help tells them all"
@@ -36,8 +32,8 @@ class Way(Protocol):
     def unknown_classes(self, names: list[str], data: Data) -> None:
         """Complain of weights for classes that no row has."""
 
-    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Pipeline:
-        """The model to train."""
+    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Any:
+        """The machine to train, or a pipeline that ends with it."""
 
     def is_settled(self, data: Data) -> bool:
         """Whether there is nothing to train, and everything has been said and written."""
@@ -45,7 +41,7 @@ class Way(Protocol):
     def split(self, data: Data) -> tuple[Rows, Rows]:
         """Rows to train on, and rows held out."""
 
-    def conclude(self, model: Pipeline, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         """Save the trained model and tell about it."""
 
 
@@ -56,7 +52,6 @@ def register(commands: Subparsers) -> None:
         usage="mercer train [options] [DATA [MODEL]]",
         add_help=False,
         allow_abbrev=False,
-        help="train a machine and save it",
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
         "scikit-learn where no file is given, it standardises the columns, holds out a part, prints a report with "
@@ -91,6 +86,7 @@ def register(commands: Subparsers) -> None:
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
+    style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
     parser.set_defaults(run=run, parser=parser, letters=Letters(TRAIN, _USAGE))
 
@@ -152,27 +148,42 @@ def run(args: argparse.Namespace) -> None:
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
-    is_text = args.file is not None and format_of(args.file, args.format) == "libsvm"
-    way: Way = LibsvmText(args) if is_text else Table(args)
+    way = _way(args)
     if args.folds is None:
+        from mercer.files.atomic_write import checked_target
+
         checked_target(way.path)  # better now than after an hour of training
     clock = Clock()
-    data = way.read()
-    weights, unknown = class_weights(args.weight, np.unique(data.y))
+    with waiting(f"reading {args.file}", args.quiet or args.json or args.file in (None, "-")):
+        data = way.read()
+    weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
         way.unknown_classes(unknown, data)
     model = way.model(data, weights)
     if args.folds is not None:
+        from mercer.cli.folds import cross_validated
+
         print(cross_validated(args, model, data))
         return
     if way.is_settled(data):
         return
     train, test = way.split(data)
     clock.lap("load")
-    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json):
+    with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
         model.fit(*train)
     clock.lap("fit")
     way.conclude(model, data, train, test, clock)
+
+
+def _way(args: argparse.Namespace) -> Way:
+    """The way of these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
+    if args.file is not None and format_of(args.file, args.format) == "libsvm":
+        from mercer.cli.train_text import LibsvmText
+
+        return LibsvmText(args)
+    from mercer.cli.train_table import Table
+
+    return Table(args)
 
 
 def _share(text: str) -> float:

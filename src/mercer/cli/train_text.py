@@ -7,26 +7,29 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 import mercer
+from mercer import files
 from mercer.arrays import freeze
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, integer_labels, order_of_appearance
+from mercer.cli.labels import integer_labels, order_of_appearance
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
-from mercer.cli.report import Rows
-from mercer.cli.terminal import Clock, waiting
+from mercer.cli.signs_of_life import waiting
+from mercer.cli.terminal import Clock
 from mercer.data.labels import planes
-from mercer.files import save
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.fitting.dual_status import n_bounded
 from mercer.kernels import as_kernel
+
+if TYPE_CHECKING:
+    from mercer.cli.report import Rows
 
 _PLATT_FOLDS = 5
 
@@ -60,12 +63,12 @@ class LibsvmText:
         for label in names:
             print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
 
-    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Pipeline:
+    def model(self, data: Data, class_weight: dict[Any, float] | None) -> Any:
         args = self._args
         if not self._saves_mercer:  # better now than after an hour of training
             libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
         machine = build(args, _gamma(args, data.X), class_weight)
-        return Pipeline([("machine", machine.set_params(tol=_tolerance(args.tol, args.machine)))])
+        return machine.set_params(tol=_tolerance(args.tol, args.machine))
 
     def is_settled(self, data: Data) -> bool:
         if self._args.machine not in CLASSIFIERS or len(np.unique(data.y)) > 1:
@@ -79,13 +82,13 @@ class LibsvmText:
     def split(self, data: Data) -> tuple[Rows, Rows]:
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
-    def conclude(self, model: Pipeline, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        args, fitted = self._args, model[-1]
+    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        args, fitted = self._args, model
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
         found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
-            with waiting("cross-validating for probabilities", args.quiet or args.json):
+            with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
                 found, more = _with_probabilities(args, model, found, data)
             lines += more
         if self._saves_mercer:
@@ -152,7 +155,7 @@ def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
     for attribute, values in learnt:
         if values is not None:
             setattr(fitted, attribute, freeze(values))
-    save(fitted, path)
+    files.save(fitted, path)
 
 
 # --- what svm-train prints -------------------------------------------------------------------------------------------
@@ -220,7 +223,7 @@ def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict
 
 
 def _with_probabilities(
-    args: argparse.Namespace, model: Pipeline, found: LibsvmModel, data: Data
+    args: argparse.Namespace, model: Any, found: LibsvmModel, data: Data
 ) -> tuple[LibsvmModel, list[str]]:
     """The model with what -b 1 adds, and the lines that svm-train prints for it."""
     X, y = data.X, data.y
@@ -233,7 +236,7 @@ def _with_probabilities(
     if args.machine == "one_class":
         return replace(found, density_marks=density_marks(model.decision_function(X))), []
     assert found.label is not None
-    weights = getattr(model[-1], "class_weight", None) or {}
+    weights = getattr(model, "class_weight", None) or {}
     sigmoids = []
     for i, j in found.pairs:
         first, second = found.label[i], found.label[j]

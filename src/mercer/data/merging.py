@@ -30,6 +30,11 @@ class Merged:
     first: Indices  # the first of the caller's rows that each sample was merged from
 
     @property
+    def unique(self) -> bool:
+        """Whether no two rows were merged."""
+        return len(self.weight) == len(self.rows)
+
+    @property
     def share(self) -> Floats:
         """Each kept row's part of its merged sample's weight."""
         return self.own_weight / self.weight[self.member]

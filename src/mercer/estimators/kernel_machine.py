@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, read_labels, signs
 from mercer.data.targets import numbers
+from mercer.exact_parts import exact_parts
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
@@ -98,7 +99,8 @@ class _KernelMachine(Machine):
         self.intercept_ = freeze(np.array([s.solution.b for s in solved]))
         # Copies of a sample share its coefficient in proportion to their weights.
         own = np.zeros((fit.n, C.shape[1]))
-        own[merged.rows] = merged.share[:, None] * C[merged.member]
+        for k, c in enumerate(C.T):
+            own[merged.rows, k] = exact_parts(c, merged.share * c[merged.member], merged.member)
         self.dual_coef_ = freeze(np.ascontiguousarray(own.T))
         used = np.flatnonzero((C != 0).any(axis=1))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)

@@ -104,6 +104,7 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
             start = replace(last, beta=last.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
         found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
+        progress.end()
     warn_of_early_ends(values, found)
     return LinearPath(
         C=freeze(values),

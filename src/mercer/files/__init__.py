@@ -1,5 +1,13 @@
 """Models as files."""
 
-from mercer.files.model_file import load, save
+from typing import TYPE_CHECKING
+
+from mercer.on_demand import on_demand
 
 __all__ = ["load", "save"]
+
+if TYPE_CHECKING:
+    from mercer.files.model_file import load, save
+else:
+    # Not every file is a .mercer file, which takes more of scikit-learn.
+    __getattr__, __dir__ = on_demand(__name__, dict.fromkeys(__all__, "mercer.files.model_file"))

@@ -15,6 +15,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.data.table import Table
+from mercer.exact_parts import exact_parts
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import Joined
@@ -51,7 +52,14 @@ def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
     bounded = np.abs(own.data) == bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    return own.with_data(np.where(bounded, own_bound, own.data * merged.share[row]))
+    shared = own.data if merged.unique else _split(table, own, merged, row, sample, task)
+    return own.with_data(np.where(bounded, own_bound, shared))
+
+
+def _split(table: Table, own: Table, merged: Merged, row: Indices, sample: Indices, task: Indices) -> Floats:
+    """The coefficients of copies, which add up to that of their sample."""
+    entry = np.searchsorted(table.rows * table.n_columns + table.indices, sample * table.n_columns + task)
+    return exact_parts(table.data, own.data * merged.share[row], entry)
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:

@@ -17,6 +17,7 @@ from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data.labels import class_weights
 from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
+from mercer.exact_parts import exact_parts
 from mercer.expansion import Expansion
 from mercer.fitting.coefficients import expansion_of, weight_vector
 from mercer.fitting.fit import Fit
@@ -106,7 +107,8 @@ class LeastSquaresMachine(Machine):
         if solution.beta is not None:
             same = _distinct(fit)
             share = fit.merged.own_weight / same.weight[same.group]
-            self.dual_coef_ = freeze(self._own_rows(fit, solution.beta[same.group] * share[:, None]))
+            own = [exact_parts(column, column[same.group] * share, same.group) for column in solution.beta.T]
+            self.dual_coef_ = freeze(self._own_rows(fit, np.column_stack(own)))
         self._conclude_targets(fit.target)
 
     def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:

@@ -175,7 +175,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             warn_user(message, category)
         if not self.converged_:
             self._warn_early(self._unfinished(fit.X))
-        progress.close(fit.X, y)
+        progress.close(fit.X, y, self)
 
     def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
         """What to train on; a machine may take other things than samples."""

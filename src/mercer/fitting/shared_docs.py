@@ -17,7 +17,7 @@ _SHARED: Final = {
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
     verbose : bool, default=False
-        Print a line a second.
+        Print a line a second; a notebook shows one line that is rewritten.
     max_iter : int, default=-1
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
@@ -66,7 +66,7 @@ _SHARED: Final = {
         Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
         are factorised; otherwise they are solved by preconditioned conjugate gradients.
     verbose : bool, default=False
-        Print a line a second.
+        Print a line a second; a notebook shows one line that is rewritten.
     max_iter : int, default=-1
         Limit on Newton steps; −1 stands for 200.
     max_time : float, optional
@@ -109,7 +109,7 @@ _SHARED: Final = {
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
     verbose : bool, default=False
-        Print a line a second.
+        Print a line a second; a notebook shows one line that is rewritten.
     max_iter : int, default=-1
         Limit on iterations; −1 stands for 1,000.
     max_time : float, optional

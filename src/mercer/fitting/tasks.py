@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ def solve_tasks(
     if len(tasks) > 1 and (pairs or all(task.place is None for task in tasks)):
         places[0].share()
         side_by_side = side_by_side if places[0].fused else 1
-    cold = progress.silent and all(start is None for start in starts)
+    cold = not progress.watched and all(start is None for start in starts)
     begun: dict[int, Solved] = {}
     done: Any = {}
     left: Any = range(len(tasks))
     if pairs and cold and pairs.together and len(tasks) > 1 and places[0].fused:
         which = fitting_pairs(pairs.problem, pairs.layout)
+        progress.begin("")(partial("{:,} pairs of classes in one call".format, len(which)))
         found = _together(pairs, which, places[0], fit.limits.stop, max(side_by_side, n_threads))
         if found is not None:
             done = SolvedPairs(pairs, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 from mercer import _core
 from mercer.errors import warn_user
+from mercer.fitting.lines import Lines, Pace, Sign, listener_for
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
@@ -31,8 +33,8 @@ class Progress:
 
     def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Any, y: Any) -> None:
         self._estimator = estimator
-        self._verbose = verbose
-        self._n_tasks = n_tasks
+        self._listener = listener_for(verbose)
+        self._n_tasks, self._done = n_tasks, 0
         self._begun = time.monotonic()
         self._next_line = self._begun
         self._root: Any = None
@@ -47,42 +49,54 @@ class Progress:
         """Whether callbacks follow the fit; they expect one sub-problem after the other."""
         return self._root is not None
 
-    @property
-    def silent(self) -> bool:
-        """Whether nobody is told anything."""
-        return self._root is None and not self._verbose
-
     def begin(self, name: str) -> Report:
         """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
         if self._root is not None:
             self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-        return partial(self._report, f"{name}: " if name and self._n_tasks > 1 else "")
+        return partial(self._report, f"{name}: " if name and self._n_tasks > 1 else "", Pace(time.monotonic()))
 
     def end(self) -> None:
         """The sub-problem is solved."""
+        self._done += 1
         if self._task is not None:
             self._end_step()
             self._task.call_on_fit_task_end(estimator=self._estimator)
             self._task = None
 
-    def close(self, X: Any, y: Any) -> None:
-        """The fit is over."""
+    def close(self, X: Any, y: Any, trained: Any) -> None:
+        """The fit is over, and this is what it reached."""
+        if self._listener is not None:
+            self._listener(Sign(_reached(trained), time.monotonic() - self._begun))
+            if isinstance(self._listener, Lines):
+                self._listener.close()
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
-    def _report(self, name: str, words: Callable[[], str]) -> None:
+    def _report(self, name: str, pace: Pace, words: Callable[[], str], missed: float = math.nan) -> None:
         _core.check_stop()
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")
             self._step.call_on_fit_task_begin(estimator=self._estimator)
         now = time.monotonic()
-        if self._verbose and now >= self._next_line:
+        if self._listener is not None and now >= self._next_line:
             self._next_line = now + 1.0
-            print(f"[mercer] {name}{now - self._begun:7.1f} s  {words()}", flush=True)
+            share = pace.share(now, missed)
+            if self._n_tasks > 1:  # all take the same time, as far as is known
+                share = (self._done + (share or 0.0)) / self._n_tasks or None
+            self._listener(Sign(name + words(), now - self._begun, share))
 
     def _end_step(self) -> None:
         if self._step is not None:
             self._step.call_on_fit_task_end(estimator=self._estimator)
             self._step = None
+
+
+def _reached(trained: Any) -> str:
+    """The last line about a fit."""
+    support, proof = getattr(trained, "support_", None), getattr(trained, "certificate_", None)
+    words = [] if support is None else [f"{len(support):>7,} support vectors"]
+    if proof is not None:
+        words.append(f"violation {proof.violation:.3e}  gap  {proof.gap:.3e}")
+    return "  ".join([*words, trained.stop_reason_])

@@ -200,6 +200,9 @@ class KernelMatrix:
         if self._square_pays(coefficients, rows, level):
             inside = np.zeros(self.n)
             inside[rows] = coefficients[rows]
+            prepared = self._source.prepared
+            assert prepared is not None
+            prepared.keep_rows(np.unique(self._global(np.union1d(rows, np.flatnonzero(coefficients)))), level)
             u = self._square_product(inside[rows], rows)
             if u is not None:
                 u += self.product(coefficients - inside, rows, level)

@@ -60,6 +60,7 @@ class PreparedSamples:
         self.lowering = Lowering.of(recipe, X)
         self._X, self._n_threads = X, n_threads
         self._whole: dict[Any, _core.Samples | None] = {}
+        self._kept: dict[Any, tuple[Indices, _core.Samples | None]] = {}
         self._norms: Floats | None = None
 
     @classmethod
@@ -83,7 +84,18 @@ class PreparedSamples:
         precision = _key(precision)
         if precision in self._whole:
             return self._whole[precision], rows
+        if precision in self._kept:
+            kept, samples = self._kept[precision]
+            places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+            if np.array_equal(kept[places], rows):
+                return samples, places
         return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
+
+    def keep_rows(self, rows: Indices, precision: Any) -> None:
+        """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
+        precision = _key(precision)
+        if precision not in self._whole and len(rows):
+            self._kept[precision] = rows, self.prepare(take(self._X, rows), precision)
 
     def prepare(self, X: Any, precision: Any) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""

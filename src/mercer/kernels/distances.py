@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from mercer.arrays import Flags, Floats, is_sparse, sums_by
 from mercer.kernels.matrices import (
@@ -91,7 +90,7 @@ def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats
     rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
     if not sparse and factor is None and len(rows) > _GATHER_SHARE * out.size:
-        out[chosen] = cdist(X, Z, "sqeuclidean")[chosen]
+        out[chosen] = _cdist(X, Z, "sqeuclidean")[chosen]
         return
     alike = is_sparse(X) == is_sparse(Z)
     step = max(1, _GATHER_BYTES // (8 * (width(X) + width(Z) if alike else X.shape[1])))
@@ -103,7 +102,7 @@ def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats
 
 def l1_distances(X: Any, Z: Any) -> Floats:
     """Σ_f |x_if − z_jf|."""
-    return sums_over_features(lambda x, z: cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
+    return sums_over_features(lambda x, z: _cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
 
 
 def sums_over_features(
@@ -155,3 +154,9 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: An
         out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
         out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)
     return out
+
+
+def _cdist(X: Floats, Z: Floats, metric: Literal["sqeuclidean", "cityblock"]) -> Floats:
+    from scipy.spatial.distance import cdist  # 0.1 s that a start without it need not wait for
+
+    return np.asarray(cdist(X, Z, metric))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from mercer.arrays import Floats, is_sparse
 from mercer.kernels.distances import sums_over_features
@@ -103,4 +102,6 @@ class Tanimoto(Kernel):
 def _chi2(x: Floats, z: Floats) -> Floats:
     # scikit-learn's loop refuses read-only arrays.
     x, z = np.require(x, requirements="W"), np.require(z, requirements="W")
+    from sklearn.metrics.pairwise import additive_chi2_kernel  # a second that other kernels need not wait for
+
     return np.asarray(-additive_chi2_kernel(x, z), dtype=np.float64)

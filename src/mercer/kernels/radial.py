@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from scipy.special import gammaln, kve
+from scipy import special
 
 from mercer.arrays import Floats
 from mercer.kernels.bandwidth import LARGEST, WithGamma
@@ -248,9 +248,9 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
     between = (t > 0) & (out > 0)
     s = t[between]
-    scaled = kve(nu, s)
+    scaled = special.kve(nu, s)
     with np.errstate(over="ignore"):
-        values = np.exp((1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
+        values = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
     # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
     near = np.isinf(scaled)
     values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))

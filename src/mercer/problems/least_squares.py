@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer.arrays import Floats, Indices, sums_by
+from mercer.exact_parts import exact_parts
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -71,7 +72,10 @@ class LeastSquares:
         """β of the rows from the joint coefficients C of the distinct samples."""
         share = self.weight / self.total[self.member]
         deviation = self.Y - self.mean[self.member]
-        return share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
+        parts = share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
+        if self.n == len(self.weight):
+            return parts
+        return np.column_stack([exact_parts(c, p, self.member) for c, p in zip(C.T, parts.T, strict=True)])
 
     def duals(self, F: Floats) -> Floats:
         """β of the rows from the values F of f at the distinct samples: w_i (y_i − f_i)/λ."""

@@ -39,8 +39,8 @@ def largest_block(gram: Gram) -> int:
 def running_words(steps: int, support: int, violation: float, gap: float, shrunk: bool) -> str:
     """A line about a running solve; the gap is approximate (~) while variables are dropped, as their u is outdated."""
     return (
-        f"{steps:>10,} steps  {support:>7,} support vectors  violation {violation:.3e}  "
-        f"gap {'~' if shrunk else ' '}{gap:.3e}"
+        f"{support:>7,} support vectors  violation {violation:.3e}  gap {'~' if shrunk else ' '}{gap:.3e}  "
+        f"{steps:>10,} steps"
     )
 
 

@@ -66,7 +66,7 @@ def conjugate_gradient(
         open_ = norms > target
         if report is not None:
             share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
-            report(partial(iteration_words, steps, share))
+            report(partial(iteration_words, steps, share), share)
         if not open_.any():
             break
         limit = stop.limit(steps)

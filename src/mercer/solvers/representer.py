@@ -92,7 +92,7 @@ def solve_representer(
                 gap, primal = inner(rho, K_rho) / (4 * lam), problem.value(f) + lam * inner(c, u)
                 goal = max(stop.tol * abs(primal), floor)
                 if report is not None:
-                    report(partial(iteration_words, steps, gap / goal))
+                    report(partial(iteration_words, steps, gap / goal), gap / goal)
                 reason = "converged" if gap <= goal else stop.limit(steps)
                 if reason is None:
                     dc, db, p = system.newton(problem, f, rho, K_rho, stop)

@@ -54,7 +54,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     while True:
         violation = field.violation()[0]
         if report is not None:
-            report(partial(_words, field, stop.done + steps, violation))
+            report(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)

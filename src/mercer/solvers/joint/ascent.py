@@ -115,7 +115,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
     while True:
         violation = field.violation()
         if report is not None:
-            report(partial(_words, field, stop.done + steps, violation))
+            report(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
         if violation <= stop.tol:
             if not field.shrunk:
                 return Solution(field.beta, steps, "converged")

@@ -81,7 +81,7 @@ def solve_joint_linear(
         passes += taken
         W, certificate = _proof(problem, rows, beta)
         if report is not None:
-            report(partial(certificate_words, passes, certificate))
+            report(partial(certificate_words, passes, certificate), stop.missed(certificate))
         reason: StopReason | None = "converged" if stop.met(certificate) else stop.limit(passes)
         if reason is None and factor < _FLOOR:
             reason = "rounding floor"

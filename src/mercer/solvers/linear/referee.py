@@ -50,9 +50,9 @@ class Referee:
 
     def _certify(self, point: Point) -> float:
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
-        if self._report is not None:
-            self._report(partial(certificate_words, point.steps, certificate))
         missed = self.stop.missed(certificate)
+        if self._report is not None:
+            self._report(partial(certificate_words, point.steps, certificate), missed)
         if missed <= 1 or self.best is None or self._improves(certificate, self.best[1]):
             self.best = (point, certificate)
         return missed

@@ -1,0 +1,36 @@
+"""Parts of a number that add up to it exactly, so that copies of a sample weigh as much as the sample.
+
+A total of 53 bits is a whole multiple of a small power of two. Parts that are rounded to multiples of the same power
+are exact as well, and so is what they lack together, which one of them takes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, sums_by
+
+
+def exact_parts(totals: Floats, parts: Floats, group: Indices) -> Floats:
+    """The parts, each moved by a few roundings, so that those of group g add up to totals[g].
+
+    This is impossible where all parts of a group are much larger than their total: their sum then stays as close to it
+    as their own rounding allows. A part that is alone becomes the total.
+    """
+    n = len(totals)
+    order = np.lexsort((np.abs(parts), group))
+    firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    present = group[order[firsts]]
+    smallest, largest = order[firsts], order[np.append(firsts[1:], len(order)) - 1]
+    of_zero = np.zeros(n)
+    of_zero[present] = np.abs(parts[largest])
+    grid = np.spacing(np.where(totals == 0, of_zero, np.abs(totals)))[group]
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.rint(parts / grid)
+        rounded = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
+        lacking = (totals - sums_by(group, rounded, n))[present]
+    takes = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
+    rounded[takes] += np.where(np.isfinite(lacking), lacking, 0.0)
+    alone = smallest == largest
+    rounded[smallest[alone]] = totals[present[alone]]
+    return rounded
