@@ -167,7 +167,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
 
 def _words(field: JointField, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
+    terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
     support = int(np.count_nonzero(field.beta.any(axis=1)))
     return running_words(steps, support, violation, float(terms.sum()), field.shrunk)
 
