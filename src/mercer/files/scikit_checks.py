@@ -140,7 +140,8 @@ def texts(model: Any) -> None:
     listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
     expect(words is None or isinstance(words, str) or listed, "stop_words must be a list of words")
     low, high = model.ngram_range if len(model.ngram_range) == 2 else (1, 0)
-    expect(is_count(low) and is_count(high) and 1 <= low <= high <= 1000, "ngram_range must be two counts")
+    # Every n-gram of a text is held at once: of 100,000 letters, those of up to 50 are some 150 MB.
+    expect(is_count(low) and is_count(high) and 1 <= low <= high <= 50, "ngram_range must be two counts up to 50")
     if model.token_pattern is not None:
         check_pattern("token_pattern", model.token_pattern)
 
@@ -211,9 +212,21 @@ def columns(model: Any) -> None:
         expect(
             all(is_count(place, model.n_features_in_) for place in listed), f"{name!r:.60} has columns beyond the last"
         )
+    if not model.sparse_output_:
+        widest = max((one.n_features for one in _hashing_in(model.transformers_)), default=0)
+        expect(widest <= MOST_OUTPUTS, f"{widest} columns are more than a dense row may have, {MOST_OUTPUTS}")
     slices = model.output_indices_
     whole = isinstance(slices, dict) and all(isinstance(one, slice) for one in slices.values())
     expect(whole, "output_indices_ must be slices by name")
+
+
+def _hashing_in(value: Any) -> list[Any]:
+    """Every HashingVectorizer in a list of transformers: the one whose width no array of the file backs."""
+    if isinstance(value, (list, tuple)):
+        return [one for item in value for one in _hashing_in(item)]
+    if type(value).__name__ == "HashingVectorizer":
+        return [value]
+    return [one for name in ("steps", "transformer_list") for one in _hashing_in(getattr(value, name, None) or [])]
 
 
 def selector(model: Any) -> None:

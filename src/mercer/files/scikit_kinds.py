@@ -18,8 +18,8 @@ from mercer.errors import ModelFormatError
 from mercer.fitting.kinds import Kind
 
 Size = str | int | None
-# One output column per feature of this many, in float64, is a row of 8 MB.
-MOST_OUTPUTS: Final = 1_000_000
+# A dense row of so many columns is 8 MB. As many as HashingVectorizer makes by default.
+MOST_OUTPUTS: Final = 2**20
 _MOST_QUANTIFIERS: Final = 4  # a pattern takes at most (length of a text)^quantifiers steps
 
 
