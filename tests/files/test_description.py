@@ -170,3 +170,43 @@ def test_csr_is_checked(shape, changes, message):
     parts = {name: {"$": "array", "name": name} for name in arrays}
     with pytest.raises(ModelFormatError, match=message):
         rebuild({"$": "csr", "shape": shape, "matrix": False, **parts}, arrays, "value")
+
+
+@pytest.mark.parametrize(
+    "value", [np.float32, float, object, np.number, np.dtype("i4"), np.log1p, slice(1, None), slice("a", "b")]
+)
+def test_types_functions_and_slices(value):
+    assert round_trip(value) == value
+    assert type(round_trip(value)) is type(value)
+
+
+def test_arrays_of_strings_numbers_and_none():
+    mixed = np.array([["a", None], [2, np.float32(0.5)]], dtype=object)
+    back = round_trip(mixed)
+    assert back.dtype == object
+    assert back.shape == (2, 2)
+    assert [type(item) for item in back.flat] == [type(item) for item in mixed.flat]
+    assert back.tolist() == mixed.tolist()
+    holes = round_trip(np.array(["a", math.nan], dtype=object))
+    assert holes[0] == "a"
+    assert math.isnan(holes[1])
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {"$": "function", "name": "system"},
+        {"$": "function", "name": ["log"]},
+        {"$": "type", "name": "Popen", "instance": False},
+        {"$": "slice", "items": [1, 2]},
+        {"$": "slice", "items": [[], 2, 1]},
+        {"$": "objects", "shape": [3], "items": ["a"]},
+        {"$": "objects", "shape": [0, 2**62], "items": []},
+        {"$": "objects", "shape": [1], "items": [[]]},
+        {"$": "estimator", "class": "SVC", "params": {}},
+    ],
+    ids=str,
+)
+def test_other_names_and_shapes_are_refused(description):
+    with pytest.raises(ModelFormatError):
+        rebuild(description, {}, "value")

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
@@ -288,6 +289,21 @@ def test_texts_somebody_crafted(path, change, said):
 )
 def test_powers_somebody_crafted(path, change, said):
     assert said in crafted(path, make_pipeline(PolynomialFeatures(2), mercer.SVC()).fit(IRIS, KINDS), change)
+
+
+def test_a_dense_row_of_many_hashes(path):
+    """Nothing in a file is as long as what HashingVectorizer makes, so it is held to what a dense row may have."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": TEXTS, "length": [float(len(text)) for text in TEXTS]})
+    words = make_pipeline(HashingVectorizer(n_features=8))
+    columns = ColumnTransformer([("words", words, "text"), ("rest", "passthrough", ["length"])], sparse_threshold=0)
+    model = make_pipeline(columns, mercer.LinearSVC()).fit(frame, TOPICS)
+
+    def widen(step):
+        parts = step["fitted"]["transformers_"][0]["items"][1]["params"]["steps"]
+        parts[0]["items"][1]["params"]["n_features"] = 2**30
+
+    assert "more than a dense row may have" in crafted(path, model, widen)
 
 
 def test_votes_for_a_class_beyond_the_last(path):

@@ -77,8 +77,13 @@ def seeds(target: str) -> list[bytes]:
 
     import numpy as np
     import scipy.sparse as sp
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+    from sklearn.decomposition import PCA
+    from sklearn.ensemble import VotingClassifier
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import FeatureUnion, make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
     import mercer
     from mercer import kernels
@@ -161,6 +166,15 @@ def seeds(target: str) -> list[bytes]:
         mercer.NystromRLS(random_state=0).fit(X, t),
         mercer.KernelMachineClassifier().fit(X, y),
         make_pipeline(StandardScaler(), mercer.SVC()).fit(X, y),
+        make_pipeline(SimpleImputer(add_indicator=True), PolynomialFeatures(2), PCA(2), mercer.SVC()).fit(X, y),
+        make_pipeline(
+            ColumnTransformer([("levels", OneHotEncoder(handle_unknown="ignore"), [0])], remainder="passthrough"),
+            FeatureUnion([("bins", KBinsDiscretizer(2, strategy="uniform")), ("same", "passthrough")]),
+            mercer.LinearSVC(),
+        ).fit(X, y),
+        CalibratedClassifierCV(mercer.SVC(), cv=2).fit(X, y),
+        VotingClassifier([("svc", mercer.SVC()), ("rls", mercer.RLSClassifier())]).fit(X, names),
+        TransformedTargetRegressor(mercer.SVR(), func=np.expm1, inverse_func=np.log1p).fit(X, t / 10),
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.mercer"
@@ -247,7 +261,7 @@ def mercer_check() -> Callable[[bytes], None]:
 
     def ask(model: Any) -> Any:
         machine = model[-1] if isinstance(model, Pipeline) else model
-        columns = getattr(machine, "n_features_in_", 2)
+        columns = getattr(model, "n_features_in_", 2)
         if not isinstance(columns, int) or not 0 <= columns <= 1000:
             raise ValueError("too large to try")
         kernel = getattr(machine, "kernel_", None)

@@ -167,7 +167,7 @@ PIPELINES = {
         PROGRESS,
     ),
     "binned": lambda: (
-        make_pipeline(KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"), mercer.LinearSVC()),
+        make_pipeline(KBinsDiscretizer(4, strategy="uniform"), mercer.LinearSVC()),
         IRIS,
         KINDS,
     ),

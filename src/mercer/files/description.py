@@ -68,7 +68,9 @@ def describe(value: Any, arrays: MutableMapping[str, Array], where: str, other: 
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
-    if isinstance(value, (list, UserList)):
+    if isinstance(value, UserList):  # scikit-learn 1.6 warns when one of its own is read
+        value = value.data
+    if isinstance(value, list):
         return [describe(item, arrays, f"{where}.{_label(i, item)}", other) for i, item in enumerate(value)]
     if isinstance(value, tuple):
         return {"$": "tuple", "items": [describe(item, arrays, where, other) for item in value]}

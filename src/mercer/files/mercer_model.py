@@ -1,4 +1,4 @@
-"""The estimator or Pipeline of a ``.mercer`` file, as a `Model`."""
+"""The estimator or pipeline of a ``.mercer`` file, as a `Model`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
@@ -18,7 +19,9 @@ from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.model_description import machines_in
 from mercer.fitting.dual_status import free_and_bounded
+from mercer.optional import require
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.threads import effective_n_threads
@@ -34,12 +37,12 @@ class MercerFile:
 
     def __init__(self, model: Any, name: str) -> None:
         self._model, self._name = model, name
-        inner = model.estimator_ if isinstance(model, Tabular) else model
-        self._machine = inner[-1] if isinstance(inner, Pipeline) else inner
+        self._machines = machines_in(model)
+        self._machine = self._machines[0]
 
     @property
     def kind(self) -> str:
-        if hasattr(self._machine, "classes_"):
+        if hasattr(self._model, "classes_"):
             return "classification"
         return "one-class" if isinstance(self._machine, OutlierMixin) else "regression"
 
@@ -53,8 +56,7 @@ class MercerFile:
 
     @property
     def feature_names(self) -> Any:
-        first = self._model[0] if isinstance(self._model, Pipeline) else self._model
-        return getattr(first, "feature_names_in_", None)
+        return getattr(self._model, "feature_names_in_", None)
 
     @property
     def table(self) -> Tabular | None:
@@ -62,7 +64,7 @@ class MercerFile:
 
     @property
     def expansion(self) -> Expansion | None:
-        return getattr(self._machine, "_expansion_", None)
+        return getattr(self._machine, "_expansion_", None) if len(self._machines) == 1 else None
 
     @property
     def n_training_rows(self) -> int | None:
@@ -85,7 +87,12 @@ class MercerFile:
     def rows(self, X: Any, source: str, text: bool) -> Any:
         if isinstance(X, Frame):
             return X
-        known = self._machine.n_features_in_ if self.table is None else self.table.n_features_in_
+        known = getattr(self._model, "n_features_in_", None)
+        if known is None:
+            raise ValueError(
+                f"{self._name} takes texts, not columns of numbers; predict in Python: "
+                f"mercer.load({self._name!r}).predict(texts)"
+            )
         if text and self._is_precomputed:
             X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
         elif text and X.shape[1] < known:
@@ -93,11 +100,18 @@ class MercerFile:
             X.resize((X.shape[0], known))  # the last columns may all be zero here
         if X.shape[1] != known:
             raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {known}")
-        return X if self.table is None or not is_sparse(X) else X.toarray()
+        if self.table is not None:
+            return X.toarray() if is_sparse(X) else X
+        if self._model is not self._machine and self.feature_names is not None:
+            # Some of its steps may know their columns by name.
+            return require("pandas", "a model of named columns").DataFrame(X, columns=self.feature_names)
+        return X
 
     def decisions(self, X: Any) -> Floats:
-        X = X if self.table is None else self.table.encode(X)
-        X = self._model[:-1].transform(X) if isinstance(self._model, Pipeline) else X
+        if self.table is not None and self.table.estimator_ is self._machine:
+            X = self.table.encode(X)
+        elif self._model is not self._machine:
+            return np.asarray(self._model.decision_function(X), dtype=np.float64)
         if self.expansion is None:
             return np.asarray(X @ np.atleast_2d(self._machine.coef_).T + self._machine.intercept_, dtype=np.float64)
         return self.expansion(X, effective_n_threads(self._machine.n_jobs))
@@ -108,6 +122,11 @@ class MercerFile:
             return self._model.predict(X)
 
     def with_probabilities(self) -> LibsvmModel:
+        if not self.has_probabilities and hasattr(self._model, "predict_proba"):
+            raise ValueError(
+                f"-b 1 is for LIBSVM's probabilities; those of {self._name} are told in Python: "
+                f"mercer.load({self._name!r}).predict_proba(X)"
+            )
         if not self.has_probabilities:
             raise ValueError(
                 "Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text, or calibrate it in "
@@ -132,22 +151,36 @@ class MercerFile:
                 f"{self._name} turns the columns of a table into numbers first (it standardises, for one), which a "
                 f"{program} file cannot hold; convert to ONNX, or train with --no-standardise on LIBSVM text"
             )
-        if self._model is not self._machine:
+        if self._model is self._machine:
+            return self._machine
+        if isinstance(self._model, Pipeline) and all(type(step) is StandardScaler for step in self._model[:-1]):
             raise TypeError(
                 f"{self._name} standardises its columns first, which a {program} file cannot hold; convert to ONNX, or "
                 "train with --no-standardise on scaled data"
             )
-        return self._machine
+        raise TypeError(f"{self._name} is a {_outline(self._model)}, and a {program} file holds a machine and no more")
 
     # --- facts -----------------------------------------------------------------------------------------------------
 
     def facts(self) -> Facts:
+        facts: Facts = {"format": ".mercer"}
+        names = self.feature_names
+        features = list(names) if names is not None else getattr(self._model, "n_features_in_", None)
+        if len(self._machines) > 1:
+            facts |= {"model": _outline(self._model), "features": features}
+            if hasattr(self._model, "classes_"):
+                facts["labels"] = [str(label) for label in self._model.classes_]
+            for number, machine in enumerate(self._machines, 1):
+                facts[f"machine {number}"] = _summary(machine)
+            return facts
         machine = self._machine
-        facts: Facts = {"format": ".mercer", "machine": type(machine).__name__}
+        facts["machine"] = type(machine).__name__
         if self.table is not None:
             facts["columns"] = {one.name: one.told for one in self.table.columns_}
         if isinstance(self._model, Pipeline):
-            facts["steps"] = [type(step).__name__ for _, step in self._model.steps]
+            facts["steps"] = [_outline(step) for _, step in self._model.steps]
+        elif self._model is not machine:
+            facts["model"] = _outline(self._model)
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
         unknown = () if hasattr(machine, "stop_reason_") else _OF_TRAINING
@@ -156,15 +189,41 @@ class MercerFile:
             for name, value in machine.get_params(deep=False).items()
             if name != "kernel"
         }
-        names = self.feature_names
-        facts["features"] = list(names) if names is not None else getattr(machine, "n_features_in_", None)
+        facts["features"] = features if features is not None else "texts"
         labels = [str(label) for label in machine.classes_] if hasattr(machine, "classes_") else None
         if labels is not None:
             facts["labels"] = labels
         facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
-        facts["probabilities"] = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
+        facts["probabilities"] = hasattr(self._model, "predict_proba") or (
+            hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
+        )
         facts["certificate"] = _certificate(machine)
         return facts
+
+
+def _outline(model: Any) -> str:
+    """The classes that a model is made of, in one line."""
+    held = [vars(model).get(name) for name in _PARTS]
+    listed = [part for one in held for part in (one if isinstance(one, list) else [one])]
+    parts = [part[1] if isinstance(part, tuple) else part for part in listed]
+    told = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
+    return f"{type(model).__name__}({told})" if told else type(model).__name__
+
+
+_PARTS = ("steps", "transformer_list", "transformers", "estimators", "estimator", "regressor", "transformer")
+
+
+def _summary(machine: Any) -> Facts:
+    """A line or two of one machine among several."""
+    facts: Facts = {"class": type(machine).__name__}
+    if hasattr(machine, "kernel_"):
+        facts["kernel"] = str(machine.kernel_)
+    if hasattr(machine, "support_"):
+        facts["support_vectors"] = len(machine.support_)
+    found = getattr(machine, "certificate_", None)
+    if isinstance(found, Certificate):
+        facts |= {"gap": found.gap, "violation": found.violation}
+    return facts
 
 
 def _plain(value: Any) -> Any:

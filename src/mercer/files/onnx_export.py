@@ -68,7 +68,8 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     if not all(type(step) is StandardScaler for step in scalers) or not (
         isinstance(getattr(machine, "_expansion_", None), Expansion) or _keeps_weights(machine)
     ):
-        raise TypeError(f"{model!r} is no machine of mercer, nor a Pipeline of StandardScalers and one")
+        told = " ".join(repr(model).split())
+        raise TypeError(f"{told} is no machine of mercer, nor a Pipeline of StandardScalers and one")
     graph = _Graph(onnx)
     values = graph.add("Cast", ["X"], to=onnx.TensorProto.DOUBLE) if dtype == "float32" else "X"
     for scaler in scalers:

@@ -19,7 +19,8 @@ from mercer.files.scikit_kinds import (
     is_number,
 )
 
-_FITTED = Model(methods=("transform",), words=("passthrough", "drop", None))
+_STEP = Model(methods=("transform",), words=("passthrough", None))
+_PART = Model(methods=("transform",), words=("passthrough", "drop"))
 
 
 def nothing(model: Any) -> None:
@@ -139,7 +140,8 @@ def texts(model: Any) -> None:
     listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
     expect(words is None or isinstance(words, str) or listed, "stop_words must be a list of words")
     low, high = model.ngram_range if len(model.ngram_range) == 2 else (1, 0)
-    expect(is_count(low) and is_count(high) and 1 <= low <= high <= 1000, "ngram_range must be two counts")
+    # Every n-gram of a text is held at once: of 100,000 letters, those of up to 50 are some 150 MB.
+    expect(is_count(low) and is_count(high) and 1 <= low <= high <= 50, "ngram_range must be two counts up to 50")
     if model.token_pattern is not None:
         check_pattern("token_pattern", model.token_pattern)
 
@@ -170,7 +172,7 @@ def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
 def pipeline(model: Any) -> None:
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
-    _parts("steps", model.steps[:-1], _FITTED)
+    _parts("steps", model.steps[:-1], _STEP)
     _parts("steps", model.steps[-1:], Model(words=("passthrough", None)))
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
@@ -182,20 +184,21 @@ def _weights(model: Any, name: str, known: set[str]) -> None:
 
 
 def union(model: Any) -> None:
-    parts = _parts("transformer_list", model.transformer_list, _FITTED)
+    parts = _parts("transformer_list", model.transformer_list, _PART)
     _weights(model, "transformer_weights", {part[0] for part in parts})
 
 
 def column_parts(model: Any) -> None:
-    parts = _parts("transformers", model.transformers, _FITTED, length=3)
-    _FITTED.check("remainder", model.remainder, None)
+    parts = _parts("transformers", model.transformers, _PART, length=3)
+    _PART.check("remainder", model.remainder, None)
     _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
 def columns(model: Any) -> None:
-    parts = _parts("transformers_", model.transformers_, _FITTED, length=3)
+    parts = _parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
+    _PART.check("_remainder", remainder[1], model)
     given = vars(model)["_columns"]
     listed = isinstance(given, list) and len(given) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
@@ -209,9 +212,21 @@ def columns(model: Any) -> None:
         expect(
             all(is_count(place, model.n_features_in_) for place in listed), f"{name!r:.60} has columns beyond the last"
         )
+    if not model.sparse_output_:
+        widest = max((one.n_features for one in _hashing_in(model.transformers_)), default=0)
+        expect(widest <= MOST_OUTPUTS, f"{widest} columns are more than a dense row may have, {MOST_OUTPUTS}")
     slices = model.output_indices_
     whole = isinstance(slices, dict) and all(isinstance(one, slice) for one in slices.values())
     expect(whole, "output_indices_ must be slices by name")
+
+
+def _hashing_in(value: Any) -> list[Any]:
+    """Every HashingVectorizer in a list of transformers: the one whose width no array of the file backs."""
+    if isinstance(value, (list, tuple)):
+        return [one for item in value for one in _hashing_in(item)]
+    if type(value).__name__ == "HashingVectorizer":
+        return [value]
+    return [one for name in ("steps", "transformer_list") for one in _hashing_in(getattr(value, name, None) or [])]
 
 
 def selector(model: Any) -> None:

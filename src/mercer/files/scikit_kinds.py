@@ -7,6 +7,7 @@ matrix unchecked. So everything that ends as an index, a size or a pattern is ch
 from __future__ import annotations
 
 import re
+from collections import UserList
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,8 +18,8 @@ from mercer.errors import ModelFormatError
 from mercer.fitting.kinds import Kind
 
 Size = str | int | None
-# One output column per feature of this many, in float64, is a row of 8 MB.
-MOST_OUTPUTS: Final = 1_000_000
+# A dense row of so many columns is 8 MB. As many as HashingVectorizer makes by default.
+MOST_OUTPUTS: Final = 2**20
 _MOST_QUANTIFIERS: Final = 4  # a pattern takes at most (length of a text)^quantifiers steps
 
 
@@ -282,6 +283,7 @@ def check_columns(name: str, columns: Any, model: Any) -> None:
         expect(named and (columns.step is None or type(columns.step) is int), f"{name} is no slice of columns")
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    items = items.data if isinstance(items, UserList) else items  # the remainder's, in scikit-learn 1.6
     items = items if isinstance(items, list) else [items]
     if items and all(isinstance(item, bool) for item in items):
         expect(len(items) == n, f"{name} must be a mask of {n} columns")
