@@ -60,3 +60,7 @@ def test_the_coefficients_of_copies_predict_what_their_sample_does(model):
     beta[getattr(model, "support_", np.arange(len(again)))] = np.ravel(model.dual_coef_)
     joint = [sum((Fraction(beta[i]) for i in np.flatnonzero(again == k)), Fraction(0)) for k in range(12)]
     assert all(Fraction(float(c)) == c for c in joint)  # 53 bits are enough for what the copies are together
+
+
+def test_nothing_has_no_parts():
+    assert len(exact_parts(np.zeros(3), np.zeros(0), np.zeros(0, dtype=np.intp))) == 0

@@ -102,8 +102,9 @@ def calls(path: Path) -> set[str]:
     ("called", "rooms"),
     [
         ({"merge"}, {"fitting"}),
-        # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data.
-        ({"warn_user"}, {"fitting", "kernels"}),
+        # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
+        # may come from another version of scikit-learn.
+        ({"warn_user"}, {"fitting", "kernels", "files"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),

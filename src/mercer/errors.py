@@ -14,6 +14,10 @@ class ModelFormatError(ValueError):
     """A model file that is damaged, truncated, from a newer version, or not a model file at all."""
 
 
+class ModelVersionWarning(UserWarning):
+    """A model file holds parts of scikit-learn that another minor version of it wrote."""
+
+
 class NotSeparableError(ValueError):
     """No hard margin: the convex hulls of the classes touch in feature space, or could not be proven apart in time.
 

@@ -18,6 +18,8 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices) -> Floats:
     as their own rounding allows. A part that is alone becomes the total.
     """
     n = len(totals)
+    if len(parts) == 0:
+        return parts
     order = np.lexsort((np.abs(parts), group))
     firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
     present = group[order[firsts]]

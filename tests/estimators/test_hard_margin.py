@@ -1,11 +1,15 @@
 """The hard margin: closed forms where it exists, evidence where it does not."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC
 from mercer.errors import NotSeparableError
@@ -136,7 +140,7 @@ def test_one_sample_with_both_labels_needs_no_kernel(kernel):
     assert [rows.tolist() for rows in caught.value.rows] == [[3, 7, 15]]
 
 
-def test_overlap_that_rounding_blurs_is_still_proven():
+def test_overlap_that_rounding_blurs_is_undecided():
     """Random labels in the plane: no conic separates them, says a linear program; the hulls meet up to rounding."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.random(60) > 0.5
@@ -144,9 +148,35 @@ def test_overlap_that_rounding_blurs_is_still_proven():
     conics = np.column_stack([np.ones(60), a, b, a * a, a * b, b * b])
     signed = np.where(y, 1.0, -1.0)[:, None] * conics
     assert linprog(np.zeros(6), A_ub=-signed, b_ub=-np.ones(60), bounds=(None, None)).status == 2  # infeasible
-    with pytest.raises(NotSeparableError, match="no margin above") as caught:
+    with pytest.raises(NotSeparableError, match=r"undecided \(rounding floor\)") as caught:
         hard(kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(X, y)
-    assert caught.value.verdict == "not separable"
+    assert caught.value.verdict == "undecided"
+    assert caught.value.margin_bounds[0] == 0
+    assert caught.value.margin_bounds[1] < 1e-6
+
+
+def test_a_gaussian_separates_whatever_is_distinct():
+    """Hulls that meet to rounding prove nothing of a kernel under which distinct samples are independent."""
+    with pytest.raises(NotSeparableError, match="undecided") as caught:
+        hard(kernel="rbf", gamma=1.0).fit([[0.0], [1e-9], [1.0], [2.0]], [0, 1, 0, 1])
+    low, high = caught.value.margin_bounds
+    assert caught.value.verdict == "undecided"
+    assert low == 0
+    assert high > 1e-10
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e13, 1e15])
+def test_the_violation_counts_what_rounding_does_to_a_large_bias(offset):
+    X = np.array([[offset], [offset + 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = hard(kernel="linear", tol=1e-3).fit(X, [0, 1])
+    beta, x, b = ([Fraction(v) for v in a.ravel().tolist()] for a in (model.dual_coef_, X, model.intercept_))
+    rows = model.support_.tolist()
+    f = [sum((c * x[j] * z for c, j in zip(beta, rows, strict=True)), b[0]) for z in x]
+    assert max(1 + f[0], 1 - f[1]) <= model.certificate_.violation
+    assert model.converged_ == (model.certificate_.violation <= 1e-3)
+    assert model.converged_ == (offset < 1e12)
 
 
 def test_both_labels_with_no_weight_is_no_clash():

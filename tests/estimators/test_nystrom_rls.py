@@ -44,12 +44,15 @@ def test_solution_is_that_of_stacked_least_squares(bias, weighted):
     values, objective = naive(weight=weight, bias=bias)
     np.testing.assert_allclose(model.predict(T), values, atol=1e-5)
     assert [part.primal for part in model.certificate_.parts] == pytest.approx(objective, rel=1e-9)
-    assert model.certificate_.relative_gap <= 1e-12
+    assert model.certificate_.relative_gap <= 1e-10  # how far the value can be off is part of it
+    assert model.certificate_.kkt["primal value above the optimum"] <= 1e-12 * model.certificate_.dual
     assert model.converged_
 
 
 def test_all_samples_as_landmarks_is_kernel_ridge_regression():
-    model = NystromRLS(lam=0.3, n_landmarks=N, kernel="rbf", gamma=0.3, bias=False, tol=1e-13).fit(X, Y)
+    model = NystromRLS(lam=0.3, n_landmarks=N, kernel="rbf", gamma=0.3, bias=False, tol=1e-13)
+    with pytest.warns(ConvergenceWarning, match="rounding floor"):  # K_MM is nearly singular, and known to rounding
+        model.fit(X, Y)
     peer = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.3).fit(X, Y)
     np.testing.assert_allclose(model.predict(T), peer.predict(T), atol=1e-6)  # the jitter of K_MM leaves 2e-8
 

@@ -8,13 +8,14 @@ import struct
 import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from mercer.errors import ModelFormatError
-from mercer.files.container import DTYPES, MAGIC, VERSION, read_container, write_container
+from mercer.files.container import DTYPES, read_container, write_container
+from reference.address_space import address_space
+from reference.forgery import forge, sealed, sealed_text
 
 if os.name == "posix":
     import resource
@@ -22,6 +23,7 @@ if os.name == "posix":
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, links, modes and limits are POSIX")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's own files")
 
+BEGINNING = b'{"__metadata__":{"format":"mercer","version":"2","sha256":"' + b"0" * 64
 HEADER = {"name": "α", "numbers": [1, 2.5, None, True], "nested": {"a": []}}
 ARRAYS = {
     "matrix": np.arange(12, dtype=np.float64).reshape(3, 4),
@@ -43,29 +45,28 @@ def content(path):
     return path.read_bytes()
 
 
-def forged(header, payload=b"", version=VERSION, magic=MAGIC, length=None):
-    """A file with a correct header checksum around whatever header is given."""
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    digest = hashlib.sha256(text).digest()
-    return struct.pack("<8sIQ32s", magic, version, len(text) if length is None else length, digest) + text + payload
-
-
-def entry(**changes):
-    plain = {
-        "name": "a",
-        "dtype": "<f8",
-        "shape": [0],
-        "order": "C",
-        "offset": 0,
-        "sha256": hashlib.sha256().hexdigest(),
+def forged(content="{}", arrays="{}", payload=b"", version="2", length=None, **tensors):
+    """A file with a correct header checksum around whatever is given."""
+    told = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in (("content", content), ("arrays", arrays))
     }
-    return plain | changes
+    data = sealed(told, tensors, payload, version)
+    return data if length is None else struct.pack("<Q", length) + data[8:]
+
+
+def tensor(**changes):
+    """An empty array, by itself in a file."""
+    plain = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0], "order": "C", "sha256": hashlib.sha256().hexdigest()}
+    plain |= changes
+    kept = {key: plain.pop(key) for key in ("order", "sha256")}
+    return forged(arrays={"a": kept}, a=plain)
 
 
 def test_round_trip(path, content):
     header, arrays = read_container(path)
     assert header == HEADER
-    assert list(arrays) == list(ARRAYS)
+    assert arrays.keys() == ARRAYS.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, ARRAYS[name])
         assert array.dtype == ARRAYS[name].dtype
@@ -131,51 +132,44 @@ def test_bytes_after_the_end(path, content):
 HOSTILE = {
     "not ours": (b"PK\x03\x04" + bytes(100), "does not begin with"),
     "empty file": (b"", "does not begin with"),
-    "newer version": (forged({}, version=VERSION + 1), "update mercer"),
-    "version zero": (forged({}, version=0), "version 0"),
-    "header longer than the file": (forged({}, length=2**63), "truncated or damaged"),
-    "not UTF-8": (forged(b"\xff\xfe"), "not valid JSON"),
-    "not JSON": (forged(b"{"), "not valid JSON"),
-    "NaN": (forged(b'{"content": {"a": NaN}, "arrays": []}'), "not valid JSON"),
-    "a key twice": (forged(b'{"content": {"a": 1, "a": 2}, "arrays": []}'), "twice"),
-    "nested too deeply": (forged(b"[" * 100_000 + b"]" * 100_000), "JSON"),
-    "a list": (forged([]), "JSON object"),
-    "no arrays": (forged({"content": {}}), "'arrays'"),
-    "content is a list": (forged({"content": [], "arrays": []}), "'content' must be an object"),
-    "entry is a number": (forged({"content": {}, "arrays": [1]}), "described by exactly"),
-    "entry has a path": (forged({"content": {}, "arrays": [entry(path="../x")]}), "described by exactly"),
-    "name is a number": (forged({"content": {}, "arrays": [entry(name=1)]}), "name must be a string"),
-    "dtype object": (forged({"content": {}, "arrays": [entry(dtype="|O")]}), "dtype '|O'"),
-    "dtype is a list": (forged({"content": {}, "arrays": [entry(dtype=[["a", "<f8"]])]}), "dtype"),
-    "order": (forged({"content": {}, "arrays": [entry(order="K")]}), "order 'K'"),
-    "shape is a number": (forged({"content": {}, "arrays": [entry(shape=3)]}), "shape 3"),
-    "negative length": (forged({"content": {}, "arrays": [entry(shape=[-1])]}), "shape"),
-    "boolean length": (forged({"content": {}, "arrays": [entry(shape=[True])]}), "shape"),
-    "fractional length": (forged({"content": {}, "arrays": [entry(shape=[1.0])]}), "shape"),
-    "overflowing shape": (
-        forged({"content": {}, "arrays": [entry(shape=[2**32, 2**32, 2**32])]}),
-        "any memory",
+    "another safetensors file": (struct.pack("<Q", 2) + b"{}", "does not begin with"),
+    "newer version": (forged(version="3"), "update mercer"),
+    "version zero": (forged(version="0"), "version 0"),
+    "no version": (forged(version="two"), "damaged"),
+    "header longer than the file": (forged(length=2**63), "truncated or damaged"),
+    "not UTF-8": (sealed_text(BEGINNING + b"\xff"), "not valid JSON"),
+    "not JSON": (sealed_text(BEGINNING), "not valid JSON"),
+    "NaN": (forged(content='{"a": NaN}'), "not valid JSON"),
+    "a key twice": (forged(content='{"a": 1, "a": 2}'), "twice"),
+    "nested too deeply": (forged(content="[" * 100_000 + "]" * 100_000), "JSON"),
+    "a list": (forged(content=[]), "JSON object"),
+    "metadata of others": (sealed({"content": "{}", "arrays": "{}", "path": "../x"}, {}), "exactly the strings"),
+    "metadata missing": (sealed({"content": "{}"}, {}), "exactly the strings"),
+    "metadata that are no strings": (sealed({"content": {}, "arrays": "{}"}, {}), "exactly the strings"),
+    "an array without a checksum": (
+        forged(a={"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}),
+        "different names",
     ),
-    "huge but empty": (forged({"content": {}, "arrays": [entry(shape=[0, 2**62])]}), "any memory"),
-    "many dimensions": (forged({"content": {}, "arrays": [entry(shape=[1] * 65)]}), "shape"),
-    "2^60 elements": (
-        forged({"content": {}, "arrays": [entry(shape=[2**59], offset=256)]}),
-        "truncated or damaged",
-    ),
-    "offset in the header": (forged({"content": {}, "arrays": [entry(offset=0)]}), "begin at byte 0"),
-    "offset negative": (forged({"content": {}, "arrays": [entry(offset=-64)]}), "offset -64"),
-    "checksum is a number": (forged({"content": {}, "arrays": [entry(sha256=1)]}), "checksum must be"),
-    "overlap": (
-        forged(
-            {"content": {}, "arrays": [entry(shape=[8], offset=384), entry(name="b", shape=[8], offset=384)]},
-            bytes(200),
-        ),
-        "'b' is said to begin",
-    ),
-    "same name": (
-        forged({"content": {}, "arrays": [entry(offset=384), entry(offset=384)]}, bytes(9)),
-        "two arrays are named 'a'",
-    ),
+    "a checksum without an array": (forged(arrays={"a": {}}), "different names"),
+    "array is a number": (forged(arrays={"a": {}}, a=1), "described by exactly"),
+    "array has a path": (tensor(path="../x"), "described by exactly"),
+    "no order": (forged(arrays={"a": {}}, a={"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}), "order"),
+    "dtype object": (tensor(dtype="|O"), "dtype '|O'"),
+    "dtype of others": (tensor(dtype="BF16"), "dtype 'BF16'"),
+    "dtype is a list": (tensor(dtype=[["a", "<f8"]]), "dtype"),
+    "order": (tensor(order="K"), "order 'K'"),
+    "shape is a number": (tensor(shape=3), "shape 3"),
+    "negative length": (tensor(shape=[-1]), "shape"),
+    "boolean length": (tensor(shape=[True]), "shape"),
+    "fractional length": (tensor(shape=[1.0]), "shape"),
+    "overflowing shape": (tensor(shape=[2**32, 2**32, 2**32]), "any memory"),
+    "huge but empty": (tensor(shape=[0, 2**62]), "any memory"),
+    "many dimensions": (tensor(shape=[1] * 65), "shape"),
+    "2^59 elements": (tensor(shape=[2**59], data_offsets=[0, 2**62]), "truncated or damaged"),
+    "offset behind": (tensor(data_offsets=[8, 8]), "put it at"),
+    "offset negative": (tensor(data_offsets=[-8, -8]), "put it at"),
+    "offset is a word": (tensor(data_offsets="all"), "put it at"),
+    "checksum is a number": (tensor(sha256=1), "checksum must be"),
 }
 
 
@@ -183,24 +177,35 @@ HOSTILE = {
 def test_hostile_header_is_refused_before_it_costs_memory(path, case):
     data, message = HOSTILE[case]
     path.write_bytes(data)
-    with _address_space(64 << 20), pytest.raises(ModelFormatError, match=message):
+    with address_space(64 << 20), pytest.raises(ModelFormatError, match=message):
         read_container(path)
 
 
-@contextmanager
-def _address_space(extra):
-    """While inside, this process may grow by at most so many bytes (where the system lets us say so)."""
-    if sys.platform != "linux":
-        yield
-        return
-    with open("/proc/self/statm") as file:
-        limit = int(file.read().split()[0]) * resource.getpagesize() + extra
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
+def test_the_library_reads_it(path, content):
+    """A file of version 2 is a safetensors file: the same arrays, those by columns transposed, and our JSON."""
+    library = pytest.importorskip("safetensors")
+    with library.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+        assert set(file.keys()) == set(ARRAYS)
+        for name, array in ARRAYS.items():
+            read = file.get_tensor(name)
+            np.testing.assert_array_equal(read, array.T if name == "columns" else array)
+            assert read.dtype == array.dtype
+    assert metadata["format"] == "mercer"
+    assert metadata["version"] == "2"
+    assert json.loads(metadata["content"]) == HEADER
+    assert json.loads(metadata["arrays"])["columns"]["order"] == "F"
+
+
+def test_a_view_by_columns_stays_by_columns(path):
+    """The components of a decomposition are such: rows cut out of a matrix that lies by columns."""
+    wide = np.asfortranarray(np.arange(20.0).reshape(5, 4))
+    write_container(path, {}, {"a": wide[:2], "b": wide.T[:2], "c": wide[::2, ::-1]})
+    read = read_container(path)[1]
+    for name, array in (("a", wide[:2]), ("b", wide.T[:2]), ("c", wide[::2, ::-1])):
+        np.testing.assert_array_equal(read[name], array)
+    assert read["a"].flags.f_contiguous
+    assert read["b"].flags.c_contiguous
 
 
 def test_eight_times_the_arrays_take_about_eight_times_the_time(path):
@@ -218,11 +223,7 @@ def test_eight_times_the_arrays_take_about_eight_times_the_time(path):
 
 def test_booleans_hold_only_zeros_and_ones(path):
     write_container(path, {}, {"a": np.array([2, 3], dtype=np.uint8)})
-    text = path.read_bytes()
-    forged_header = json.loads(text[52 : text.index(b"\0", 52)])
-    forged_header["arrays"][0]["dtype"] = "|b1"
-    data = forged(json.dumps(forged_header, separators=(",", ":")).encode())
-    path.write_bytes(data.ljust(forged_header["arrays"][0]["offset"], b"\0") + b"\2\3")
+    path.write_bytes(forge(path.read_bytes(), lambda document: document["arrays"][0].update(dtype="|b1")))
     with pytest.raises(ModelFormatError, match="other than 0 and 1"):
         read_container(path)
 

@@ -1,10 +1,9 @@
 """mercer.save and mercer.load: the same predictions bit for bit, and no way for a file to do harm."""
 
 import dataclasses
-import json
 import os
 import pickle
-import struct
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -21,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
-from reference.forgery import forge
+from reference.forgery import forge, taken_apart, version_1
 
 X, y = make_classification(60, 5, random_state=0)
 X3, y3 = load_iris(return_X_y=True)
@@ -133,6 +131,39 @@ def test_round_trip(path, case):
     assert_same(getattr(mercer.load(path), decide)(inputs), getattr(model, decide)(inputs))
 
 
+@pytest.mark.parametrize("case", MODELS)
+def test_version_1_is_still_read(path, case):
+    model, inputs = MODELS[case]()
+    mercer.save(model, path)
+    path.write_bytes(version_1(path.read_bytes()))
+    assert_same(model.predict(inputs), mercer.load(path).predict(inputs))
+    assert_same(model.predict(inputs), mercer.load(path, mmap=True).predict(inputs))
+
+
+def test_a_file_that_version_1_wrote():
+    """tests/files/old holds what mercer 0.1 saved before there was a version 2."""
+    source = Path(__file__).parent / "old" / "linear_svr.mercer"
+    model = mercer.load(source)
+    assert model.coef_.tobytes() in source.read_bytes()
+    np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-14)
+
+
+def test_a_pipeline_as_version_1_described_it(path):
+    """Version 1 knew Pipelines of StandardScalers, and wrote them otherwise."""
+    model = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    mercer.save(model, path)
+
+    def change(document):
+        scaler, machine = (step["items"][1] for step in document["content"]["model"]["params"]["steps"])
+        scaler["state"] = scaler.pop("fitted")
+        del scaler["$"], machine["$"], document["content"]["scikit-learn"]
+        document["content"]["model"] = {"class": "Pipeline", "steps": [["scale", scaler], ["svc", machine]]}
+
+    path.write_bytes(version_1(forge(path.read_bytes(), change)))
+    assert_same(mercer.load(path).decision_function(X), model.decision_function(X))
+    assert [name for name, _ in mercer.load(path).steps] == ["scale", "svc"]
+
+
 def test_every_estimator_is_saved_by_some_case():
     saved = {type(make()[0]).__name__ for make in MODELS.values()}
     assert saved >= set(mercer.estimators.__all__)
@@ -165,7 +196,6 @@ def test_feature_names_survive(path):
         (lambda: SVC(), NotFittedError, "not fitted"),
         (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(X, y), TypeError, "Python function.*pickle"),
         (lambda: LogisticRegression().fit(X, y), TypeError, "LogisticRegression.*pickle"),
-        (lambda: make_pipeline(PCA(2), SVC()).fit(X, y), TypeError, "PCA.*pickle"),
         (
             lambda: SVC(random_state=np.random.RandomState(0)).fit(X, y),
             TypeError,
@@ -214,7 +244,7 @@ def refused_with_damage_at(path, case, places):
 
 @pytest.mark.parametrize("case", MODELS)
 def test_damage_to_a_file_of_every_kind(path, case):
-    refused_with_damage_at(path, case, lambda size: [*range(0, 52, 5), *range(52 + size % 211, size, 211), size - 1])
+    refused_with_damage_at(path, case, lambda size: [*range(0, 120, 7), *range(120 + size % 211, size, 211), size - 1])
 
 
 @pytest.mark.thorough
@@ -273,7 +303,7 @@ def test_a_state_with_something_missing(path, case):
     model, samples = MODELS[case]()
     mercer.save(model, path)
     content, answer = path.read_bytes(), model.predict(samples)
-    described = json.loads(content[52 : 52 + struct.unpack_from("<Q", content, 12)[0]])["content"]["model"]
+    described = taken_apart(content)[0]["content"]["model"]
     refused = 0
     for part in (("state", "fitted"), ("arrays",)):
         names = described[part[0]][part[1]] if len(part) == 2 else described[part[0]]
@@ -303,7 +333,7 @@ def test_errors_name_the_file_and_the_writer(path, small):
         header["content"]["model"]["class"] = "Oracle"
 
     path.write_bytes(forge(content, change))
-    with pytest.raises(ModelFormatError, match=r"model\.mercer', written by mercer '9\.9', read by .*'Oracle' is not"):
+    with pytest.raises(ModelFormatError, match=r"model\.mercer', written by mercer '9\.9'.*'Oracle' is not"):
         mercer.load(path)
 
 

@@ -17,9 +17,21 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import SVC
 from mercer.errors import ModelFormatError
+from mercer.files.atomic_write import replacing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, limits and /dev/full are POSIX")
 X, y = make_classification(80, 5, random_state=0)
+
+
+def _has_nameless_files():
+    try:
+        os.close(os.open("/tmp", os.O_WRONLY | os.O_TMPFILE))
+    except (AttributeError, OSError):
+        return False
+    return os.path.isdir("/proc/self/fd")
+
+
+NAMELESS = _has_nameless_files()
 
 SAVER = """
 import os, sys
@@ -59,6 +71,36 @@ def test_killed_while_saving(tmp_path):
             finally:
                 os.kill(saving, signal.SIGKILL)
             assert mercer.load(path).C in (1.0, 2.0)
+        process.stdin.close()
+    if NAMELESS:
+        assert {entry.name for entry in tmp_path.iterdir()} == {"model.mercer", "1.mercer", "2.mercer"}
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch):
+    """Where files cannot be without a name: the next save removes it, but nothing that is being written."""
+    monkeypatch.setattr(os, "O_TMPFILE", 0, raising=False)
+    path = tmp_path / "model.mercer"
+    left = tmp_path / ".model.mercer.0123456789abcdef.tmp"
+    others = [tmp_path / name for name in (".model.mercer.tmp", ".other.mercer.0123456789abcdef.tmp")]
+    for file in (left, *others):
+        file.write_bytes(b"half")
+    model = SVC().fit(X, y)
+    with replacing(path) as file:
+        file.write(b"in the middle")
+        (writing,) = [one for one in tmp_path.iterdir() if one.name.startswith(".model.mercer.") and one not in others]
+        mercer.save(model, path)
+        assert writing.exists()
+        mercer.save(model, tmp_path / "other.mercer")
+    assert path.read_bytes() == b"in the middle"
+    assert {entry.name for entry in tmp_path.iterdir()} == {"model.mercer", "other.mercer", ".model.mercer.tmp"}
+
+
+@pytest.mark.skipif(not NAMELESS, reason="needs files without a name")
+def test_nothing_has_a_name_before_it_is_whole(tmp_path):
+    with replacing(tmp_path / "model.mercer") as file:
+        file.write(b"half")
+        assert list(tmp_path.iterdir()) == []
+    assert (tmp_path / "model.mercer").read_bytes() == b"half"
 
 
 @posix

@@ -23,7 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mutations import Mutate, mutate_bytes, mutate_container  # beside this file
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reference.mutations import Mutate, mutate_bytes, mutate_container
 
 
 class Arcs:

@@ -210,7 +210,14 @@ def nystrom(kind):
         A = wide.T @ (weight[:, None] * wide)
         A[:m, :m] = A[:m, :m] + lam * N
         best = solve(A, wide.T @ (weight * t))
-        return against(model.certificate_, value(c, b), [value(best[:m], best[m])])
+        reached, optimum = value(c, b), value(best[:m], best[m])
+        broken = against(model.certificate_, reached, [optimum], upper=True)
+        above = model.certificate_.kkt["primal value above the optimum"]
+        if s.formula.known_psd and reached - optimum > decimals(min(above, 1e300)) + EPS * reached:
+            broken.append(f"above the optimum by: claimed {above:.6g}, true {float(reached - optimum):.6g}")
+        if model.converged_ and above > model.tol * model.certificate_.primal + float(EPS * (weight * t * t).sum()):
+            broken.append(f"converged, above the optimum by {above:.6g} of {model.certificate_.primal:.6g}")
+        return broken
 
     return check
 

@@ -160,6 +160,76 @@ FOUND = {
         weights="wide",
         dtype="f4",
     ),
+    **{
+        f"joint linear machine, {family} at 1e{k}": Problem(
+            "LinearSVC",
+            {"multi_class": "crammer_singer", "bias": False},
+            "linear",
+            family,
+            exponent=k,
+            n_classes=3,
+            **rest,
+        )
+        for family, k, rest in (
+            ("offset", 9.0, {"n": 15, "d": 1, "seed": 222071, "C": 0.1, "tol": 0.1, "dtype": "f4"}),
+            ("time stamps", 14.0, {"n": 38, "seed": 845351, "C": 0.1, "tol": 1e-7}),
+            ("constant columns", 15.0, {"d": 3, "seed": 484101, "C": 10.0, "tol": 1e-8, "weights": "repetitions"}),
+        )
+    },
+    **{
+        f"joint machine, sums of wide weights, seed {seed}": Problem(
+            "joint SVC",
+            {"multiclass": "weston-watkins", "bias": "regularized"},
+            "linear",
+            "huge or tiny",
+            seed=seed,
+            n_classes=3,
+            weights="wide",
+            **rest,
+        )
+        for seed, rest in (
+            (995716, {"n": 27, "d": 4, "exponent": 7.0, "C": 1e4, "tol": 1e-8, "csr": True}),
+            (692720, {"n": 14, "d": 5, "exponent": 3.0, "C": 100.0, "tol": 1e-6, "dtype": "f4"}),
+        )
+    },
+    "a Newton direction that overflows": Problem(
+        "NuSVC",
+        {"nu": 0.6},
+        "linear",
+        "huge or tiny",
+        n=34,
+        d=1,
+        exponent=15.0,
+        seed=458330,
+        tol=1e-4,
+        n_classes=4,
+        weights="repetitions",
+    ),
+    "landmarks that nearly coincide": Problem(
+        "NystromRLSClassifier",
+        {"bias": False},
+        "homogeneous",
+        "near duplicates",
+        d=5,
+        exponent=5.0,
+        seed=72635,
+        C=1e-4,
+        gamma=0.1,
+        weights="mild",
+        csr=True,
+    ),
+    "landmarks in two clusters": Problem(
+        "NystromRLSClassifier",
+        kernel="Linear()",
+        family="clusters",
+        n=11,
+        d=3,
+        exponent=2.0,
+        seed=841954,
+        C=1e-4,
+        weights="wide",
+        csr=True,
+    ),
 }
 
 

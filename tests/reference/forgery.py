@@ -1,29 +1,98 @@
-"""Changes to the header of a .mercer file, with its checksums put right again."""
+"""Files of version 2 taken apart and put together again, with checksums and offsets that are right, whatever they hold.
+
+A file is a document {"content": ..., "arrays": [{"name", "dtype", "shape", "order"}, ...]} and the bytes of each array.
+"""
 
 import hashlib
 import json
+import math
 import struct
 
-import numpy as np
+NAMES = dict(
+    zip(
+        ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8"),
+        ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"),
+        strict=True,
+    )
+)
+
+
+def taken_apart(content):
+    """The document, and the bytes of its arrays."""
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + length])
+    metadata = header.pop("__metadata__")
+    kept = json.loads(metadata["arrays"])
+    dtypes = {name: dtype for dtype, name in NAMES.items()}
+    entries, arrays = [], []
+    for name, item in header.items():
+        order = kept[name]["order"]
+        shape = item["shape"] if order == "C" else item["shape"][::-1]
+        entries.append({"name": name, "dtype": dtypes[item["dtype"]], "shape": shape, "order": order})
+        start, stop = item["data_offsets"]
+        arrays.append(content[8 + length + start : 8 + length + stop])
+    return {"content": json.loads(metadata["content"]), "arrays": entries}, arrays
+
+
+def put_together(document, arrays):
+    """The bytes of a file; names, shapes and types are whatever the document says."""
+    tensors, kept, end = {}, {}, 0
+    for entry, data in zip(document["arrays"], arrays, strict=True):
+        shape = entry["shape"]
+        if entry["order"] == "F" and isinstance(shape, list):
+            shape = shape[::-1]
+        dtype = entry["dtype"]
+        told = NAMES.get(dtype, dtype) if isinstance(dtype, str) else dtype
+        tensors[str(entry["name"])] = {"dtype": told, "shape": shape, "data_offsets": [end, end + len(data)]}
+        kept[str(entry["name"])] = {"order": entry["order"], "sha256": hashlib.sha256(data).hexdigest()}
+        end += len(data)
+    metadata = {"content": json.dumps(document["content"]), "arrays": json.dumps(kept)}
+    return sealed(metadata, tensors, b"".join(arrays))
+
+
+def sealed(metadata, tensors, payload=b"", version="2"):
+    """A file with these metadata and tensors, and the header's checksum right."""
+    start = {"format": "mercer", "version": version, "sha256": "0" * 64}
+    text = json.dumps({"__metadata__": start | metadata, **tensors}, separators=(",", ":")).encode()
+    return sealed_text(text, payload)
+
+
+def sealed_text(text, payload=b""):
+    """A file with this text for a header, if that begins as a header does; its checksum is put right."""
+    text += b" " * (-(len(text) + 8) % 64)
+    at = text.find(b'"sha256":"') + len(b'"sha256":"')
+    blank = text[:at] + b"0" * 64 + text[at + 64 :]
+    text = text[:at] + hashlib.sha256(blank).hexdigest().encode() + text[at + 64 :]
+    return struct.pack("<Q", len(text)) + text + payload
 
 
 def forge(content, change):
-    """The file with ``change`` applied to its header's content, arrays and checksums put right again."""
-    length = struct.unpack_from("<Q", content, 12)[0]
-    header = json.loads(content[52 : 52 + length])
-    arrays = [content[entry["offset"] :] for entry in header["arrays"]]
-    sizes = [np.dtype(e["dtype"]).itemsize * int(np.prod(e["shape"], dtype=int)) for e in header["arrays"]]
-    change(header)
+    """The file with ``change`` applied to its document."""
+    document, arrays = taken_apart(content)
+    change(document)
+    return put_together(document, arrays)
+
+
+def version_1(content):
+    """The same document as a file of version 1 of the format."""
+    document, arrays = taken_apart(content)
+    for entry, data in zip(document["arrays"], arrays, strict=True):
+        entry["sha256"] = hashlib.sha256(data).hexdigest()
+    text = b""
     for _ in range(4):  # until the offsets' own digits settle
-        text = json.dumps(header).encode()
+        text = json.dumps(document).encode()
         end = 52 + len(text)
-        for entry, size in zip(header["arrays"], sizes, strict=True):
+        for entry, data in zip(document["arrays"], arrays, strict=True):
             entry["offset"] = -(-end // 64) * 64
-            end = entry["offset"] + size
-    data = bytearray(struct.pack("<8sIQ32s", content[:8], 1, len(text), hashlib.sha256(text).digest()) + text)
-    for entry, bytes_, size in zip(header["arrays"], arrays, sizes, strict=True):
-        data = data.ljust(entry["offset"], b"\0") + bytes_[:size]
-    return bytes(data)
+            end = entry["offset"] + len(data)
+    out = bytearray(struct.pack("<8sIQ32s", b"\x89MERCER\n", 1, len(text), hashlib.sha256(text).digest()) + text)
+    for entry, data in zip(document["arrays"], arrays, strict=True):
+        out = out.ljust(entry["offset"], b"\0") + data
+    return bytes(out)
+
+
+def size_of(entry):
+    return int(entry["dtype"][-1]) * math.prod(entry["shape"])
 
 
 def places(value, at=()):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mercer import SVR
 from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution, Stop
 from mercer.solvers.refine import Refinement
@@ -64,3 +65,11 @@ def test_a_gap_too_large_asks_for_a_smaller_violation():
     assert ask.asked.tol == pytest.approx(1e-3 * 0.5 / 10)
     assert ask.asked.gap_tol == 1e-2
     assert ask.judge(found(), proof(1e-5, gap=0.005)) == "converged"
+
+
+def test_numbers_beyond_float32_are_solved_in_float64():
+    X = np.random.default_rng(0).normal(size=(1100, 2))
+    y = np.sin(X[:, 0])
+    model, plain = (SVR(epsilon=0.01 * unit, C=unit, tol=1e-4 * unit).fit(X, unit * y) for unit in (1e45, 1.0))
+    assert model.converged_
+    np.testing.assert_allclose(model.predict(X[:20]) / 1e45, plain.predict(X[:20]), atol=2e-3)

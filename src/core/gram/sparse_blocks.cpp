@@ -138,6 +138,8 @@ const Strips<T>& strips_for(const SparseSamples<T>& samples, const Level& level)
 
 // Every chunk of columns fills the strips anew: with this many columns that is cheap beside the products.
 constexpr std::int64_t kColumnsPerChunk = 1024;
+// Strips, one after another, between two looks at whether the work was interrupted: some milliseconds.
+constexpr std::int64_t kStripsPerTask = 32;
 
 // Calls visit(loops, run, i, j) for every strip of rows, which starts at row i, and every chunk of columns, which
 // starts at j. Chunks run in parallel, and so do strips unless `in_order`. Where only the lower triangle of a square is
@@ -183,18 +185,28 @@ void for_strips(const SparseColumns<T>& columns, const SparseSamples<T>& samples
             strip.clear();
         }
     };
-    parallel_for(
-        in_order ? chunks : count * chunks, threads.count,
-        [&](std::int64_t task) {
-            auto strip = spares.take([&] { return std::make_unique<Strip<T>>(samples, width); });
-            if (in_order) {
-                for (std::int64_t s = 0; s < count; ++s) multiply(s, task, *strip);
-            } else {
+    const auto new_strip = [&] { return std::make_unique<Strip<T>>(samples, width); };
+    if (!in_order) {
+        parallel_for(
+            count * chunks, threads.count,
+            [&](std::int64_t task) {
+                auto strip = spares.take(new_strip);
                 multiply(task / chunks, task % chunks, *strip);
-            }
-            spares.give_back(std::move(strip));
-        },
-        threads.poll);
+                spares.give_back(std::move(strip));
+            },
+            threads.poll);
+        return;
+    }
+    for (std::int64_t s = 0; s < count; s += kStripsPerTask) {
+        parallel_for(
+            chunks, threads.count,
+            [&](std::int64_t c) {
+                auto strip = spares.take(new_strip);
+                for (std::int64_t r = s; r < std::min(count, s + kStripsPerTask); ++r) multiply(r, c, *strip);
+                spares.give_back(std::move(strip));
+            },
+            threads.poll);
+    }
 }
 
 // Calls visit(i) for every sample of d features, 2^17 elements at a time.

@@ -229,7 +229,7 @@ def kkt_residuals(
     excess = _excess_sums(problem, beta) if excess is None else excess
     box = np.maximum(problem.lower - beta, beta - problem.upper)
     return {
-        "dual feasibility: box": max(0.0, float(box.max(initial=0.0))),
+        "dual feasibility: box": float(box.max(initial=0.0)),
         "dual feasibility: equality": float(excess.max(initial=0.0)),
         "primal feasibility": float(outward.max(initial=0.0)),
         "complementary slackness": float(inward.max(initial=0.0)),

@@ -7,7 +7,7 @@ The nearest points of two convex hulls are ‖w‖ apart, and a certificate boun
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,11 +16,31 @@ from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 
 
-def hard_margin_certificate(hulls: Certificate, rho: float, b: float, moved: float = 0.0) -> Certificate:
+@dataclass(frozen=True)
+class Centring:
+    """What subtracting a centre from all samples costs: the most that rounding moved one, in feature space.
+
+    Prediction adds ⟨w, centre⟩ back, a sum of so many `terms` that rounds with the centre's `length`.
+    """
+
+    moved: float = 0.0
+    length: float = 0.0
+    terms: int = 0
+
+    def tilt(self, norm: float, reach: float, total: float) -> float:
+        """How far f with its rounded b can be from the centred one; ‖w‖, the longest sample, and |Σβ|."""
+        whole = norm + self.length * total
+        return gamma(self.terms + 16) * whole * (self.length + reach) * bool(self.length) + total * self.length * reach
+
+
+def hard_margin_certificate(
+    hulls: Certificate, rho: float, b: float, moved: float = 0.0, tilt: float = 0.0
+) -> Certificate:
     """The proof of the hard margin with a bias from that of its hulls: values are those of ½‖w‖² and of its dual.
 
     `rho` is what the hulls' coefficients are divided by. No sample was `moved` further than this from its place before
-    it became part of a hull. Without a proof that the hulls are apart, primal is infinite.
+    it became part of a hull, and no f(x) is further than `tilt` from the one with an exact b. Without a proof that the
+    hulls are apart, primal is infinite.
     """
     # The gap holds what rounding may hide.
     near, far = (math.sqrt(max(0.0, -2.0 * value)) for value in (hulls.dual + hulls.gap, hulls.dual))
@@ -28,7 +48,7 @@ def hard_margin_certificate(hulls: Certificate, rho: float, b: float, moved: flo
     primal = 2.0 / near / near if near > 0 else math.inf
     dual = 2.0 / far / far if hulls.dual < 0 else math.inf
     told = _divided(hulls, rho)
-    shift = 2 * moved * far / rho
+    shift = 2 * moved * far / rho + 2 * tilt
     return replace(
         told,
         primal=primal,

@@ -4,17 +4,21 @@
 
 In coordinates α in which c'K_MM c = ‖α‖², and with the bias eliminated, the normal equations are (H + λI)α = g. Their
 residual r at any α gives the duality gap ‖r‖²/(2λ); the dual point is β = W(y − f)/λ. K_MM carries a jitter on its
-diagonal, at the size of rounding, in the problem that is solved and in the one that is proven.
+diagonal, at the size of rounding, in the problem that is solved and in the one that is proven. All that rounding may
+hide is in the gap, and `primal` and `dual` are bounds.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Floats, gamma
-from mercer.certificates.certificate import Certificate
-from mercer.gram.cross import Doubt
+from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.least_squares import ABOVE
+from mercer.gram.cross import PROOF_ROWS, Doubt, Totals
 
 
 def landmark_gap(residual: Floats, lam: float) -> Floats:
@@ -22,44 +26,94 @@ def landmark_gap(residual: Floats, lam: float) -> Floats:
     return np.asarray(np.sum(residual * residual, axis=0) / (2 * lam))
 
 
-def doubted_gap(residual: Floats, alpha: Floats, C: Floats, lam: float, L: Floats, own: float, doubt: Doubt) -> Floats:
-    """The same with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα.
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """What rounding may hide, per output: of the value at the solution, and of its distance from the optimum."""
 
-    Sums over the samples that are off by e move it by |L⁻¹|e at most. An f that is off by e moves it by
-    √(Σ w e²) √(Σ w k(x, x)) at most, whatever K_MM is. Solving with L has a relative error of γ_m |L⁻¹||L| (Higham,
-    8.1). K_MM is known up to `own`, in units of √(k_ii k_jj), which its factor's rounding is part of; that moves the
-    residual by λ|L⁻¹| times the product with |c|.
+    value: Floats
+    gap: Floats
+
+
+def doubted(
+    residual: Floats,
+    alpha: Floats,
+    C: Floats,
+    lam: float,
+    factor: tuple[Floats, float],
+    own: float,
+    now: Totals,
+    doubt: Doubt,
+    bias: bool,
+) -> Worst:
+    """The gap with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα, and how far the value can be off.
+
+    Sums over the samples that are off by e move the residual by |L⁻¹|e at most. An f that is off by e moves it by
+    √(Σ w e²) √(Σ w k(x, x)) at most, whatever K_MM is; so does a bias that is not the best. Solving with L has a
+    relative error of γ_m |L⁻¹||L| (Higham, 8.1). K_MM is known up to `own`, in units of √(k_ii k_jj), which its
+    `factor`'s rounding is part of; that moves the residual by λ|L⁻¹| times the product with |c|, and lengths with it.
     """
-    m = len(L)
+    (L, jitter), m = factor, len(C)
     inverse = np.abs(solve_triangular(L, np.eye(m), lower=True, overwrite_b=True, check_finite=False))
     size = np.abs(residual) + inverse @ doubt.residual
     size += gamma(2 * m + 4) * (inverse @ (np.abs(L) @ (lam * np.abs(alpha) + np.abs(residual))))
     root = np.sqrt(np.sum(L * L, axis=1))
     heard = root @ np.abs(C)
-    size += lam * own * (inverse @ np.outer(root, heard))
-    values = np.sqrt(doubt.squares * doubt.trace)
+    off = np.sqrt(doubt.squares)
+    summed = gamma(PROOF_ROWS + doubt.parts + 4)
+    tilt = np.abs(now.mean) + np.sqrt(now.weight) * (off + summed * np.sqrt(now.squares)) if bias else 0.0 * off
+    values = np.sqrt(doubt.trace) * (off + tilt / np.sqrt(now.weight))
     # Twice what rounding adds: |L⁻¹| itself is computed.
-    return np.asarray((np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0)) + values) ** 2 / (2 * lam))
+    length = np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0))
+    reach = inverse @ root
+    stretch = _stretch(own, reach, root, jitter)
+    unsure = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))  # K_MM ≥ jitter
+    length = stretch * length + lam * own * unsure * heard + values
+    gap = length**2 / (2 * lam) + tilt**2 / (2 * now.weight)
+    moved = gamma(m + 2) * (np.abs(L).T @ np.abs(C))  # Lᵀc is not quite α
+    norm = np.sum((2 * np.abs(alpha) + moved) * moved, axis=0) + 2 * own * heard**2
+    norm += gamma(m + 4) * np.sum(alpha * alpha, axis=0)
+    risk = 2 * np.sqrt(now.squares) * off + doubt.squares + 2 * summed * now.squares
+    return Worst(0.5 * (risk + lam * norm), gap)
+
+
+def _stretch(own: float, reach: Floats, root: Floats, jitter: float) -> float:
+    """How many times longer a residual can be with the true K_MM than with LLᵀ.
+
+    With D their difference, |D| ≤ own·root root', and N = LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Besides
+    N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the mean of both with weights that cancel ‖D‖ is a share of LLᵀ.
+    """
+    near = 1.0 - 4 * own * float(reach @ reach)
+    longest = min(1.0 / near if near > 0 else np.inf, 1.0 + 2 * own * float(root @ root) / jitter)
+    return float(np.sqrt(longest))
 
 
 def certify_landmarks(
-    gap: Floats, right: Floats, primal: Floats, b: Floats, lam: float, precision: str = "float64"
+    gap: Floats,
+    right: Floats,
+    primal: Floats,
+    b: Floats,
+    lam: float,
+    precision: str = "float64",
+    off: Floats | None = None,
+    proves: Proves = "optimality",
 ) -> Certificate:
     """One part per output, from gaps recomputed over the samples; `right` holds the norms ‖g‖.
 
-    `violation` is the residual relative to ‖g‖.
+    The values are known up to `off`, twice that joins the gap, and `primal` and `dual` are bounds. How far the solution
+    is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual relative to ‖g‖.
     """
     size = np.sqrt(2 * lam * gap)
     relative = size / np.maximum(right, np.finfo(float).tiny)
+    off = (np.zeros_like(gap) if off is None else off) + gamma(4) * primal
     return Certificate.total(
         [
             Certificate(
-                primal=float(primal[k]),
-                dual=float(primal[k] - gap[k]),
-                gap=max(float(gap[k]), float(primal[k]) - float(primal[k] - gap[k])),
+                primal=float(primal[k] + off[k]),
+                dual=float(primal[k] - off[k] - gap[k]),
+                gap=float(gap[k] + 2 * off[k]),
                 violation=float(relative[k]),
-                kkt={"normal equations": float(size[k])},
-                proves="optimality",
+                kkt={"normal equations": float(size[k]), ABOVE: float(gap[k])},
+                proves=proves,
                 precision=precision,
                 b=(float(b[k]),),
             )

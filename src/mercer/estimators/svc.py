@@ -152,8 +152,8 @@ class SVC(PairwiseClassifier):
     def _hard_tasks(self, fit: Fit) -> list[Task]:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
-        (place, moved), tasks = centred_place(fit, self.bias), []
-        solve = self._solver_around(partial(solve_hard_margin, moved=moved))
+        (place, centring), tasks = centred_place(fit, self.bias), []
+        solve = self._solver_around(partial(solve_hard_margin, centring=centring))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             problem = soft_margin(y, np.full(len(y), np.inf))
@@ -218,7 +218,7 @@ class SVC(PairwiseClassifier):
         bound: Any = np.inf
         b = biases_of(solved, self.bias)
         if self._hard:
-            refuse_no_margin(fit.merged, solved)
+            refuse_no_margin(fit, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, Bounds(bound, bound), b)
             return

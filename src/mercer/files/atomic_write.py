@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
 
 
 @contextmanager
@@ -16,14 +21,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
 
     A symbolic link stays a link and its target is replaced. A path that holds anything but a regular file is
-    refused.
+    refused. Where the system has files without names, the new one gets its name at the end, so that a process that is
+    killed leaves nothing. Elsewhere it may leave a file with a name, which the next one that writes here removes.
     """
     target = checked_target(path)
+    _remove_leftovers(target)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # O_EXCL: never write through what somebody else left under this name. Mode 0o666 lets the umask decide.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(temporary, flags, 0o666)
+        descriptor, named = _new_file(temporary)
     except OSError as error:  # nobody knows the temporary file by name
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
@@ -31,12 +36,65 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            if not named:
+                _name(file.fileno(), temporary)
+            if os.name == "posix":
+                os.replace(temporary, target)  # before the lock goes
+        if os.name != "posix":
+            os.replace(temporary, target)  # Windows renames no open file
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def _new_file(temporary: Path) -> tuple[int, bool]:
+    """A new file, open and locked, and whether it has its name already. Mode 0o666 lets the umask decide."""
+    nameless = getattr(os, "O_TMPFILE", 0)
+    if nameless and Path("/proc/self/fd").is_dir():
+        with suppress(OSError):  # of file systems that have no such files
+            descriptor = os.open(temporary.parent, os.O_WRONLY | nameless, 0o666)
+            _lock(descriptor)
+            return descriptor, False
+    # O_EXCL: never write through what somebody else left under this name.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    _lock(descriptor)
+    return descriptor, True
+
+
+def _name(descriptor: int, temporary: Path) -> None:
+    folder = os.open(temporary.parent, os.O_RDONLY)
+    try:
+        # With a folder given, Python calls linkat, which follows the link in /proc to the file.
+        os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether this file is now locked: no, if the process that writes it lives. Windows removes no open file anyway."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what processes that were killed while writing this file have left."""
+    name = re.compile(rf"\.{re.escape(target.name[:100])}\.[0-9a-f]{{16}}\.tmp")
+    with suppress(OSError):
+        for entry in os.scandir(target.parent):
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    descriptor = os.open(entry.path, os.O_RDONLY)
+                    try:
+                        if _lock(descriptor):
+                            os.unlink(entry.path)
+                    finally:
+                        os.close(descriptor)
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:

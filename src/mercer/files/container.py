@@ -1,114 +1,99 @@
-"""The bytes of a ``.mercer`` file: a JSON header and raw little-endian arrays with checksums, and no code.
+"""The bytes of a ``.mercer`` file: JSON and raw little-endian arrays with checksums, and no code.
 
-    offset 0   8 bytes   the magic number, \\x89MERCER\\n
-           8   uint32    format version
-          12   uint64    length of the header in bytes
-          20   32 bytes  SHA-256 of the header
-          52   header    JSON, {"content": ..., "arrays": [{name, dtype, shape, order, offset, sha256}, ...]}
-               arrays    as listed, each at the next multiple of 64, zeros between, nothing after the last
+A file is a safetensors file, which other programs can open too:
 
-There is exactly one valid layout for a header, so every byte of a file is covered by a checksum or known.
+    offset 0   uint64    length of the header in bytes
+           8   header    JSON, {"__metadata__": {...}, NAME: {"dtype", "shape", "data_offsets"}, ...}, then spaces
+               arrays    one after the other, nothing between them or after the last
+
+The metadata are strings: the format, its version, the SHA-256 of the header (with zeros in its own place), the content
+and, for each array, its order and SHA-256, both as JSON. An array whose order is "F" is written as its transpose. The
+header ends at a multiple of 64, and wide numbers come first, so that mapped arrays are aligned. So every byte of a file
+is covered by a checksum. Version 1 had a layout of its own, mercer.files.container_1.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
+import re
 import stat
 import struct
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
+from mercer.files.container_1 import MAGIC_1, read_header_1
+from mercer.files.stored_array import DTYPES, Array, Entry, checked_entry, digest_of, parsed_json, pieces, read_array
 
-VERSION: Final = 1
-MAGIC: Final = b"\x89MERCER\n"  # the high bit and the newline show transfers that are not 8-bit clean, as in PNG
-ALIGNMENT: Final = 64
-DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
-_PREAMBLE: Final = struct.Struct("<8sIQ32s")
-_CHUNK: Final = 1 << 20
+VERSION: Final = 2
+_ALIGNMENT: Final = 64
+_LENGTH: Final = struct.Struct("<Q")
+_FORMAT: Final = b'{"__metadata__":{"format":"mercer","version":"'
+_BEGINNING: Final = _FORMAT + f'{VERSION}","sha256":"'.encode()
+_NO_DIGEST: Final = b"0" * 64
+_FIELDS: Final = {"dtype", "shape", "data_offsets"}
+# safetensors' names.
+_NAMES: Final = dict(
+    zip(DTYPES, ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"), strict=True)
+)
+_BY_NAME: Final = {name: dtype for dtype, name in _NAMES.items()}
+HEAD: Final = _LENGTH.size + len(_FORMAT)  # as many bytes show whether a file is ours
 
-Array = NDArray[Any]
 
-
-@dataclass(frozen=True)
-class _Entry:
-    """Where one array lies, checked against the file's size."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    order: str
-    offset: int
-    nbytes: int
-    sha256: str
+def is_container(head: bytes) -> bool:
+    """Whether a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
+    return head.startswith(MAGIC_1) or head[_LENGTH.size :].startswith(_FORMAT)
 
 
 def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically."""
-    entries: list[dict[str, Any]] = []
-    buffers: list[memoryview] = []
+    buffers: dict[str, memoryview] = {}
+    kept: dict[str, dict[str, str]] = {}
+    tensors: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
         dtype = array.dtype.newbyteorder("<")
         if dtype.str not in DTYPES:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a .mercer file cannot hold")
-        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        flat = np.asarray(array, dtype=dtype).ravel(order="K" if order == "F" else "C")
-        buffer = flat.view(np.uint8).data
-        digest = hashlib.sha256()
-        for part in _pieces(buffer):
-            digest.update(part)
-        entries.append(
-            {
-                "name": name,
-                "dtype": dtype.str,
-                "shape": list(array.shape),
-                "order": order,
-                "sha256": digest.hexdigest(),
-            }
-        )
-        buffers.append(buffer)
-    text = _lay_out(header, entries, [len(buffer) for buffer in buffers])
+        order = _order(array)
+        buffers[name] = np.asarray(array, dtype=dtype).ravel(order=order).view(np.uint8).data
+        kept[name] = {"order": order, "sha256": digest_of(buffers[name])}
+        shape = list(array.shape if order == "C" else array.shape[::-1])
+        tensors[name] = {"dtype": _NAMES[dtype.str], "shape": shape}
+    names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    end = 0
+    for name in names:
+        tensors[name]["data_offsets"] = [end, end := end + len(buffers[name])]
+    metadata = {
+        "format": "mercer",
+        "version": str(VERSION),
+        "sha256": _NO_DIGEST.decode(),
+        "content": _json(header),
+        "arrays": _json(kept),
+    }
+    text = _json({"__metadata__": metadata} | {name: tensors[name] for name in names}).encode("ascii")
+    text += b" " * (-(len(text) + _LENGTH.size) % _ALIGNMENT)
+    start = len(_BEGINNING)
+    text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_NO_DIGEST) :]
     with replacing(path) as file:
-        file.write(_PREAMBLE.pack(MAGIC, VERSION, len(text), hashlib.sha256(text).digest()))
-        file.write(text)
-        for entry, buffer in zip(entries, buffers, strict=True):
-            file.write(bytes(entry["offset"] - file.tell()))
-            for part in _pieces(buffer):
+        file.write(_LENGTH.pack(len(text)) + text)
+        for name in names:
+            for part in pieces(buffers[name]):
                 file.write(part)
 
 
-def _pieces(buffer: memoryview) -> Iterator[memoryview]:
-    """The buffer in pieces, between which Ctrl-C is answered."""
-    return (buffer[start : start + _CHUNK] for start in range(0, len(buffer), _CHUNK))
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def _lay_out(header: Mapping[str, Any], entries: list[dict[str, Any]], sizes: list[int]) -> bytes:
-    """Give each entry its offset and return the header's bytes, whose length those offsets depend on."""
-    start = 0
-    while True:
-        end = start
-        for entry, size in zip(entries, sizes, strict=True):
-            entry["offset"] = _aligned(end)
-            end = entry["offset"] + size
-        document = {"content": header, "arrays": entries}
-        text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
-        # Offsets only gain digits when the header grows, so this ends after two or three rounds.
-        if _PREAMBLE.size + len(text) == start:
-            return text
-        start = _PREAMBLE.size + len(text)
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT
+def _order(array: Array) -> Literal["C", "F"]:
+    """Rows or columns first, as they lie in memory: a product of matrices may round otherwise in the other order."""
+    by_columns = array.ndim > 1 and not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
+    return "F" if by_columns else "C"
 
 
 def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -125,11 +110,30 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
     with _open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         where = repr(os.fspath(path))
-        content, entries = _read_header(file, size, where)
+        head = file.read(HEAD)
+        file.seek(0)
+        if not is_container(head):
+            raise ModelFormatError(
+                f"{where} is not a mercer model file: it does not begin with {_FORMAT!r} after 8 bytes. Models of "
+                "LIBSVM, LIBLINEAR and SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, "
+                "if you trust it"
+            )
+        read_header = read_header_1 if head.startswith(MAGIC_1) else _read_header
+        content, entries = read_header(file, size, where)
+        end = file.tell()
+        for entry in entries:
+            end = entry.offset + entry.nbytes
+            if end > size:
+                raise ModelFormatError(
+                    f"{where} is truncated or damaged: array {entry.name!r} ends at byte {end}, "
+                    f"but the file has {size} bytes"
+                )
+        if end != size:
+            raise ModelFormatError(f"{where} is damaged: {size - end} bytes follow the last array")
         arrays = {}
         for entry in entries:
             _expect_zeros(file, entry.offset - file.tell(), where)
-            arrays[entry.name] = _read_array(file, entry, where, mmap)
+            arrays[entry.name] = read_array(file, entry, where, mmap)
     return content, arrays
 
 
@@ -146,129 +150,63 @@ def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[_Entry]]:
-    preamble = file.read(_PREAMBLE.size)
-    if preamble[: len(MAGIC)] != MAGIC[: len(preamble)] or not preamble:
+def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[Entry]]:
+    """The content and the arrays' places, with the file at the end of the header."""
+    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+    if length > size - _LENGTH.size:
         raise ModelFormatError(
-            f"{where} is not a mercer model file: it does not begin with {MAGIC!r}. Models of LIBSVM, LIBLINEAR and "
-            "SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, if you trust it"
-        )
-    if len(preamble) < _PREAMBLE.size:
-        raise ModelFormatError(f"{where} is truncated: {size} bytes are too few for the {_PREAMBLE.size} at its start")
-    _, version, length, digest = _PREAMBLE.unpack(preamble)
-    if version != VERSION:
-        advice = "update mercer to read it" if version > VERSION else "it is damaged"
-        raise ModelFormatError(f"{where} has format version {version}; this mercer reads version {VERSION}: {advice}")
-    if length > size - _PREAMBLE.size:
-        raise ModelFormatError(
-            f"{where} is truncated or damaged: its header has {length} bytes from byte {_PREAMBLE.size}, "
+            f"{where} is truncated or damaged: its header has {length} bytes from byte {_LENGTH.size}, "
             f"but the file has {size} bytes in all"
         )
     text = file.read(length)
-    if hashlib.sha256(text).digest() != digest:
+    if not text.startswith(_BEGINNING):
+        version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :])
+        told = int(version[0]) if version else 0
+        advice = "update mercer to read it" if told > VERSION else "it is damaged"
+        raise ModelFormatError(f"{where} has format version {told}; this mercer reads 1 to {VERSION}: {advice}")
+    start, stop = len(_BEGINNING), len(_BEGINNING) + len(_NO_DIGEST)
+    digest = hashlib.sha256(text[:start] + _NO_DIGEST + text[stop:]).hexdigest()
+    if text[start:stop] != digest.encode():
         raise ModelFormatError(f"{where} is damaged: its header's checksum does not match")
-    header = _parse(text, where)
-    if header.keys() != {"content", "arrays"}:
-        raise ModelFormatError(f"{where}: the header must hold 'content' and 'arrays', not {sorted(header)}")
-    content, listed = header["content"], header["arrays"]
-    if not isinstance(content, dict) or not isinstance(listed, list):
-        raise ModelFormatError(f"{where}: the header's 'content' must be an object and its 'arrays' a list")
-    entries: dict[str, _Entry] = {}
-    end = _PREAMBLE.size + length
-    for number, item in enumerate(listed):
-        entry = _check_entry(item, f"{where}: array {number}")
-        if entry.name in entries:
-            raise ModelFormatError(f"{where}: two arrays are named {entry.name!r}")
-        if entry.offset != _aligned(end):
+    tensors = parsed_json(text, f"{where}: the header")
+    metadata = tensors.pop("__metadata__")
+    names = {"format", "version", "sha256", "content", "arrays"}
+    if metadata.keys() != names or not all(isinstance(value, str) for value in metadata.values()):
+        raise ModelFormatError(f"{where}: the metadata must be exactly the strings {sorted(names)}")
+    content = parsed_json(metadata["content"], f"{where}: the content")
+    kept = parsed_json(metadata["arrays"], f"{where}: the list of arrays")
+    if kept.keys() != tensors.keys():
+        raise ModelFormatError(f"{where}: the arrays and their checksums have different names")
+    return content, _entries(tensors, kept, _LENGTH.size + length, where)
+
+
+def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: str) -> list[Entry]:
+    entries = []
+    end = 0
+    for name, item in tensors.items():
+        place, more = f"{where}: array", kept[name]
+        if not isinstance(item, dict) or item.keys() != _FIELDS:
+            raise ModelFormatError(f"{place} {name!r} must be described by exactly {sorted(_FIELDS)}")
+        if not isinstance(more, dict) or more.keys() != {"order", "sha256"}:
+            raise ModelFormatError(f"{place} {name!r} must have an order and a checksum")
+        dtype = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
+        if dtype is None:
+            raise ModelFormatError(f"{place} {name!r}: dtype {item['dtype']!r} is none of {', '.join(_BY_NAME)}")
+        shape = item["shape"]
+        if more["order"] == "F" and isinstance(shape, list):
+            shape = shape[::-1]
+        entry = checked_entry(place, name, dtype, shape, more["order"], start + end, more["sha256"])
+        if item["data_offsets"] != [end, end + entry.nbytes]:
             raise ModelFormatError(
-                f"{where}: array {entry.name!r} is said to begin at byte {entry.offset}, "
-                f"but what comes before it puts it at byte {_aligned(end)}"
+                f"{place} {name!r} is said to lie at bytes {item['data_offsets']!r:.60}, but its shape and what comes "
+                f"before it put it at {[end, end + entry.nbytes]}"
             )
-        end = entry.offset + entry.nbytes
-        if end > size:
-            raise ModelFormatError(
-                f"{where} is truncated or damaged: array {entry.name!r} ends at byte {end}, "
-                f"but the file has {size} bytes"
-            )
-        entries[entry.name] = entry
-    if end != size:
-        raise ModelFormatError(f"{where}: the model ends at byte {end}, but {size - end} bytes follow it")
-    return content, list(entries.values())
-
-
-def _parse(text: bytes, where: str) -> dict[str, Any]:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a key stands twice in one object")
-        return found
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not JSON")
-
-    try:
-        header = json.loads(text.decode(), object_pairs_hook=unique, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise ModelFormatError(f"{where}: the header is not valid JSON: {error}") from None
-    if not isinstance(header, dict):
-        raise ModelFormatError(f"{where}: the header must be a JSON object")
-    return header
-
-
-def _check_entry(item: Any, where: str) -> _Entry:
-    fields = {"name", "dtype", "shape", "order", "offset", "sha256"}
-    if not isinstance(item, dict) or item.keys() != fields:
-        raise ModelFormatError(f"{where} must be described by exactly {sorted(fields)}")
-    name, dtype, shape, order = item["name"], item["dtype"], item["shape"], item["order"]
-    if not isinstance(name, str):
-        raise ModelFormatError(f"{where}: its name must be a string")
-    if dtype not in DTYPES:
-        raise ModelFormatError(f"{where}, {name!r}: dtype {dtype!r} is none of {', '.join(DTYPES)}")
-    if order not in ("C", "F"):
-        raise ModelFormatError(f"{where}, {name!r}: order {order!r} is neither 'C' nor 'F'")
-    if not isinstance(shape, list) or len(shape) > 8 or not all(_is_count(length) for length in shape):
-        raise ModelFormatError(f"{where}, {name!r}: shape {shape!r} is not a list of at most 8 counts")
-    itemsize = np.dtype(dtype).itemsize
-    # NumPy multiplies the lengths that are not zero even if the array is empty; Python's integers are exact.
-    if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:
-        raise ModelFormatError(f"{where}, {name!r}: shape {shape!r} is larger than any memory")
-    if not _is_count(item["offset"]):
-        raise ModelFormatError(f"{where}, {name!r}: offset {item['offset']!r} is not a count")
-    if not isinstance(item["sha256"], str):
-        raise ModelFormatError(f"{where}, {name!r}: its checksum must be a string")
-    nbytes = math.prod(shape) * itemsize
-    return _Entry(name, np.dtype(dtype), tuple(shape), order, item["offset"], nbytes, item["sha256"])
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0  # bool is an int to isinstance, and no count
+        end += entry.nbytes
+        entries.append(entry)
+    return entries
 
 
 def _expect_zeros(file: BinaryIO, count: int, where: str) -> None:
     position = file.tell()
     if file.read(count) != bytes(count):
         raise ModelFormatError(f"{where} is damaged: the {count} bytes from byte {position} must be zero")
-
-
-def _read_array(file: BinaryIO, entry: _Entry, where: str, mmap: bool) -> Array:
-    mapped = mmap and entry.nbytes > 0
-    flat: Array = np.empty(0 if mapped else entry.nbytes, dtype=np.uint8)
-    if mapped:
-        flat = np.asarray(np.memmap(file, dtype=np.uint8, mode="r", offset=entry.offset, shape=(entry.nbytes,)))
-        file.seek(entry.offset + entry.nbytes)
-    digest = hashlib.sha256()
-    for part in _pieces(flat.data):
-        if not mapped and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
-            raise ModelFormatError(f"{where} was truncated while it was read, inside array {entry.name!r}")
-        digest.update(part)
-    if digest.hexdigest() != entry.sha256:
-        raise ModelFormatError(
-            f"{where} is damaged: array {entry.name!r}, {entry.nbytes} bytes from byte {entry.offset}, "
-            "does not match its checksum"
-        )
-    if entry.dtype == np.bool_ and entry.nbytes and flat.max() > 1:
-        raise ModelFormatError(f"{where}: array {entry.name!r} is boolean but holds bytes other than 0 and 1")
-    array: Array = flat.view(entry.dtype).reshape(entry.shape, order="F" if entry.order == "F" else "C")
-    array = array.astype(entry.dtype.newbyteorder("="), copy=False)
-    array.flags.writeable = False
-    return array

@@ -7,67 +7,135 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "tuple", "items": [...]}                  and "dict", of [key, value] pairs, for keys of other types
     {"$": "array", "name": ...}                     an array of the container; "csr" has three
     {"$": "strings", "object": ..., "items": ...}   an array of str
+    {"$": "objects", "shape": ..., "items": ...}    an array of strings, numbers and None
+    {"$": "slice", "items": [...]}                  start, stop and step
+    {"$": "type", "name": ..., "instance": ...}     a type of numbers, such as np.float64, or its np.dtype
+    {"$": "function", "name": ...}                  one of `FUNCTIONS`
     {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
+    {"$": "estimator", "class": ..., ...}           see mercer.files.model_description
 
-Nothing in a description names a module, a function or a path, so reading one cannot run code.
+Every name is looked up in a list of this package, and none is a module or a path, so reading one cannot run code.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping
-from typing import Any
+from collections import UserList
+from collections.abc import Callable, Mapping, MutableMapping
+from types import FunctionType
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer import kernels
 from mercer.errors import ModelFormatError
-from mercer.files.container import DTYPES, Array
+from mercer.files.stored_array import DTYPES, Array
 from mercer.kernels import Kernel
 
+# Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.
+_UFUNCS: Final = ("abs", "absolute", "cbrt", "cos", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "negative")
+FUNCTIONS: Final = {name: getattr(np, name) for name in (*_UFUNCS, "reciprocal", "sin", "sqrt", "square")}
+# Of SelectKBest and the like. Imported when asked for.
+_SCORES: Final = ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
+_TYPES: Final[dict[str, Any]] = {
+    **{np.dtype(name).name: np.dtype(name).type for name in DTYPES},
+    "Python float": float,
+    "Python int": int,
+    "Python bool": bool,
+    "str": str,
+    "object": object,
+    "number": np.number,
+    "integer": np.integer,
+    "floating": np.floating,
+    "inexact": np.inexact,
+}
 
-def describe(value: Any, arrays: MutableMapping[str, Array], where: str) -> Any:
-    """``value`` as JSON; arrays inside it go to ``arrays`` under names that begin with ``where``."""
+Describe = Callable[[Any, MutableMapping[str, Array], str], Any]
+Rebuild = Callable[[dict[str, Any], Mapping[str, Array], str], Any]
+
+
+def describe(value: Any, arrays: MutableMapping[str, Array], where: str, other: Describe | None = None) -> Any:
+    """``value`` as JSON; arrays inside it go to ``arrays`` under names that begin with ``where``.
+
+    What is not in the vocabulary goes to ``other``, or is a TypeError.
+    """
     if isinstance(value, np.generic) and (dtype := value.dtype.newbyteorder("<").str) in DTYPES:
         return {"$": "scalar", "dtype": dtype, "value": describe(value.item(), arrays, where)}
+    if isinstance(value, np.str_):  # which is a str, and equal to one
+        return str(value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
-    if isinstance(value, list):
-        return [describe(item, arrays, f"{where}.{i}") for i, item in enumerate(value)]
+    if isinstance(value, (list, UserList)):
+        return [describe(item, arrays, f"{where}.{_label(i, item)}", other) for i, item in enumerate(value)]
     if isinstance(value, tuple):
-        return {"$": "tuple", "items": describe(list(value), arrays, where)}
+        return {"$": "tuple", "items": [describe(item, arrays, where, other) for item in value]}
+    if isinstance(value, slice):
+        return {"$": "slice", "items": describe([value.start, value.stop, value.step], arrays, where)}
     if isinstance(value, dict):
         if all(isinstance(key, str) and key != "$" for key in value):
-            return {key: describe(item, arrays, f"{where}.{key}") for key, item in value.items()}
-        return {"$": "dict", "items": [describe(list(pair), arrays, where) for pair in value.items()]}
+            return {key: describe(item, arrays, f"{where}.{key}", other) for key, item in value.items()}
+        return {"$": "dict", "items": [describe(list(pair), arrays, where, other) for pair in value.items()]}
     if isinstance(value, np.ndarray):
         return _describe_array(value, arrays, where)
     if sp.issparse(value):
         return _describe_csr(value, arrays, where)
+    if (named := _describe_named(value)) is not None:
+        return named
     if isinstance(value, Kernel) and _kernel_class(type(value).__name__) is type(value):
         params = describe(value.get_params(deep=False), arrays, where)
         return {"$": "kernel", "name": type(value).__name__, "params": params}
-    raise _cannot_hold(value, where)
+    if other is not None:
+        return other(value, arrays, where)
+    raise cannot_hold(value, where)
 
 
-def _cannot_hold(value: object, where: str) -> TypeError:
+def _label(number: int, item: Any) -> str:
+    """How errors name an item of a list: a step of a Pipeline by its name."""
+    named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
+    return item[0] if named else str(number)
+
+
+def _describe_named(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, (np.ufunc, FunctionType)):
+        name = value.__name__
+        return {"$": "function", "name": name} if _function_named(name) is value else None
+    if isinstance(value, np.dtype):
+        name = "str" if value.kind == "U" else value.name
+        return {"$": "type", "name": name, "instance": True} if name in _TYPES else None
+    if isinstance(value, type):
+        found = [name for name, one in _TYPES.items() if one is value]
+        return {"$": "type", "name": found[0], "instance": False} if found else None
+    return None
+
+
+def _function_named(name: object) -> Any:
+    if name in _SCORES:
+        from sklearn import feature_selection
+
+        return getattr(feature_selection, str(name))
+    return FUNCTIONS.get(name) if isinstance(name, str) else None
+
+
+def cannot_hold(value: object, where: str) -> TypeError:
+    """What to raise for a value that no file can hold."""
     kind = "a Python function" if callable(value) else f"an object of type {type(value).__name__}"
     return TypeError(
-        f"{where} is {kind}, and a .mercer file holds numbers, strings and mercer's own kernels, never code; "
+        f"{where} is {kind}, and a .mercer file holds numbers, strings, mercer's own kernels and a few functions of "
+        f"NumPy ({', '.join(FUNCTIONS)}), never code; "
         "use pickle or joblib for this model, and load such files only from people you trust"
     )
 
 
 def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
-    if value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(item, str) for item in value.flat)):
-        if value.ndim != 1:
-            raise TypeError(
-                f"{where} is a {value.ndim}-dimensional array of strings; a .mercer file holds lists of them"
-            )
+    strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
+    if strings and value.ndim == 1:
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
+    if value.dtype.kind == "O" and all(isinstance(item, _ITEMS) for item in value.flat):
+        items = [describe(item, arrays, where) for item in value.ravel()]
+        return {"$": "objects", "shape": list(value.shape), "items": items}
     if value.dtype.newbyteorder("<").str not in DTYPES:
         raise TypeError(f"{where} is an array of dtype {value.dtype}, which a .mercer file cannot hold; use pickle")
     name = where
@@ -75,6 +143,9 @@ def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str
         name += "'"
     arrays[name] = value
     return {"$": "array", "name": name}
+
+
+_ITEMS: Final = (str, bool, int, float, np.number, np.bool_, type(None))
 
 
 def _describe_csr(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
@@ -90,20 +161,24 @@ def _kernel_class(name: object) -> type[Kernel] | None:
     return found if isinstance(found, type) and issubclass(found, Kernel) and found is not Kernel else None
 
 
-def rebuild(description: Any, arrays: Mapping[str, Array], where: str) -> Any:
+def rebuild(description: Any, arrays: Mapping[str, Array], where: str, other: Rebuild | None = None) -> Any:
     """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary."""
     if isinstance(description, list):
-        return [rebuild(item, arrays, f"{where}.{i}") for i, item in enumerate(description)]
+        return [rebuild(item, arrays, f"{where}.{i}", other) for i, item in enumerate(description)]
     if not isinstance(description, dict):
         return description
     if "$" not in description:
-        return {key: rebuild(item, arrays, f"{where}.{key}") for key, item in description.items()}
+        return {key: rebuild(item, arrays, f"{where}.{key}", other) for key, item in description.items()}
     kind = description["$"]
+    if kind == "estimator" and other is not None:
+        return other(description, arrays, where)
     if not isinstance(kind, str) or kind not in _READERS:
         raise ModelFormatError(f"{where}: {kind!r} is not a kind of value that this mercer knows")
     fields, read = _READERS[kind]
     if description.keys() != {"$", *fields}:
         raise ModelFormatError(f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(description)}")
+    if kind in ("tuple", "dict"):  # which hold anything
+        return read(description | {"items": _items(description, arrays, where, other)}, arrays, where)
     return read(description, arrays, where)
 
 
@@ -124,11 +199,11 @@ def _read_scalar(description: dict[str, Any], arrays: Mapping[str, Array], where
 
 
 def _read_tuple(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> tuple[Any, ...]:
-    return tuple(_items(description, arrays, where))
+    return tuple(description["items"])
 
 
 def _read_dict(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> dict[Any, Any]:
-    items = _items(description, arrays, where)
+    items = description["items"]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in items):
         raise ModelFormatError(f"{where}: a dictionary is written as a list of [key, value] pairs")
     try:
@@ -179,6 +254,42 @@ def _read_strings(description: dict[str, Any], arrays: Mapping[str, Array], wher
     return strings
 
 
+def _read_objects(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
+    items, shape = _items(description, arrays, where), description["shape"]
+    if not all(isinstance(item, _ITEMS) for item in items):
+        raise ModelFormatError(f"{where}: every item must be a string, a number or null")
+    counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
+    if not counts or math.prod(shape) != len(items) or max(shape, default=0) > max(len(items), 1):
+        raise ModelFormatError(f"{where}: {shape!r:.60} is not the shape of {len(items)} items")
+    objects = np.empty(len(items), dtype=object)
+    objects[:] = items
+    objects = objects.reshape(shape)
+    objects.flags.writeable = False
+    return objects
+
+
+def _read_slice(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> slice:
+    items = _items(description, arrays, where)
+    if len(items) != 3 or not all(item is None or isinstance(item, (int, str, np.integer)) for item in items):
+        raise ModelFormatError(f"{where}: a slice has a start, a stop and a step")
+    return slice(*items)
+
+
+def _read_type(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
+    name = description["name"]
+    if not isinstance(name, str) or name not in _TYPES:
+        raise ModelFormatError(f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
+    return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
+
+
+def _read_function(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
+    found = _function_named(description["name"])
+    if found is None:
+        told = ", ".join((*FUNCTIONS, *_SCORES))
+        raise ModelFormatError(f"{where}: {description['name']!r:.60} is none of {told}")
+    return found
+
+
 def _read_kernel(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Kernel:
     found = _kernel_class(description["name"])
     if found is None:
@@ -189,13 +300,15 @@ def _read_kernel(description: dict[str, Any], arrays: Mapping[str, Array], where
     return found(**params)
 
 
-def _items(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> list[Any]:
+def _items(
+    description: dict[str, Any], arrays: Mapping[str, Array], where: str, other: Rebuild | None = None
+) -> list[Any]:
     if not isinstance(description["items"], list):
         raise ModelFormatError(f"{where}: its items must be a list")
-    return [rebuild(item, arrays, f"{where}.{i}") for i, item in enumerate(description["items"])]
+    return [rebuild(item, arrays, f"{where}.{i}", other) for i, item in enumerate(description["items"])]
 
 
-_READERS = {
+_READERS: Final[dict[str, tuple[list[str], Rebuild]]] = {
     "float": (["value"], _read_float),
     "scalar": (["dtype", "value"], _read_scalar),
     "tuple": (["items"], _read_tuple),
@@ -203,5 +316,9 @@ _READERS = {
     "array": (["name"], _read_array),
     "csr": (["shape", "matrix", "data", "indices", "indptr"], _read_csr),
     "strings": (["object", "items"], _read_strings),
+    "objects": (["shape", "items"], _read_objects),
+    "slice": (["items"], _read_slice),
+    "type": (["name", "instance"], _read_type),
+    "function": (["name"], _read_function),
     "kernel": (["name", "params"], _read_kernel),
 }

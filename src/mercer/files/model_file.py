@@ -1,38 +1,35 @@
-"""``mercer.save`` and ``mercer.load``: a fitted estimator as a ``.mercer`` file.
+"""``mercer.save`` and ``mercer.load``: a fitted model as a ``.mercer`` file.
 
-A file holds the estimator's class by name, looked up in `mercer.estimators`, and its state: parameters,
-kernel, expansion and certificate. A Pipeline of StandardScalers and then such an estimator can be
-saved too: a model of standardised data is of little use without the numbers it was standardised with.
+A file holds an estimator of mercer, or what scikit-learn's pipelines, transformers and wrappers make of it: a model of
+standardised data is of little use without the numbers it was standardised with.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
-from mercer import estimators
-from mercer.errors import ModelFormatError
-from mercer.files.container import Array, read_container, write_container
-from mercer.files.description import describe, rebuild
-from mercer.fitting.state import restored, state_of
+from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
+from mercer.files.container import read_container, write_container
+from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
+from mercer.files.stored_array import Array
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted estimator of mercer, or a Pipeline of StandardScaler and one, to a ``.mercer`` file.
+    """Save a fitted estimator of mercer, or a pipeline of scikit-learn around it, to a ``.mercer`` file.
 
     The file appears under its name only when it is complete: if saving fails, what was there is intact.
 
     Parameters
     ----------
     model : estimator
-        Fitted. A kernel that is a Python function cannot be saved this way; use pickle.
+        Fitted. Around mercer's estimators may stand Pipeline, ColumnTransformer, FeatureUnion, scikit-learn's scalers,
+        encoders, imputers and vectorizers, PCA, CalibratedClassifierCV, VotingClassifier, TransformedTargetRegressor
+        and the like. A kernel that is a Python function cannot be saved this way; use pickle.
     path : str or path-like
         Conventionally ends in ``.mercer``.
 
@@ -51,7 +48,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
-    content = {"mercer": mercer.__version__, "model": _describe_model(model, arrays)}
+    described = describe_model(model, arrays)
+    if not machines_in(model):
+        raise TypeError(f"{type(model).__name__} holds no estimator of mercer's, and a .mercer file is for those")
+    content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
     write_container(path, content, arrays)
 
 
@@ -59,7 +59,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """Load what `save` wrote. The model predicts exactly, bit for bit, what it predicted when it was saved.
 
     Loading never runs code from the file. A file that is damaged, truncated or from a newer version raises
-    ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError.
+    ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError. If the
+    model holds parts of scikit-learn and another minor version of it wrote them, ModelVersionWarning says so.
 
     Parameters
     ----------
@@ -74,90 +75,40 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """
     content, arrays = read_container(path, mmap)
     try:
-        return _rebuild_model(content.get("model"), arrays)
+        model = rebuild_model(_as_now(content.get("model")), arrays)
+        if not machines_in(model):
+            raise ModelFormatError("there is no fitted estimator of mercer in it")
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        # The checksums held, so these are headers somebody wrote, or a version of mercer whose states differ.
+        # The checksums held, so these are headers somebody wrote, or a version whose states differ.
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, ModelFormatError) else str(error)
-        writer = content.get("mercer")
         raise ModelFormatError(
-            f"{os.fspath(path)!r}, written by mercer {writer!r}, read by {mercer.__version__}: {reason}"
+            f"{os.fspath(path)!r}, written by mercer {content.get('mercer')!r:.40} with scikit-learn "
+            f"{content.get('scikit-learn')!r:.40}, read by {mercer.__version__} with {sklearn.__version__}: "
+            f"{' '.join(reason.split()):.600}"
         ) from error
+    if estimator_class(type(model).__name__) is None:
+        _compare(content.get("scikit-learn"), os.fspath(path))
+    return model
 
 
-def _describe_model(model: Any, arrays: dict[str, Array]) -> dict[str, Any]:
-    name = type(model).__name__
-    if type(model) is Pipeline:
-        if not _can_be_saved(model.steps):
-            raise TypeError(
-                f"{model!r} cannot be saved as a .mercer file, which holds {_PIPELINES}; use pickle or joblib"
-            )
-        steps = [[step_name, _describe_model(step, arrays)] for step_name, step in model.steps]
-        return {"class": name, "steps": steps}
-    if type(model) is StandardScaler:
-        state = {key: getattr(model, key) for key in _SCALER_STATE if hasattr(model, key)}
-        return {"class": name, "params": model.get_params(), "state": describe(state, arrays, name)}
-    if _estimator_class(name) is not type(model):
-        raise TypeError(
-            f"{model!r} cannot be saved as a .mercer file, which holds estimators of mercer and "
-            f"{_PIPELINES}; use pickle or joblib"
+def _compare(written: Any, path: str | bytes) -> None:
+    """Warn if another minor version of scikit-learn wrote the file; version 1 of the format did not say."""
+    if isinstance(written, str) and written.split(".")[:2] != sklearn.__version__.split(".")[:2]:
+        warn_user(
+            f"{path!r} was written with scikit-learn {written:.40}, and this is {sklearn.__version__}: its parts of "
+            "the model may predict differently; compare a few predictions, then save the model again",
+            ModelVersionWarning,
         )
-    header, fitted = state_of(model)
-    return {"class": name, "state": describe(header, arrays, name), "arrays": describe(fitted, arrays, name)}
 
 
-def _rebuild_model(description: Any, arrays: dict[str, Array]) -> Any:
-    if not isinstance(description, dict) or not isinstance(description.get("class"), str):
-        raise ModelFormatError("the header names no estimator")
-    name = description["class"]
-    if name in _READERS:
-        return _READERS[name](description, arrays)
-    found = _estimator_class(name)
-    if found is None:
-        raise ModelFormatError(f"{name!r} is not an estimator of this mercer")
-    header = rebuild(description["state"], arrays, f"{name}.state")
-    fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
-    return restored(found, header, fitted)
-
-
-def _estimator_class(name: str) -> Any:
-    return getattr(estimators, name) if name in estimators.__all__ else None
-
-
-def _rebuild_pipeline(description: dict[str, Any], arrays: dict[str, Array]) -> Pipeline:
-    steps = [(str(name), _rebuild_model(step, arrays)) for name, step in description["steps"]]
-    if not _can_be_saved(steps):
-        raise ModelFormatError(f"this file holds another Pipeline than {_PIPELINES}")
-    return Pipeline(steps)
-
-
-_PIPELINES = "Pipelines of StandardScalers and then one estimator of mercer"
-
-
-def _can_be_saved(steps: list[tuple[str, Any]]) -> bool:
-    *scalers, (_, last) = steps
-    return (
-        all(type(step) is StandardScaler for _, step in scalers) and _estimator_class(type(last).__name__) is not None
-    )
-
-
-_SCALER_STATE = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_", "feature_names_in_")
-
-
-def _rebuild_scaler(description: dict[str, Any], arrays: dict[str, Array]) -> StandardScaler:
-    scaler = StandardScaler(**rebuild(description["params"], arrays, "StandardScaler"))
-    state = rebuild(description["state"], arrays, "StandardScaler")
-    columns = state["n_features_in_"]
-    for key in ("mean_", "var_", "scale_"):
-        value = state[key]
-        whole = isinstance(value, np.ndarray) and value.shape == (columns,) and value.dtype == np.float64
-        if value is not None and not (whole and np.isfinite(value).all()):
-            raise ModelFormatError(f"StandardScaler.{key} must be {columns} finite numbers")
-    for key in state.keys() & set(_SCALER_STATE):
-        setattr(scaler, key, state[key])
-    return scaler
-
-
-_READERS: dict[str, Callable[[dict[str, Any], dict[str, Array]], Any]] = {
-    "Pipeline": _rebuild_pipeline,
-    "StandardScaler": _rebuild_scaler,
-}
+def _as_now(description: Any) -> Any:
+    """A description as it is written now; version 1 of the format held Pipelines of StandardScalers, as follows."""
+    if not isinstance(description, dict):
+        return description
+    name = description.get("class")
+    if name == "Pipeline" and "steps" in description:
+        steps = [{"$": "tuple", "items": [step, _as_now(model)]} for step, model in description["steps"]]
+        return {"$": "estimator", "class": name, "params": {"steps": steps}, "fitted": {}}
+    if name == "StandardScaler" and "state" in description:
+        return {"$": "estimator", "class": name, "params": description["params"], "fitted": description["state"]}
+    return {"$": "estimator", **description}

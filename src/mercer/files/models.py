@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
-from mercer.files.container import MAGIC
+from mercer.files.container import HEAD, is_container
 from mercer.files.liblinear_estimator import LiblinearFile
 from mercer.files.liblinear_model import LiblinearModel, parse_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import LibsvmFile
@@ -102,8 +102,6 @@ class Format:
 
 FORMATS: Final = {
     "mercer": Format(
-        begins=MAGIC,
-        read=lambda _, path: MercerFile(load(path), path),
         suffix=".mercer",
         write=lambda model, path, how: save(model.estimator(how.n_features), path),
     ),
@@ -132,9 +130,10 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     """The model in a file of any format that can be read."""
     name = os.fspath(path)
     with open(path, "rb") as file:
-        content = file.read(len(MAGIC))
-        if content != MAGIC:  # whose own reader maps the file, or reads it piece by piece
-            content += file.read()
+        content = file.read(HEAD)
+        if is_container(content):  # whose own reader reads it piece by piece
+            return MercerFile(load(path), name)
+        content += file.read()
     by_start = [one for one in FORMATS.values() if one.begins and content.startswith(one.begins)]
     by_content = [one for one in FORMATS.values() if one.contains and one.contains in content]
     for found in (*by_start, *by_content):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, is_sparse, take
+from mercer.certificates.hulls import Centring
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
 from mercer.fitting.coefficients import merged_table, table_expansion
@@ -36,17 +37,16 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
         )
 
 
-def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, float]:
+def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
     """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place. The second
-    number bounds how far rounding moved a sample in feature space.
+    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None
     recipe = None if fit.precomputed else kernel.recipe()
     if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
-        return None, 0.0
+        return None, Centring()
     X = X.astype(np.float64, copy=False)
     centre = np.median(X, axis=0)
     centred = X - centre
@@ -58,7 +58,7 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, fl
     def place(n_threads: int) -> Gram:
         return gram_for(kernel, centred, fit.limits.budget, n_threads)
 
-    return place, moved
+    return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
 def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
@@ -74,16 +74,23 @@ def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
-def refuse_no_margin(merged: Merged, solved: Sequence[Solved]) -> None:
-    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven."""
+def refuse_no_margin(fit: Fit, solved: Sequence[Solved]) -> None:
+    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
+
+    Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
+    leave the question open.
+    """
+    recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
+    separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
     for one in solved:
         proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
         if not proven:
-            raise _no_margin(merged, one)
+            raise _no_margin(fit.merged, one, separates)
 
 
-def _no_margin(merged: Merged, one: Solved) -> NotSeparableError:
-    beta, name, meet = one.solution.beta, one.task.name, one.solution.stop_reason == "no margin"
+def _no_margin(merged: Merged, one: Solved, separates: bool) -> NotSeparableError:
+    beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
+    meet = reason == "no margin" and not separates
     values = (one.certificate.primal, one.certificate.dual)
     low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
     sides = tuple(_combination(merged, one.task.rows, np.maximum(side * beta, 0.0)) for side in (1.0, -1.0))
@@ -95,9 +102,11 @@ def _no_margin(merged: Merged, one: Solved) -> NotSeparableError:
             "(`combinations` of this error). Use a finite C, or a richer kernel"
         )
     else:
+        limit = reason in ("max_iter", "max_time")
         text = (
-            f"C=inf, the hard margin: whether {name} can be separated is undecided ({one.solution.stop_reason}): the "
-            f"margin lies between {low:.3g} and {high:.3g}. Raise max_iter or max_time, or use a finite C"
+            f"C=inf, the hard margin: whether {name} can be separated is undecided "
+            f"({reason if limit else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
+            f"{'Raise max_iter or max_time' if limit else 'Scale the features, raise gamma'}, or use a finite C"
         )
     return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 

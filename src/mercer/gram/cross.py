@@ -23,7 +23,7 @@ from mercer.kernels import Kernel
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
 _FEW_OUTPUTS = 6
 # Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
-_PROOF_ROWS = 256
+PROOF_ROWS = 256
 # Roundings of one term beside those of sums.
 _FEW_ROUNDINGS = 12
 # Landmarks up to this size stay in the second-level cache.
@@ -56,6 +56,7 @@ class Doubt:
     residual: Floats  # of sums over the samples
     squares: Floats  # Σ w e², where f(x) is off by at most e
     trace: float = 0.0  # Σ w k(x, x)
+    parts: int = 0  # partial sums of PROOF_ROWS samples
 
 
 class Cross:
@@ -145,15 +146,15 @@ class Cross:
         out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
         sums = np.zeros(C.shape)
         features = int(self.landmarks.shape[-1]) if hasattr(self.landmarks, "shape") else 1
-        share, size, parts = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C), 0
+        share, size = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C)
         for chunk in self.chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
                 forth, back = self._value_errors(chunk.X[part])
                 off, weighted = forth(C), np.empty_like(Y)
-                for begin in range(0, len(weight), _PROOF_ROWS):
-                    some = slice(begin, begin + _PROOF_ROWS)
+                for begin in range(0, len(weight), PROOF_ROWS):
+                    some = slice(begin, begin + PROOF_ROWS)
                     K, w = rows.values(some), weight[some]
                     E = Y[some] - K @ C - b
                     weighted[some] = w[:, None] * E
@@ -162,12 +163,12 @@ class Cross:
                     K = np.abs(K)
                     off[some] += share * (K @ size + np.abs(Y[some]) + np.abs(b))
                     sums += K.T @ np.abs(weighted[some])
-                    parts += 1
+                    doubt.parts += 1
                 doubt.residual += back(weighted)
                 doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
                 doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
                 self.evaluations += len(weight) * self.m
-        doubt.residual += gamma(_PROOF_ROWS + parts + features + _FEW_ROUNDINGS) * sums
+        doubt.residual += gamma(PROOF_ROWS + doubt.parts + features + _FEW_ROUNDINGS) * sums
         return out, doubt
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:

@@ -126,19 +126,30 @@ class JointProblem:
         own = np.arange(len(y)), y
         return np.asarray(np.maximum(np.maximum(top - lowest[own], highest[own] - bottom), 0.0))
 
-    def losses(self, e: Floats) -> Floats:
-        """C_i loss_i."""
-        own = e[np.arange(self.n), self.y]
-        if self.shared:
-            return np.asarray(self.C * (e.max(axis=1) - own))
-        return np.asarray(self.C * (np.maximum(e - own[:, None], 0.0).sum(axis=1)))
+    def losses(self, e: Floats, error: Floats | float = 0.0) -> Floats:
+        """C_i loss_i, the largest for any e within the error."""
+        own = np.arange(self.n), self.y
+        reach = np.broadcast_to(error, e.shape)
+        x = e - e[own][:, None] + (reach + reach[own][:, None])
+        x[own] = 0.0
+        excess = np.maximum(x, 0.0)
+        return np.asarray(self.C * (excess.max(axis=1) if self.shared else excess.sum(axis=1)))
 
-    def gap_terms(self, beta: Floats, e: Floats) -> tuple[Floats, Floats]:
-        """Each sample's loss and its share of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}) ≥ 0."""
-        losses = self.losses(e)
-        own = e[np.arange(self.n), self.y]
-        paid = -(beta * (e - own[:, None])).sum(axis=1)
-        return losses, np.maximum(losses - paid, 0.0)
+    def gap_terms(self, beta: Floats, e: Floats) -> Floats:
+        """Each sample's share of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}), as a sum of terms that are ≥ 0."""
+        own = np.arange(self.n), self.y
+        if self.shared:
+            slack = e.max(axis=1)[:, None] - e
+            alpha = -beta
+            alpha[own] = self.C - beta[own]
+            return np.asarray((alpha * slack).sum(axis=1))
+        return np.asarray(self._pairs(beta, e - e[own][:, None]).sum(axis=1))
+
+    def _pairs(self, beta: Floats, x: Floats) -> Floats:
+        """Weston–Watkins' share of each wrong class, C max(0, x) − αx, where x = e − e of the label."""
+        shares = (self.C[:, None] + beta) * np.maximum(x, 0.0) + beta * np.minimum(x, 0.0)
+        shares[np.arange(self.n), self.y] = 0.0
+        return np.asarray(shares)
 
     def gap_errors(self, beta: Floats, e: Floats, error: Floats) -> Floats:
         """How much larger each sample's share of the gap can be than at e, for any e within the error.
@@ -154,7 +165,5 @@ class JointProblem:
             change = np.where(rival, (np.abs(slope + self.C[:, None]) - np.abs(slope)) * error, -np.inf)
             return np.asarray((np.abs(slope) * error).sum(axis=1) + change.max(axis=1))
         x, reach = e - e[own][:, None], error + error[own][:, None]
-        shares = [self.C[:, None] * np.maximum(at, 0.0) + beta * at for at in (x, x + reach, x - reach)]
-        grown = np.maximum(shares[1], shares[2]) - shares[0]
-        grown[own] = 0.0
-        return np.asarray(np.maximum(grown, 0.0).sum(axis=1))
+        here, *ends = (self._pairs(beta, at) for at in (x, x + reach, x - reach))
+        return np.asarray(np.maximum(np.maximum(*ends) - here, 0.0).sum(axis=1))

@@ -7,6 +7,8 @@ of both sides alternately (sec. 4.3.2, for blocks). Without groups there is no b
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,18 +30,23 @@ def violation(
     upper, lower = (h, h) if isinstance(error, float) and error == 0.0 else (h + error, h - error)
     if n_groups == 1:
         top, bottom = float(upper[up].max(initial=-np.inf)), float(lower[low].min(initial=np.inf))
-        return max(0.0, top - bottom), np.array([top]), np.array([bottom])
+        return _not_negative(top - bottom), np.array([top]), np.array([bottom])
     if n_groups == 0:
-        top = max(0.0, float(upper[up].max(initial=-np.inf)))
-        bottom = min(0.0, float(lower[low].min(initial=np.inf)))
-        return max(top, -bottom), np.array([top]), np.array([bottom])
+        top = float(upper[up].max(initial=0.0))
+        bottom = float(lower[low].min(initial=0.0))
+        return _not_negative(float(np.maximum(top, -bottom))), np.array([top]), np.array([bottom])
     tops = np.full(n_groups, -np.inf)
     bottoms = np.full(n_groups, np.inf)
     for g in range(n_groups):
         member = group == g
         tops[g] = upper[up & member].max(initial=-np.inf)
         bottoms[g] = lower[low & member].min(initial=np.inf)
-    return max(0.0, float(np.max(tops - bottoms))), tops, bottoms
+    return _not_negative(float(np.max(tops - bottoms))), tops, bottoms
+
+
+def _not_negative(x: float) -> float:
+    """x or 0, whichever is larger; a gradient that is not a number may violate by any amount."""
+    return max(x, 0.0) if x == x else math.inf
 
 
 def working_set(h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int, size: int) -> Indices:

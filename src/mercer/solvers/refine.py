@@ -31,6 +31,12 @@ def progressed(violation: Any, last: Any) -> Any:
     return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
+def holding(precisions: Iterable[Any], size: float) -> list[Any]:
+    """Those precisions that hold sums of this size; the last one whatever it is, as there is no better."""
+    *coarse, finest = precisions
+    return [*(kind for kind in coarse if size < 1e-3 * float(np.finfo(kind).max)), finest]
+
+
 class Refinement:
     """What the next return to a solver asks for: a stop, a precision, and whether variables may be dropped.
 

@@ -71,7 +71,7 @@ def on_landmarks(bias, sample):
         Cross(GAUSSIAN, Z, lambda: [everything]),
         plain.on_landmarks(GAUSSIAN(X, Z), GAUSSIAN(Z), Y, WEIGHT, LAM, bias)[2].sum(),
         point=lambda outcome: outcome.C,
-        stop=Stop(tol=1e-4, gap_tol=1e-12, max_iter=1000),
+        stop=Stop(tol=1e-4, gap_tol=1e-10, max_iter=1000),
         begins_with_a_point=False,
     )
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify, coarse_pass
@@ -19,7 +21,7 @@ from mercer.solvers.dual.decomposition import decompose, rounding_floor
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
 from mercer.solvers.proof_time import ProofTime
-from mercer.solvers.refine import Refinement
+from mercer.solvers.refine import Refinement, holding
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
@@ -48,7 +50,8 @@ def refined(
     u: Floats | None = None
     proof = ProofTime(gram, stop)
     stop = replace(stop, proof_seconds=proof)
-    ask = Refinement(stop, gram.precisions, shrinking, partial(rounding_floor, gram, problem))
+    precisions = holding(gram.precisions, _size_of_sums(problem, gram))
+    ask = Refinement(stop, precisions, shrinking, partial(rounding_floor, gram, problem))
     while True:
         limit: AbstractContextManager[None] = nullcontext()
         if u is None and beta.any() and proof(beta) > stop.before_proof(beta).seconds:
@@ -65,6 +68,15 @@ def refined(
         reason = ask.judge(solution, certificate)
         if reason is not None:
             return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
+
+
+def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
+    """About the most that the targets, the bounds, and sums of kernel values with coefficients at their bounds are."""
+    with np.errstate(over="ignore"):
+        bounds = np.abs(np.concatenate([problem.lower, problem.upper]))
+        bound = float(bounds[np.isfinite(bounds)].max(initial=0.0))
+        sums = bound * gram.n * max(1.0, float(np.abs(gram.diagonal).max(initial=0.0)))
+        return max(sums, float(np.abs(problem.p).max(initial=0.0)) * gram.n)
 
 
 def _decomposed(

@@ -10,12 +10,13 @@ that it would be below what float64 resolves, √eps·max √k(x, x).
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import hard_margin_certificate, hard_margin_through_origin
+from mercer.certificates.hulls import Centring, hard_margin_certificate, hard_margin_through_origin
 from mercer.gram.gram import Gram
 from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -27,6 +28,7 @@ from mercer.solvers.solver import Solver
 # The first C in units of 1/max k(x, x), and its growth.
 _FIRST_C = 1e3
 _C_FACTOR = 100.0
+NOT_CENTRED = Centring()
 
 
 def solve_hard_margin(
@@ -38,14 +40,14 @@ def solve_hard_margin(
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
-    moved: float = 0.0,
+    centring: Centring = NOT_CENTRED,
 ) -> tuple[Solution, Certificate]:
     """The solution with margins at ±1 and the proof of ½‖w‖², or the stop "no margin" and the bound that was proven.
 
-    Samples were `moved` by no more than this in feature space when they were centred.
+    `centring` says what was done to the samples; a b whose rounding exceeds the tolerance is a "rounding floor".
     """
     if len(problem.totals):
-        return _with_bias(problem, gram, stop, start, report, shrinking, inner_solver, moved)
+        return _with_bias(problem, gram, stop, start, report, shrinking, inner_solver, centring)
     return _through_origin(problem, gram, stop, start, report, shrinking, inner_solver)
 
 
@@ -57,7 +59,7 @@ def _with_bias(
     report: Report | None,
     shrinking: bool,
     inner_solver: Solver,
-    moved: float,
+    centring: Centring,
 ) -> tuple[Solution, Certificate]:
     two = hulls(problem.p)
     if start is not None:
@@ -66,11 +68,16 @@ def _with_bias(
     solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > 0:
-        proof = hard_margin_certificate(certificate, 1.0, 0.0, moved)
+        proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)
         return dataclasses.replace(solution, stop_reason="no margin"), proof
     assert solution.u is not None
-    proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho, moved)
-    return dataclasses.replace(solution, beta=solution.beta / rho, u=solution.u / rho), proof
+    beta, reach = solution.beta / rho, float(np.sqrt(np.abs(gram.diagonal).max()))
+    tilt = centring.tilt(float(np.sqrt(2 * rho)) / rho, reach, abs(math.fsum(beta.tolist())))
+    proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho, centring.moved, tilt)
+    reason = solution.stop_reason
+    if reason == "converged" and proof.violation > max(stop.tol, certificate.violation / rho):
+        reason = "rounding floor"
+    return dataclasses.replace(solution, beta=beta, u=solution.u / rho, stop_reason=reason), proof
 
 
 def _through_origin(

@@ -2,8 +2,8 @@
 
 The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
 So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once that bound
-exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that, or
-the solver cannot lower a ‖w‖² that is nearly so small.
+exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that;
+reduced hulls also if the solver cannot lower a ‖w‖² that is nearly so small.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def solve_hulls(
         if found.apart and certificate.violation <= wanted:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
         reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
-        if reason in ("stalled", "rounding floor") and found.hardly_apart:
+        # Of reduced hulls, a larger ν is then of use. That hulls of all samples meet would have to be known.
+        if reason in ("stalled", "rounding floor") and found.hardly_apart and rho_of is reduced_rho:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if reason != "converged":
             return dataclasses.replace(solution, stop_reason=reason), certificate

@@ -60,7 +60,7 @@ def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats
 
 
 def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floats | None:
-    """The Newton direction that keeps each group's sum; None if no ridge makes the system definite."""
+    """The Newton direction that keeps each group's sum; None if no ridge is enough, or it overflows."""
     groups = np.unique(group[group >= 0])
     E = (group[:, None] == groups).astype(np.float64)
     diagonal = np.diagonal(K) + d
@@ -68,6 +68,8 @@ def _direction(K: Any, d: Floats, group: Any, h: Floats, n_threads: int) -> Floa
     if factor is None:
         return None
     solved = factor.solve(np.column_stack([h, E]))
+    if not np.isfinite(solved).all():
+        return None
     free, held = solved[:, 0], solved[:, 1:]
     delta = free - held @ np.linalg.lstsq(E.T @ held, E.T @ free, rcond=None)[0] if E.shape[1] else free
     # A direction must keep the equalities: what rounding adds to a sum is subtracted evenly.

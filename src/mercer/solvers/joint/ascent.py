@@ -39,7 +39,7 @@ from mercer.solvers.block_steps import (
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.proof_time import ProofTime
-from mercer.solvers.refine import Refinement
+from mercer.solvers.refine import Refinement, holding
 
 # Up to this many samples the whole problem is one block.
 _ONE_BLOCK_SAMPLES = 3000
@@ -63,7 +63,9 @@ def solve_joint(
     u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram, beta)[1]
     proof = ProofTime(gram, stop)
     stop = dataclasses.replace(stop, proof_seconds=proof)
-    ask = Refinement(stop, gram.precisions, shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
+    with np.errstate(over="ignore"):
+        size = float(problem.C.max()) * gram.n * max(1.0, float(np.abs(gram.diagonal).max(initial=0.0)))
+    ask = Refinement(stop, holding(gram.precisions, size), shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
     while True:
         field = JointField(gram, problem, beta, u, ask.precision)
         solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
@@ -167,7 +169,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
 
 def _words(field: JointField, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    _, terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
+    terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
     support = int(np.count_nonzero(field.beta.any(axis=1)))
     return running_words(steps, support, violation, float(terms.sum()), field.shrunk)
 

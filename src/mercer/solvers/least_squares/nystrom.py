@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -25,7 +25,8 @@ from scipy.linalg import solve_triangular
 
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.landmarks import certify_landmarks, doubted_gap, landmark_gap
+from mercer.certificates.dual import PROOF
+from mercer.certificates.landmarks import certify_landmarks, doubted, landmark_gap
 from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
@@ -54,11 +55,6 @@ class LandmarkSolution:
     stop_reason: StopReason
     method: Method
     jitter: float
-
-
-# Worst cases of rounding with landmarks whose K is nearly singular are far above what happens. A fit is not called into
-# question for them up to this share of the primal value, which the certificate tells.
-_LARGEST_HIDDEN_SHARE = 1e-2
 
 
 def cheaper_method(cross: Cross, n: int) -> Method:
@@ -124,16 +120,18 @@ def solve_nystrom(
     C, b, now, primal = last.found
     b = b + now.mean / now.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
-    gap, precision = last.gap, "float64, from sums over the samples whose rounding is not counted"
-    if not once:
+    proves = PROOF[cross.kernel.positive_definite]
+    if once:
+        words = "float64, from sums over the samples whose rounding is not counted"
+        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, words, proves=proves)
+    else:
         now, doubt = cross.proof(C, b)
-        now.pull = targets.pull
-        R, primal = white.residual(now, alpha)
-        gap, precision = doubted_gap(R, alpha, C, lam, L, cross.value_error + gamma(cross.m + 2), doubt), "float64"
-        # The solver has met its goal. What rounding may hide is in the gap, and too much of it is a reason to warn.
-        if reason == "converged" and not (gap <= np.maximum(max(share, _LARGEST_HIDDEN_SHARE) * primal, floor)).all():
+        R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # at this b
+        own = cross.value_error + gamma(cross.m + 2)
+        worst = doubted(R, alpha, C, lam, (L, jitter), own, now, doubt, problem.bias)
+        certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, proves)
+        if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
-    certificate = certify_landmarks(gap, white.right, primal, b, lam, precision)
     return LandmarkSolution(C, b, steps, reason, method, jitter), certificate
 
 

@@ -125,6 +125,8 @@ def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) ->
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:
             normal[-1, :], normal[:, -1] = 0.0, 0.0
+        if not (np.isfinite(normal).all() and np.isfinite(missing).all()):
+            break
         z = np.linalg.lstsq(normal, missing, rcond=1e-14)[0]
         change = np.zeros(rows.n)
         change[free] = (weight * rows.product(z[:-1], float(z[-1])))[free]

@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.joint import joint_certificate
+from mercer.certificates.joint import certify_joint_rows
 from mercer.gram.gram import Gram
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
@@ -79,14 +79,14 @@ def solve_joint_linear(
             shrinking,
         )
         passes += taken
-        W, certificate = _proof(problem, rows, beta)
+        W, certificate = certify_joint_rows(problem, rows, beta)
         if report is not None:
             report(partial(certificate_words, passes, certificate), stop.missed(certificate))
         reason: StopReason | None = "converged" if stop.met(certificate) else stop.limit(passes)
         if reason is None and factor < _FLOOR:
             reason = "rounding floor"
         if reason is not None:
-            return LinearSolution(W, problem.offsets(beta), beta, passes, reason, _DESCENT), certificate
+            return LinearSolution(W, np.array(certificate.b), beta, passes, reason, _DESCENT), certificate
         if ended == "converged":
             factor *= _LOWER
         if passes >= pause:
@@ -104,20 +104,13 @@ def _ended_by_ascent(
 ) -> tuple[LinearSolution, Certificate]:
     """The outcome of a descent that the ascent ended, proven on the rows; a pass is as many steps as rows."""
     passes += -(-found.steps // rows.n)
-    W, certificate = _proof(problem, rows, found.beta)
+    W, certificate = certify_joint_rows(problem, rows, found.beta)
     reason: StopReason = found.stop_reason
     if stop.met(certificate):
         reason = "converged"
     elif reason == "converged":
         reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
-    return LinearSolution(W, problem.offsets(found.beta), found.beta, passes, reason, _ASCENT), certificate
-
-
-def _proof(problem: JointProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, Certificate]:
-    """W, and the certificate of β on the rows."""
-    W = _combinations(rows, beta)
-    u, error = (np.column_stack(part) for part in zip(*map(rows.gram_product, beta.T.copy()), strict=True))
-    return W, joint_certificate(problem, beta, u, "optimality", "float64", error)
+    return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, _ASCENT), certificate
 
 
 def _combinations(rows: LinearRows, beta: Floats) -> Floats:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import random
 import struct
 from collections.abc import Callable
 from typing import Any
+
+from reference.forgery import put_together, sealed_text, taken_apart
 
 Mutate = Callable[[random.Random, bytes, list[bytes]], bytes]
 
@@ -67,53 +67,35 @@ def mutate_container(rng: random.Random, content: bytes, others: list[bytes]) ->
         if rng.random() < 0.9:
             arrays[i] = arrays[i].ljust(size, b"\0")[:size]
     elif kind == 2:
-        text = mutate_bytes(rng, json.dumps(header).encode(), others)
-        try:
-            header = json.loads(text)
-        except ValueError:
-            return sealed_text(text, b"")
+        (length,) = struct.unpack_from("<Q", content)
+        return sealed_text(mutate_bytes(rng, content[8 : 8 + length], others), content[8 + length :])
     else:
         for _ in range(1 << rng.randrange(3)):
             change_value(rng, header)
     try:
         return put_together(header, arrays)
     except Exception:  # a list of arrays that is none
-        return sealed_text(json.dumps(header).encode(), b"".join(arrays))
-
-
-def taken_apart(content: bytes) -> tuple[Any, list[bytes]]:
-    (length,) = struct.unpack_from("<Q", content, 12)
-    header = json.loads(content[52 : 52 + length])
-    entries = header["arrays"]
-    sizes = [int(str(e["dtype"])[-1]) * math.prod(e["shape"]) for e in entries]
-    return header, [content[e["offset"] : e["offset"] + size] for e, size in zip(entries, sizes, strict=True)]
-
-
-def put_together(header: Any, arrays: list[bytes]) -> bytes:
-    """The file with offsets and checksums that are right, and sizes that are whatever they are."""
-    for entry, data in zip(header["arrays"], arrays, strict=False):
-        entry["sha256"] = hashlib.sha256(data).hexdigest()
-    text = b""
-    for _ in range(4):
-        text = json.dumps(header).encode()
-        end = 52 + len(text)
-        for entry, data in zip(header["arrays"], arrays, strict=False):
-            entry["offset"] = -(-end // 64) * 64
-            end = entry["offset"] + len(data)
-    body = bytearray()
-    for entry, data in zip(header["arrays"], arrays, strict=False):
-        body = body.ljust(entry["offset"] - 52 - len(text), b"\0") + data
-    return sealed_text(text, bytes(body))
-
-
-def sealed_text(text: bytes, body: bytes) -> bytes:
-    return struct.pack("<8sIQ32s", b"\x89MERCER\n", 1, len(text), hashlib.sha256(text).digest()) + text + body
+        return mutate_bytes(rng, content, others)
 
 
 VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 3, 2**31, 2**63, 2**70, 0.0, 0.5, -0.5, 1e300, "", "ovr", "ovo", "linear"),
     *("crammer-singer", "precomputed", "rbf", "regularized", "SVC", "SVR", "LinearSVC", "NuSVC", "OneClassSVM", "SVDD"),
     *("RLSClassifier", "PegasosSVC", "QuantileSVR", "Pipeline", "StandardScaler", "predict", "__dict__", "<f4", "<i8"),
+    *(
+        "PCA",
+        "ColumnTransformer",
+        "OneHotEncoder",
+        "VotingClassifier",
+        "passthrough",
+        "drop",
+        "char",
+        "filename",
+        10**9,
+    ),
+    *("(a+)+", "english", "ignore", "coef_", "sag", "/etc/passwd", "http://localhost/", "l1", "auto", "drop_idx_"),
+    *({"$": "function", "name": "log1p"}, {"$": "type", "name": "object", "instance": True}),
+    *({"$": "slice", "items": [0, 2**40, 1]}, {"$": "estimator", "class": "SVC", "params": {}}),
     *(
         [],
         {},

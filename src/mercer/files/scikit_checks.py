@@ -1,0 +1,282 @@
+"""What parameters and attributes of scikit-learn's classes must say of each other; one function for each class."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mercer.files.scikit_kinds import (
+    MOST_OUTPUTS,
+    Labels,
+    ListOf,
+    Model,
+    check_columns,
+    check_pattern,
+    expect,
+    is_count,
+    is_number,
+)
+
+_FITTED = Model(methods=("transform",), words=("passthrough", "drop", None))
+
+
+def nothing(model: Any) -> None:
+    """For a class that needs no more than the kinds of its attributes."""
+
+
+def standard_scaler(model: Any) -> None:
+    expect(not model.with_mean or model.mean_ is not None, "with_mean needs mean_")
+    expect(not model.with_std or model.scale_ is not None, "with_std needs scale_")
+
+
+def robust_scaler(model: Any) -> None:
+    expect(not model.with_centering or model.center_ is not None, "with_centering needs center_")
+    expect(not model.with_scaling or model.scale_ is not None, "with_scaling needs scale_")
+
+
+def power_transformer(model: Any) -> None:
+    expect(not model.standardize or hasattr(model, "_scaler"), "standardize needs _scaler")
+
+
+def bins(model: Any) -> None:
+    for edges, n in zip(model.bin_edges_, model.n_bins_, strict=True):
+        expect(len(edges) == n + 1, "bin_edges_ must be one more than the bins")
+    expect(model.encode == "ordinal" or hasattr(model, "_encoder"), f"encode={model.encode!r} needs _encoder")
+
+
+def polynomial(model: Any) -> None:
+    n, low, high = model.n_features_in_, model._min_degree, model._max_degree
+    expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend to 1000 at most")
+
+    def terms(least: int) -> int:
+        """Monomials of the degrees from `least` to `high`, as scikit-learn counts them."""
+        if model.interaction_only:
+            count = sum(math.comb(n, k) for k in range(max(1, least), min(high, n) + 1))
+        else:
+            count = math.comb(n + high, high) - (math.comb(n + least - 1, least - 1) if least > 0 else 1)
+        return count + bool(model.include_bias)
+
+    expect(
+        terms(0) <= MOST_OUTPUTS, f"{terms(0)} columns are more than {MOST_OUTPUTS}, the most that a file may ask for"
+    )
+    expect(model._n_out_full == terms(0), f"_n_out_full must be {terms(0)}")
+    expect(model.n_output_features_ == terms(low), f"n_output_features_ must be {terms(low)}")
+
+
+def function_transformer(model: Any) -> None:
+    expect(not model.kw_args and not model.inv_kw_args, "kw_args and inv_kw_args must be empty")
+    expect(model.feature_names_out in (None, "one-to-one"), "feature_names_out must be 'one-to-one' or None")
+
+
+def nystroem(model: Any) -> None:
+    expect(len(model.components_) == model._n_features_out, "components_ must be as many as _n_features_out")
+    expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
+
+
+def imputer(model: Any) -> None:
+    expect(not model.add_indicator or model.indicator_ is not None, "add_indicator needs indicator_")
+
+
+def indicator(model: Any) -> None:
+    expect(model._n_features == getattr(model, "n_features_in_", model._n_features), "_n_features must be all features")
+
+
+def number_type(model: Any) -> None:
+    """The dtype of what a transformer returns."""
+    try:
+        kind = np.dtype(model.dtype).kind
+    except TypeError:
+        kind = "?"
+    expect(kind in "fiub" and model.dtype is not None, f"dtype must be a type of numbers, not {model.dtype!r:.60}")
+
+
+def _groups(model: Any) -> list[int]:
+    """How many groups of categories each column has, after rare ones were joined."""
+    counts = [len(categories) for categories in model.categories_]
+    expect(all(counts), "every column must have a category")
+    if not model._infrequent_enabled:
+        return counts
+    expect(hasattr(model, "_infrequent_indices"), "rare categories need _infrequent_indices")
+    expect(hasattr(model, "_default_to_infrequent_mappings"), "rare categories need their mappings")
+    pairs = zip(model._infrequent_indices, model._default_to_infrequent_mappings, strict=True)
+    for i, (rare, mapping) in enumerate(pairs):
+        expect((rare is None) == (mapping is None), "rare categories and their mappings must go together")
+        if mapping is not None:
+            expect(0 < len(rare) <= counts[i] and rare.max() < counts[i], "rare categories must be categories")
+            groups = counts[i] - len(rare) + 1
+            expect(len(mapping) == counts[i] and mapping.max() < groups, "every category must have a group")
+            counts[i] = groups
+    return counts
+
+
+def one_hot(model: Any) -> None:
+    counts = _groups(model)
+    dropped = model._drop_idx_after_grouping
+    for i, place in enumerate([None] * len(counts) if dropped is None else dropped):
+        expect(place is None or is_count(place, counts[i]), "a category that is dropped must be there")
+        counts[i] -= place is not None
+    expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
+
+
+def ordinal(model: Any) -> None:
+    _groups(model)
+    missing = model._missing_indices
+    n = model.n_features_in_
+    whole = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
+    expect(whole, "_missing_indices must be places of columns")
+
+
+def texts(model: Any) -> None:
+    number_type(model)
+    expect(model.input == "content", "input must be 'content': a file of a model may not decide what else is opened")
+    expect(isinstance(model.analyzer, str), "analyzer must be a word")
+    for name in ("preprocessor", "tokenizer"):
+        expect(getattr(model, name) is None, f"{name} must be None")
+    expect(model.strip_accents is None or isinstance(model.strip_accents, str), "strip_accents must be a word")
+    words = model.stop_words
+    listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    expect(words is None or isinstance(words, str) or listed, "stop_words must be a list of words")
+    low, high = model.ngram_range if len(model.ngram_range) == 2 else (1, 0)
+    expect(is_count(low) and is_count(high) and 1 <= low <= high <= 1000, "ngram_range must be two counts")
+    if model.token_pattern is not None:
+        check_pattern("token_pattern", model.token_pattern)
+
+
+def tfidf(model: Any) -> None:
+    expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
+    found = getattr(model._tfidf, "n_features_in_", None)
+    expect(found == len(model.vocabulary_), f"there are {len(model.vocabulary_)} terms, and weights of {found}")
+
+
+def idf(model: Any) -> None:
+    expect(not model.use_idf or hasattr(model, "idf_"), "use_idf needs idf_")
+
+
+# --- models made of others -------------------------------------------------------------------------------------------
+
+
+def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
+    """A list of (name, estimator) or (name, estimator, columns), each name once."""
+    whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
+    expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
+    expect(len({part[0] for part in value}) == len(value), f"{name} must have each name once")
+    for part in value:
+        kind.check(f"{name} {part[0]!r:.60}", part[1], None)
+    return list(value)
+
+
+def pipeline(model: Any) -> None:
+    expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
+    expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
+    _parts("steps", model.steps[:-1], _FITTED)
+    _parts("steps", model.steps[-1:], Model(words=("passthrough", None)))
+    expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
+
+
+def _weights(model: Any, name: str, known: set[str]) -> None:
+    weights = getattr(model, name)
+    whole = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
+    expect(weights is None or whole, f"{name} must be numbers by name")
+
+
+def union(model: Any) -> None:
+    parts = _parts("transformer_list", model.transformer_list, _FITTED)
+    _weights(model, "transformer_weights", {part[0] for part in parts})
+
+
+def column_parts(model: Any) -> None:
+    parts = _parts("transformers", model.transformers, _FITTED, length=3)
+    _FITTED.check("remainder", model.remainder, None)
+    _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
+
+
+def columns(model: Any) -> None:
+    parts = _parts("transformers_", model.transformers_, _FITTED, length=3)
+    remainder = model._remainder
+    expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
+    given = vars(model)["_columns"]
+    listed = isinstance(given, list) and len(given) == len(model.transformers)
+    expect(listed, "_columns must be those of the transformers")
+    for number, chosen in enumerate([*(part[2] for part in parts), *given, remainder[2] or []]):
+        check_columns(f"columns {number}", chosen, model)
+    places = model._transformer_to_input_indices
+    whole = isinstance(places, dict) and {part[0] for part in parts} <= places.keys()
+    expect(whole, "_transformer_to_input_indices must have every transformer")
+    for name, listed in places.items():
+        expect(isinstance(name, str) and isinstance(listed, list), f"the columns of {name!r:.60} must be a list")
+        expect(
+            all(is_count(place, model.n_features_in_) for place in listed), f"{name!r:.60} has columns beyond the last"
+        )
+    slices = model.output_indices_
+    whole = isinstance(slices, dict) and all(isinstance(one, slice) for one in slices.values())
+    expect(whole, "output_indices_ must be slices by name")
+
+
+def selector(model: Any) -> None:
+    if model.pattern is not None:
+        check_pattern("pattern", model.pattern)
+
+
+def calibrated(model: Any) -> None:
+    for one in model.calibrated_classifiers_:
+        Model(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
+        Labels().check("classes", one.classes, model)
+        Labels().check("classes_ of the estimator", one.estimator.classes_, model)
+        expect(
+            bool(np.array_equal(one.classes, model.classes_)), "all calibrated classifiers must have the same classes"
+        )
+        n = len(one.estimator.classes_)
+        wanted = 1 if n == 2 or one.method == "temperature" else n
+        expect(bool(np.isin(one.estimator.classes_, one.classes).all()), "classes_ of the estimator must be known")
+        ListOf(Model(methods=("predict",)), wanted).check("calibrators", one.calibrators, model)
+    expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
+
+
+def isotonic(model: Any) -> None:
+    x = model.X_thresholds_
+    expect(len(x) > 0 and bool((x[1:] >= x[:-1]).all()), "X_thresholds_ must ascend")
+
+
+def isotonic_function(model: Any) -> None:
+    import sklearn
+
+    model.__setstate__({"_sklearn_version": sklearn.__version__})  # which is how scikit-learn itself makes f_ again
+
+
+def frozen(model: Any) -> None:
+    Model().check("estimator", model.estimator, None)
+
+
+def voters(model: Any) -> None:
+    parts = _parts("estimators", model.estimators, Model(words=("drop",)))
+    weights = model.weights
+    listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
+    expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
+
+
+def voting(model: Any) -> None:
+    wanted = sum(not isinstance(part[1], str) for part in model.estimators)
+    expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
+
+
+def voting_classes(model: Any) -> None:
+    """Votes are counted by number, so a class beyond the last would make room for all before it."""
+    voting(model)
+    for one in model.estimators_:
+        classes = one.classes_
+        whole = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
+        inside = whole and classes.min() >= 0 and classes.max() < len(model.classes_)
+        expect(bool(inside), "the classes of estimators_ must be numbers of classes_")
+
+
+def voting_names(model: Any) -> None:
+    from sklearn.preprocessing import LabelEncoder
+    from sklearn.utils import Bunch
+
+    if hasattr(model, "classes_"):
+        model.le_ = LabelEncoder().fit(model.classes_)
+    names = [name for name, part in model.estimators if not isinstance(part, str)]
+    found = dict(zip(names, model.estimators_, strict=True))
+    model.named_estimators_ = Bunch(**{name: found.get(name, "drop") for name, _ in model.estimators})
