@@ -122,7 +122,7 @@ def test_without_bias_f_passes_through_the_origin():
 
 
 @pytest.mark.parametrize(
-    ("machine", "y"), [(SVC, np.arange(40) % 2), (SVR, np.arange(40.0)), (QuantileSVR, np.arange(40.0))]
+    ("machine", "y"), [(SVC, np.arange(40) % 2), (SVR, np.arange(40) / 10), (QuantileSVR, np.arange(40) / 10)]
 )
 def test_the_old_spelling_of_theta_works_and_says_so(machine, y):
     X = np.random.default_rng(0).normal(size=(40, 2))

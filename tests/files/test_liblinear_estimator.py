@@ -114,7 +114,7 @@ def test_a_classifier_of_ours(liblinear, path, parameters, classes, capfd):
         assert (again.bias, again.intercept_scaling) == ("regularized", parameters.get("intercept_scaling", 1.0))
 
 
-@pytest.mark.parametrize("parameters", [{"C": 10.0}, {"loss": "squared_epsilon_insensitive", "bias": False}])
+@pytest.mark.parametrize("parameters", [{"C": 1000.0}, {"loss": "squared_epsilon_insensitive", "bias": False}])
 def test_a_regressor_of_ours(liblinear, path, parameters, capfd):
     machine = LinearSVR(**parameters).fit(DIABETES, PROGRESS)
     write_liblinear_model(liblinear_from_estimator(machine), path)

@@ -27,6 +27,7 @@ _COMMANDS = {
     "inspect": "tell what a model file holds",
     "convert": "convert a model to another format",
     "plot": "draw the decision of a model",
+    "install-libsvm-names": "programs called svm-train and so on",
 }
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
@@ -102,7 +103,7 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
         if name == given:
-            import_module(f"mercer.cli.{name}").register(commands)
+            import_module(f"mercer.cli.{name.replace('-', '_')}").register(commands)
         else:
             commands.add_parser(name, help=purpose)
     return parser, commands.choices

@@ -18,6 +18,7 @@ from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
+from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import WithExamples, examples
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
@@ -85,7 +86,8 @@ def run(args: argparse.Namespace) -> None:
         asked=asked_for(args),
         before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding"))),
     )
-    answer = _ask(model, data, bool(args.probability))
+    with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
+        answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
     figures, told = _judge(answer.kind, answer.values[rows], truth)
     remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]

@@ -21,8 +21,10 @@ from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_oth
 from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import unit_of_targets
+from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive, store
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
@@ -269,6 +271,19 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
+
+    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+        """Whether C and ε match the size of y."""
+        task, solution = solved[0].task, solved[0].solution
+        return remarks_on_scale(
+            self,
+            task.problem.p,
+            solution.beta,
+            (task.problem.lower, task.problem.upper),
+            np.arange(len(solution.beta)),
+            lambda: float(np.median(task.problem.upper) * np.median(squared_lengths(fit.X))),
+            lambda: fit.rows(centred=task.problem.exact_bias).product(solution.w),
+        )
 
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample."""

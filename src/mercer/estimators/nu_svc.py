@@ -121,7 +121,7 @@ class NuSVC(PairwiseClassifier):
                     f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
                 )
 
-    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> list[tuple[str, type[Warning]]]:
         if self.nu != "auto":
             return []
         told: list[tuple[str, type[Warning]]] = []

@@ -94,7 +94,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
-    def _remarks(self, fit: Fit) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> list[tuple[str, type[Warning]]]:
         """What else the user should be told after the fit, and as which warning."""
         return []
 
@@ -171,7 +171,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self._conclude(fit, solved)
         if training.keeps:
             self._keep(fit, solved)
-        for message, category in self._remarks(fit):
+        for message, category in self._remarks(fit, solved):
             warn_user(message, category)
         if not self.converged_:
             self._warn_early(self._unfinished(fit.X))

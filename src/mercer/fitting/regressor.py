@@ -16,6 +16,7 @@ from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
@@ -45,6 +46,19 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
         bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
         self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
+
+    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+        """Whether C and ε match the size of y."""
+        problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.y]
+        return remarks_on_scale(
+            self,
+            y,
+            solution.beta,
+            (problem.lower, problem.upper),
+            problem.row,
+            lambda: float(np.median(problem.upper) * np.median(np.abs(fit.diagonal))),
+            lambda: solution.u if solution.u is not None else y,
+        )
 
     def _bias(self, solved: Solved) -> float:
         return bias_of(solved, getattr(self, "bias", True))

@@ -1,0 +1,80 @@
+"""``mercer install-libsvm-names``: programs called svm-train, svm-predict and svm-scale, for scripts made for LIBSVM.
+
+grid.py and easy.py look for these names in a folder that they are told; behind each is the mercer command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mercer.cli.terminal import WithExamples, examples
+from mercer.files.atomic_write import replacing
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_NAMES: Final = {"svm-train": "train", "svm-predict": "predict", "svm-scale": "scale"}
+_MARK: Final = "# written by mercer install-libsvm-names"
+
+
+def register(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "install-libsvm-names",
+        allow_abbrev=False,
+        description="Write programs called svm-train, svm-predict and svm-scale, which run mercer train, predict and "
+        "scale, so that scripts made for LIBSVM's tools, such as its grid.py and easy.py, run as they are. Files of "
+        "these names that this command did not write are left alone.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer install-libsvm-names names", "names/svm-train and the others"),
+            ("python grid.py -svmtrain names/svm-train heart", "LIBSVM's search for C and gamma, by mercer"),
+        ),
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help="where to write them; it is made if it is missing")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the subcommand."""
+    if os.name != "posix":
+        raise NotImplementedError("programs that are scripts need a POSIX system; on Windows call mercer train itself")
+    paths = {args.folder / name: command for name, command in _NAMES.items()}
+    foreign = [str(path) for path in paths if not _is_ours(path)]
+    if foreign:
+        raise FileExistsError(
+            f"{', '.join(foreign)} is there already and was not written by this command; remove it, or name another "
+            "folder"
+        )
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for path, command in paths.items():
+        with replacing(path) as file:
+            file.write(_script(command).encode())
+            os.chmod(file.fileno(), 0o777 & ~_umask())
+        if not args.quiet:
+            print(f"wrote {path}, which runs mercer {command}")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the path is free, or holds what this command wrote."""
+    if not os.path.lexists(path):
+        return True
+    return path.is_file() and not path.is_symlink() and _MARK.encode() in path.read_bytes()[:4096].splitlines()
+
+
+def _script(command: str) -> str:
+    # sh finds the interpreter also where its path has blanks or is too long for a first line that names it.
+    python = sys.executable.replace("'", "'\\''")
+    code = f'import sys; from mercer.cli.main import main; sys.exit(main(["{command}", *sys.argv[1:]]))'
+    return f"#!/bin/sh\n{_MARK}\nexec '{python}' -c '{code}' \"$@\"\n"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
