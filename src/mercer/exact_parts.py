@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
+from mercer.arrays import Flags, Floats, Indices, sums_by
 
 
-def exact_parts(totals: Floats, parts: Floats, group: Indices) -> Floats:
-    """The parts, each moved by a few roundings, so that those of group g add up to totals[g].
+def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
+    """The parts, each moved by a few roundings of its total, so that those of group g add up to totals[g].
 
     This is impossible where all parts of a group are much larger than their total: their sum then stays as close to it
-    as their own rounding allows. A part that is alone becomes the total.
+    as their own rounding allows. A part that is alone becomes the total. Groups that are not `exact` keep their parts.
     """
     n = len(totals)
     if len(parts) == 0:
@@ -33,6 +33,18 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices) -> Floats:
         lacking = (totals - sums_by(group, rounded, n))[present]
     takes = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
     rounded[takes] += np.where(np.isfinite(lacking), lacking, 0.0)
+    if exact is not None:
+        rounded = np.where(exact[group], rounded, parts)
     alone = smallest == largest
     rounded[smallest[alone]] = totals[present[alone]]
     return rounded
+
+
+def worth_exactness(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:
+    """For each group whether a sum that is off by a rounding would do more harm than parts that are.
+
+    The first moves f by k(x, x) times that, the second a copy's gradient by its own d = `ridge`.
+    """
+    largest = np.zeros(len(diagonal))
+    np.maximum.at(largest, group, ridge)
+    return np.asarray(np.abs(diagonal) >= largest)

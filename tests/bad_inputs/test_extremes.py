@@ -85,9 +85,13 @@ def test_targets_that_are_all_zero(solver, loss):
 @pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e8])
 def test_the_huber_loss_far_from_its_targets(scale):
     """Where no sample has curvature, only a search finds b; and a gap counts on the b that balances the gradients."""
-    model = KernelMachineRegressor("huber", lam=1.0, tol=1e-9).fit(X, scale * T)
-    other = SVR(0.5, loss="huber", tol=1e-9).fit(X, scale * T)
-    assert model.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # without curvature little is proven of the best b
+        model = KernelMachineRegressor("huber", lam=1.0, tol=1e-9).fit(X, scale * T)
+        warnings.simplefilter("ignore", UserWarning)  # C is small for these targets
+        other = SVR(0.5, loss="huber", tol=1e-9).fit(X, scale * T)
+    assert model.stop_reason_ == ("converged" if scale == 1 else "rounding floor")
+    assert model.certificate_.dual <= 2 * other.certificate_.primal <= model.certificate_.primal * (1 + 1e-8)
     assert model.certificate_.primal == pytest.approx(2 * other.certificate_.primal, rel=1e-8)
     assert model.certificate_.kkt["dual feasibility: equality"] <= 1e-6
 

@@ -29,7 +29,7 @@ SOLVERS = [
         "mercer/solvers/dual/hulls.py",
         "return self.below > _ROUNDING_SHARE * self.unit",
         "return self.above > _ROUNDING_SHARE * self.unit",
-        "tests/estimators/test_hard_margin.py::test_overlap_that_rounding_blurs_is_still_proven",
+        "tests/estimators/test_hard_margin.py::test_overlap_is_proven",
     ),
     m(
         "an interior point is not put onto its bounds",

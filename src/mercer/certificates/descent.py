@@ -85,7 +85,7 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         primal=primal,
         # Only an indefinite K makes it larger than the primal value, and then it bounds nothing.
         dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * sum(energy) * (1 + summed)),
-        gap=(0.5 * max(distance, 0.0) + shares) * (1 + summed),
+        gap=(0.5 * float(np.maximum(distance, 0.0)) + shares) * (1 + summed),
         violation=max(float(rising[alpha < C].max(initial=0.0)), float(falling[alpha > 0].max(initial=0.0))),
         kkt={
             "dual feasibility: box": box,

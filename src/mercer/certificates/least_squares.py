@@ -68,7 +68,7 @@ def certify_solution(
     problem: LeastSquares, gram: Gram, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
-    beta = problem.split(C)
+    beta = problem.split(C, gram.diagonal)
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
     if not is_exact(problem, certificate):
         certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C), C)

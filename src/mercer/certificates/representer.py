@@ -61,13 +61,14 @@ def _certified(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, lev
         v, e_v = gram.product_bound(rho, level=level)
         square = inner(rho, v)
         off_square = inner(np.abs(rho), e_v) + 2 * inner(e_rho, np.abs(v) + e_v)
-        off_square += inner(e_rho, np.sqrt(np.abs(gram.diagonal))) ** 2 + _SUM_ERROR * inner(np.abs(rho), np.abs(v))
+        length = inner(e_rho, np.sqrt(np.abs(gram.diagonal)))
+        off_square += length * length + _SUM_ERROR * inner(np.abs(rho), np.abs(v))
         # The gradients at the ends of what f and t can be.
         reach = e_f + shift
         lowest, highest = problem.gradient(f - reach), problem.gradient(f + reach)
         steepest = np.maximum(np.abs(lowest), np.abs(highest)) * (1 + _LOSS_ERROR)
         shares = (highest - lowest + 2 * _LOSS_ERROR * steepest) * reach
-        gap = (float(shares.sum()) + max(0.0, square + off_square) / (4 * lam)) * (1 + _SUM_ERROR)
+        gap = (float(shares.sum()) + float(np.maximum(0.0, square + off_square)) / (4 * lam)) * (1 + _SUM_ERROR)
         value, energy = problem.value(f), lam * inner(c, u)
         off = inner(steepest, e_f) + lam * inner(np.abs(c), e)
         off = (off + (_LOSS_ERROR + _SUM_ERROR) * (abs(value) + lam * inner(np.abs(c), np.abs(u)))) * (1 + _SUM_ERROR)

@@ -211,7 +211,7 @@ class SVC(PairwiseClassifier):
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
-            own = own_table(table, fit.merged, Bounds(C, C))
+            own = own_table(table, fit, Bounds(C, C))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
             self.rkhs_norm_ = joint_norms(solved[0])
             return

@@ -64,7 +64,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
         found = Joined(solved)
         table = merged_table(fit.merged, found)
-        own = own_table(table, fit.merged, bounds)
+        own = own_table(table, fit, bounds, found.largest_ridge)
         scales = np.broadcast_to(scale, len(solved))
         table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         self._conclude_tables(fit, table, own, b)

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.data.merging import Merged
 from mercer.data.table import Table
-from mercer.exact_parts import exact_parts
+from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import Joined
@@ -39,8 +39,9 @@ def merged_table(merged: Merged, found: Joined) -> Table:
     return Table.of(found.coefficients[used], found.rows[used], task, (len(merged.y), len(found)))
 
 
-def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
-    """The same for the caller's rows that have weight."""
+def own_table(table: Table, fit: Fit, bounds: Bounds, ridge: float = 0.0) -> Table:
+    """The same for the caller's rows that have weight; d of a merged sample is at most `ridge`."""
+    merged = fit.merged
     own = table.take(merged.member)
     row = own.rows
     sample, task = merged.member[row], own.indices
@@ -52,14 +53,28 @@ def own_table(table: Table, merged: Merged, bounds: Bounds) -> Table:
     bounded = np.abs(own.data) == bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    shared = own.data if merged.unique else _split(table, own, merged, row, sample, task)
+    shared = own.data if merged.unique else _split(table, own, fit, ridge)
     return own.with_data(np.where(bounded, own_bound, shared))
 
 
-def _split(table: Table, own: Table, merged: Merged, row: Indices, sample: Indices, task: Indices) -> Floats:
-    """The coefficients of copies, which add up to that of their sample."""
-    entry = np.searchsorted(table.rows * table.n_columns + table.indices, sample * table.n_columns + task)
-    return exact_parts(table.data, own.data * merged.share[row], entry)
+def _split(table: Table, own: Table, fit: Fit, ridge: float) -> Floats:
+    """The coefficients of copies, which add up to that of their sample where no bound is near."""
+    merged, row = fit.merged, own.rows
+    if ridge == 0:  # a small copy near its own bound must stay as near to it
+        return np.asarray(own.data * merged.share[row])
+    place = merged.member[row] * table.n_columns + own.indices
+    entry = np.searchsorted(table.rows * table.n_columns + table.indices, place)
+    exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
+    return exact_parts(table.data, own.data * merged.share[row], entry, exact)
+
+
+def diagonal_of(fit: Fit) -> Floats:
+    """k(x, x) of the merged samples."""
+    assert fit.kernel is not None
+    merged = fit.merged
+    if fit.precomputed:
+        return np.asarray(fit.X.diagonal()[merged.first], dtype=np.float64)
+    return np.asarray(fit.kernel.diag(merged.X))
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:

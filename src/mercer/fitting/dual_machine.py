@@ -99,7 +99,7 @@ class DualMachine(Machine):
         table = merged_table(fit.merged, found)
         self.intercept_ = freeze(b)
         self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
-        own = own_table(table, fit.merged, bounds)
+        own = own_table(table, fit, bounds, found.largest_ridge)
         order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))

@@ -17,9 +17,9 @@ from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data.labels import class_weights
 from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
-from mercer.exact_parts import exact_parts
+from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
-from mercer.fitting.coefficients import expansion_of, weight_vector
+from mercer.fitting.coefficients import diagonal_of, expansion_of, weight_vector
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.machine import Machine
@@ -107,8 +107,13 @@ class LeastSquaresMachine(Machine):
         if solution.beta is not None:
             same = _distinct(fit)
             share = fit.merged.own_weight / same.weight[same.group]
-            own = [exact_parts(column, column[same.group] * share, same.group) for column in solution.beta.T]
-            self.dual_coef_ = freeze(self._own_rows(fit, np.column_stack(own)))
+            own = solution.beta[same.group] * share[:, None]
+            if len(same.weight) < len(share):
+                diagonal = diagonal_of(fit)[fit.merged.member[same.first]]
+                exact = worth_exactness(diagonal, lam / fit.merged.own_weight, same.group)
+                pairs = zip(solution.beta.T, own.T, strict=True)
+                own = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])
+            self.dual_coef_ = freeze(self._own_rows(fit, own))
         self._conclude_targets(fit.target)
 
     def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:

@@ -184,6 +184,13 @@ class Joined:
         """Where the rows of each problem begin, and the end."""
         return self._offsets(lambda s: len(s.task.rows))
 
+    @property
+    def largest_ridge(self) -> float:
+        """The largest d of any variable."""
+        if self._pairs:
+            return float(self._pairs.tasks.problem.d.max(initial=0.0))
+        return max((float(s.task.problem.d.max(initial=0.0)) for s in self._solved), default=0.0)
+
     @cached_property
     def row_tasks(self) -> Indices:
         """The problem of each row."""

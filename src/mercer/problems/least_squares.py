@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer.arrays import Floats, Indices, sums_by
-from mercer.exact_parts import exact_parts
+from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -68,14 +68,15 @@ class LeastSquares:
         """Σw, the number of samples if weights are repetitions."""
         return float(self.weight.sum())
 
-    def split(self, C: Floats) -> Floats:
-        """β of the rows from the joint coefficients C of the distinct samples."""
+    def split(self, C: Floats, diagonal: Floats) -> Floats:
+        """β of the rows from the joint coefficients C of the distinct samples, whose k(x, x) are given."""
         share = self.weight / self.total[self.member]
         deviation = self.Y - self.mean[self.member]
         parts = share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
         if self.n == len(self.weight):
             return parts
-        return np.column_stack([exact_parts(c, p, self.member) for c, p in zip(C.T, parts.T, strict=True)])
+        exact = worth_exactness(diagonal, self.lam / self.weight, self.member)
+        return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 
     def duals(self, F: Floats) -> Floats:
         """β of the rows from the values F of f at the distinct samples: w_i (y_i − f_i)/λ."""
