@@ -259,7 +259,6 @@ def test_time_is_limited():
         ({"C": math.inf}, np.asarray),
         ({"kernel": "precomputed"}, lambda X: X @ X.T),
         ({"kernel": Gaussian(gamma=0.5) + Gaussian(gamma=0.1)}, np.asarray),
-        ({"verbose": True}, np.asarray),
     ],
 )
 def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):

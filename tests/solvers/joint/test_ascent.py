@@ -83,7 +83,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
     solution = solver.ascend(
         field,
         Stop(tol=1e-3, max_iter=10**7),
-        lambda words: sizes.append(len(field.active)),
+        lambda words, missed=None: sizes.append(len(field.active)),
         shrinking=True,
     )
     assert min(sizes) < len(y) / 2
