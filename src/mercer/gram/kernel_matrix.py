@@ -18,7 +18,7 @@ from mercer.gram.field import Field
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
-from mercer.gram.rounding import DOUBLE
+from mercer.gram.rounding import DOUBLE, SumBeside
 from mercer.gram.source import Source, finite_values
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Kernel
@@ -225,7 +225,7 @@ class KernelMatrix:
         if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
             return None
         beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
-        beside = prepared.rounding.beside(sizes[self._global(J)], beta)
+        beside = SumBeside(prepared.rounding, sizes[self._global(J)], beta)
         sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
         if sums is None:
             return None

@@ -85,10 +85,6 @@ class Rounding:
         out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
 
-    def beside(self, sources: Floats, coefficients: Floats) -> SumBeside:
-        """For float32 values of a Gaussian: a second sum that tells how far the first can be from the true one."""
-        return SumBeside(self, sources, coefficients)
-
     def _sums(self, m: int, v: float) -> float:
         """σ."""
         longest = m / _STRIP_ROWS if self.sparse else _TILES + m / self._rows_per_sum
