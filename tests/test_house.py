@@ -43,6 +43,7 @@ RANK = {
     "fitting": 7,
     "estimators": 8,
     "tables": 8,
+    "paths": 9,
     "files": 9,
     "versions": 9,
     "displays": 9,
