@@ -521,6 +521,26 @@ class Text:
     ) -> tuple[int, int, int, int, int, tuple[int, int, str] | None]:
         """Fill the arrays: rows, entries, least and largest index, rows with a qid, (line, column, what) if wrong."""
 
+def dual_findings(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    totals: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    u: NDArray[np.float64],
+    error: NDArray[np.float64],
+) -> tuple[Any, ...]:
+    """What the certificate of a dual problem consists of, where each u may be wrong by its error.
+
+    The losses, the largest and without errors; gap shares; the worst variable; the violation; how far β is outside its
+    box; the largest wishes away from zero and towards it; how far a group's sum can be off, and the sum of these times
+    |b|; the sums β'u, p'β, β'dβ and |β|'(|p| + |u|); how far the first can be off; and the tuple of b.
+    """
+
 def pair_findings(
     offsets: NDArray[np.int64],
     p: NDArray[np.float64],
