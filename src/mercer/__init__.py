@@ -11,6 +11,8 @@ __all__ = [
     "SVDD",
     "SVR",
     "CPath",
+    "CalibratedClassifier",
+    "CalibratedRegressor",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
@@ -42,6 +44,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.estimators import (
         SVC,
@@ -73,6 +76,8 @@ if TYPE_CHECKING:
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "CPath": "mercer.paths",
+        "CalibratedClassifier": "mercer.calibration",
+        "CalibratedRegressor": "mercer.calibration",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
@@ -86,7 +91,7 @@ else:
         "tabular": "mercer.tables.estimator",
     }
     _ROOMS = (
-        "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters paths problems selection solution solvers tables threads versions"
+        "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
+        "margins optional parameters paths problems selection solution solvers tables threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})
