@@ -15,6 +15,7 @@ __all__ = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LeaveOneOut",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -31,6 +32,7 @@ __all__ = [
     "RLSRegressorCV",
     "Tabular",
     "check_kernel",
+    "leave_one_out",
     "linear_path",
     "load",
     "save",
@@ -67,12 +69,14 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, svm_path
+    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "CPath": "mercer.paths",
+        "LeaveOneOut": "mercer.paths",
+        "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",

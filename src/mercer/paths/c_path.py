@@ -95,7 +95,8 @@ class CPath:
             if hasattr(self._machine, name):
                 setattr(machine, name, getattr(self._machine, name))
         beta, _ = self._found.at(C)
-        return trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
+        model: SVC = trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
+        return model
 
     def decision_function(self, X: Any, Cs: Sequence[float]) -> Floats:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""

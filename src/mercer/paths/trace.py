@@ -69,7 +69,7 @@ class Trace:
 
     def at(self, C: float) -> tuple[Floats, float]:
         """β and b."""
-        walk = Walk(Family.in_bounds(self.problem), _looked_up_nowhere(self.gram), self.sides(C), C)
+        walk = Walk(Family.in_bounds(self.problem), KernelRows(self.gram, keep=False), self.sides(C), C)
         segment = walk.segment()
         return walk.beta(C, segment), segment.b_at(C)
 
@@ -94,16 +94,16 @@ def trace(problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end
     found = Trace(problem, gram, walk.side.copy(), walk.t)
     watch = _Watch(found, stop, report)
     while True:
-        watch.walk = walk
         try:
             walk.walk(end, watch)
         except (Stalled, np.linalg.LinAlgError):
             found.log += walk.log
             found.n_refactorisations += walk.system.refactorisations
-            walk = _beyond(found, walk, K, stop)
-            if walk is None:
-                found.end, found.stop_reason = found.log[-1][0] if found.log else found.start, "stalled"
+            after = _beyond(found, walk, K, stop)
+            if after is None:
+                found.end, found.stop_reason = walk.t, "stalled"
                 return found
+            walk = after
             continue
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
@@ -172,7 +172,6 @@ class _Watch:
     def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
         self.found, self.stop, self.report = found, stop, report
         self.events = 0
-        self.walk: Walk | None = None
         self._y = np.sign(found.problem.p)
         self._weight = np.where(self._y > 0, found.problem.upper, -found.problem.lower)
 
@@ -211,10 +210,3 @@ class _Watch:
         violation = at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta)))
         found.largest_violation = max(found.largest_violation, violation)
         walk.restart()
-
-
-def _looked_up_nowhere(gram: Gram) -> KernelRows:
-    """Rows of K that are computed when asked for."""
-    K = KernelRows(gram)
-    K.whole = None
-    return K
