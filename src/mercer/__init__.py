@@ -91,6 +91,6 @@ else:
     }
     _ROOMS = (
         "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters paths problems solution solvers tables threads versions"
+        "optional parameters paths problems selection solution solvers tables threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})
