@@ -168,6 +168,15 @@ class Walk:
         beta[self.order] = segment.free_at(t)
         return np.clip(beta, self.family.lower(t), self.family.upper(t))
 
+    def energy(self, t: float, segment: Segment) -> float:
+        """β'Kβ at t."""
+        bounded, u = self._at[:, 0] + t * self._at[:, 1], self._u[:, 0] + t * self._u[:, 1]
+        row, F = self.family.row, self.order
+        x = segment.free_at(t)
+        # (Kβ)_F from the equations of the free variables
+        total = self.family.p(t)[F] - self.family.d[F] * x - segment.b_at(t)
+        return max(0.0, float(bounded @ u[row] + x @ (u[row[F]] + total)))
+
     # --- moving -----------------------------------------------------------------------------------------------------
 
     def walk(self, end: float, seen: Callable[[Walk, Segment], bool] | None = None) -> None:
