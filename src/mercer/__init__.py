@@ -17,6 +17,7 @@ __all__ = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LeaveOneOut",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -33,6 +34,7 @@ __all__ = [
     "RLSRegressorCV",
     "Tabular",
     "check_kernel",
+    "leave_one_out",
     "linear_path",
     "load",
     "save",
@@ -70,7 +72,7 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, svm_path
+    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
@@ -78,6 +80,8 @@ else:
         "CPath": "mercer.paths",
         "CalibratedClassifier": "mercer.calibration",
         "CalibratedRegressor": "mercer.calibration",
+        "LeaveOneOut": "mercer.paths",
+        "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
