@@ -79,6 +79,7 @@ def take_mathematics_literally(app, what, name, obj, options, lines):
 def take_examples_from_the_gallery(app, docname, source):
     """A page links to an example's file, which GitHub shows; here the gallery has its page with the picture."""
     source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+    source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
 
 
 def refuse_addresses(app, pagename, templatename, context, doctree):
