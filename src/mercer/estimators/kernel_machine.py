@@ -285,8 +285,9 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
         The first three make a `KernelMachineClassifier`, the last two a `KernelMachineRegressor`. An object says which
         by its attribute `kind`, "classification" or "regression"; `mercer.losses` describes what else it needs.
     lam : float, default=1.0
-    **parameters
-        Of the class that is made.
+        λ, the price of ‖f‖².
+    **parameters : parameters of the class
+        Of the one that is made.
 
     Returns
     -------
