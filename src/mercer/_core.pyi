@@ -312,6 +312,7 @@ class Active:
         groups: int,
         beta: NDArray[np.float64],
         u: NDArray[np.float64],
+        n_threads: int = 1,
     ) -> None: ...
     def choose(self, active: NDArray[np.intp]) -> None:
         """Which variables are active from now on."""
