@@ -81,6 +81,23 @@ def smo(
     "nonfinite", when beta is left as it was) and why it ended.
     """
 
+def solve_stored(
+    K: NDArray[Any],
+    which: NDArray[np.intp],
+    p: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    u: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    group: NDArray[np.int32],
+    tol: float,
+    max_steps: int,
+    max_seconds: float,
+) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
+    """`smo` on a matrix that is stored for many problems: K has a column for every variable, and variable i the row
+    which[i]; p and u = Kβ stand in for h. beta and u, whose change is summed in float64, are changed in place."""
+
 def joint(
     K: NDArray[Any],
     excess: NDArray[np.float64],

@@ -24,6 +24,7 @@ void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
 void bind_stop_flag(nb::module_& m);
+void bind_stored(nb::module_& m);
 void bind_text(nb::module_& m);
 
 namespace {
@@ -64,5 +65,6 @@ NB_MODULE(_core, m) {
     bind_samples(m);
     bind_smo(m);
     bind_stop_flag(m);
+    bind_stored(m);
     bind_text(m);
 }

@@ -126,7 +126,7 @@ def bounded_u(
         levels = levels[1:]
     if levels[0] != np.float32:
         u, e = product(None, levels[0])
-        words = "float64"
+        words = levels[0] if isinstance(levels[0], str) else "float64"  # stored values have a level of their own
     else:
         fine, coarse = np.flatnonzero(free), np.flatnonzero(~free)
         u_coarse, e_coarse = product(coarse, np.float32)
