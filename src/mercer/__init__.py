@@ -10,6 +10,7 @@ __all__ = [
     "SVC",
     "SVDD",
     "SVR",
+    "CPath",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
@@ -34,6 +35,7 @@ __all__ = [
     "load",
     "save",
     "show_versions",
+    "svm_path",
     "tabular",
 ]
 
@@ -65,10 +67,12 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
+    from mercer.paths import CPath, svm_path
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
+        "CPath": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
@@ -78,10 +82,11 @@ else:
         "load": "mercer.files",
         "save": "mercer.files",
         "show_versions": "mercer.versions",
+        "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
     }
     _ROOMS = (
         "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters problems solution solvers tables threads versions"
+        "optional parameters paths problems selection solution solvers tables threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

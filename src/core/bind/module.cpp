@@ -12,6 +12,7 @@
 void bind_active(nb::module_& m);
 void bind_band(nb::module_& m);
 void bind_cholesky(nb::module_& m);
+void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
 void bind_joint(nb::module_& m);
 void bind_kept_values(nb::module_& m);
@@ -23,6 +24,7 @@ void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
 void bind_stop_flag(nb::module_& m);
+void bind_stored(nb::module_& m);
 void bind_text(nb::module_& m);
 
 namespace {
@@ -51,6 +53,7 @@ NB_MODULE(_core, m) {
     bind_active(m);
     bind_band(m);
     bind_cholesky(m);
+    bind_dual_findings(m);
     bind_findings(m);
     bind_joint(m);
     bind_kept_values(m);
@@ -62,5 +65,6 @@ NB_MODULE(_core, m) {
     bind_samples(m);
     bind_smo(m);
     bind_stop_flag(m);
+    bind_stored(m);
     bind_text(m);
 }

@@ -7,8 +7,9 @@ properties of their parts. What does not follow is "unknown", never a guess.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from mercer.arrays import Floats
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
 from mercer.kernels.endings import integer_power
-from mercer.kernels.kernel import Answer, Kernel
+from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import integer
 
@@ -32,6 +33,9 @@ class Sum(OfTwo):
     """
 
     _binds, _sign, _operator = SUM, "+", np.add
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+        return 1.0, 1.0
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.added(self.left.recipe(), self.right.recipe())
@@ -69,6 +73,9 @@ class Product(OfTwo):
     """
 
     _binds, _sign, _operator = PRODUCT, "*", np.multiply
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+        return right, left
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
@@ -129,6 +136,12 @@ class Scaled(OfOne):
         values *= float(self.factor)
         return values
 
+    def _slope_at(self, values: Floats) -> Any:
+        return float(self.factor)
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        yield "factor", (), values
+
     def recipe(self) -> Recipe | None:
         return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
@@ -176,6 +189,12 @@ class Shifted(OfOne):
     def _of_values(self, values: Floats) -> Floats:
         values += float(self.constant)
         return values
+
+    def _slope_at(self, values: Floats) -> Any:
+        return 1.0
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        yield "constant", (), np.ones_like(values)
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
@@ -228,6 +247,9 @@ class Power(OfOne):
     def _of_values(self, values: Floats) -> Floats:
         return integer_power(values, int(self.exponent))
 
+    def _slope_at(self, values: Floats) -> Any:
+        return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
+
     def recipe(self) -> Recipe | None:
         return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
 
@@ -265,6 +287,9 @@ class Exponential(OfOne):
 
     def _of_values(self, values: Floats) -> Floats:
         return np.exp(values, out=values)
+
+    def _slope_at(self, values: Floats) -> Any:
+        return np.exp(values)
 
     @property
     def unit_diagonal(self) -> Answer:

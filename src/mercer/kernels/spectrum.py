@@ -34,6 +34,7 @@ class Spectrum(Kernel):
     strictly_positive_definite: Answer = "no"
     universal: Answer = "no"
     differentiable: Answer = "no"
+    _no_gradient = "a string cannot be changed by a small step"
 
     def __init__(self, length: int = 3, normalise: bool = False) -> None:
         self.length = length

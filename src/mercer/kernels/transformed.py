@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from mercer import parameters
 from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
 from mercer.kernels.matrices import as_matrix, call, name_of
 from mercer.kernels.recipe import Recipe
 
@@ -44,6 +44,24 @@ class Normalised(Composite):
     def diag(self, X: Any) -> Floats:
         return np.ones_like(self._lengths(X))
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        rows, columns = self._lengths(X), self._lengths(Z)
+        scaled = weights / rows[:, None] / columns
+        along = (scaled * self.kernel._values(X, Z)).sum(axis=1)
+        return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, along / (2 * rows**2))
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
+        by_rows = self.kernel._diagonal_slopes(X)
+        by_columns = by_rows if Z is X else self.kernel._diagonal_slopes(Z)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            left, right = by_rows[name, place] / rows**2, by_columns[name, place] / columns**2
+            yield (
+                f"kernel__{name}",
+                place,
+                slope / rows[:, None] / columns - values * (left[:, None] + right) / 2,
+            )
+
     def _lengths(self, X: Any) -> Floats:
         diagonal = self.kernel.diag(X)
         bad = np.flatnonzero(~(diagonal > 0))
@@ -69,6 +87,7 @@ class _ThroughFunction(Composite):
     """A kernel behind a user's function: all but positive definiteness depends on what that function does."""
 
     kernel: Kernel
+    _no_gradient = "the derivative of the function inside is not known"
 
     @property
     def positive_definite(self) -> Answer:
@@ -119,6 +138,11 @@ class Weighted(_ThroughFunction):
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.kernel.diag(X) * in_row_blocks(self._factors, X) ** 2
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        outer = self._factors(X)[:, None] * self._factors(Z)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            yield f"kernel__{name}", place, slope * outer
 
     def _factors(self, X: Any) -> Floats:
         n = n_samples(X)
@@ -183,6 +207,10 @@ class PulledBack(_ThroughFunction):
 
     def diag(self, X: Any) -> Floats:
         return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        for name, place, slope in self.kernel._slopes(self._features(X), self._features(Z)):
+            yield f"kernel__{name}", place, slope
 
     def _features(self, X: Any) -> Any:
         return features_of(self.feature_map, X, self.kernel._samples)
