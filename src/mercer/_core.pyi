@@ -14,6 +14,9 @@ def level() -> str:
 def get_num_threads() -> int:
     """Threads a call may use when the user named no number."""
 
+def thread_limit() -> int:
+    """The same limit if one was set, else 0."""
+
 def set_num_threads(n: int) -> None:
     """Limit the threads of calls for which the user named no number."""
 
