@@ -44,6 +44,7 @@ RANK = {
     "estimators": 8,
     "tables": 8,
     "selection": 9,
+    "calibration": 9,
     "paths": 9,
     "files": 9,
     "versions": 9,

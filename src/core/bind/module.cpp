@@ -19,6 +19,7 @@ void bind_linear(nb::module_& m);
 void bind_merging(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_prepare(nb::module_& m);
+void bind_row_entries(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
@@ -59,6 +60,7 @@ NB_MODULE(_core, m) {
     bind_merging(m);
     bind_pegasos(m);
     bind_prepare(m);
+    bind_row_entries(m);
     bind_row_hash(m);
     bind_samples(m);
     bind_smo(m);

@@ -188,7 +188,7 @@ class NuSVC(PairwiseClassifier):
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
         self.nu_ = freeze(np.array(totals) / np.array(masses))
         self.equivalent_C_ = freeze(1.0 / rho)
-        self._conclude_pairs(fit, solved, Bounds(1.0, 1.0), b, 1.0 / rho)
+        self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
     def _heavier(self, one: Solved) -> float:
         """±1, the label of the class with more weight: f of a pair that nothing tells apart."""
