@@ -29,12 +29,17 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
     "check_kernel",
     "linear_path",
     "load",
     "save",
     "show_versions",
     "tabular",
+    "tune",
 ]
 
 if TYPE_CHECKING:
@@ -65,6 +70,9 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
+    from mercer.selection.result import TuningResult
+    from mercer.selection.tune import tune
+    from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
@@ -79,6 +87,11 @@ else:
         "save": "mercer.files",
         "show_versions": "mercer.versions",
         "tabular": "mercer.tables.estimator",
+        "tune": "mercer.selection.tune",
+        "TunedOneClassSVM": "mercer.selection.tuned",
+        "TunedSVC": "mercer.selection.tuned",
+        "TunedSVR": "mercer.selection.tuned",
+        "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
         "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
