@@ -82,6 +82,6 @@ else:
     }
     _ROOMS = (
         "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters problems solution solvers tables threads versions"
+        "optional parameters problems rkhs solution solvers tables theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})
