@@ -81,6 +81,23 @@ def smo(
     "nonfinite", when beta is left as it was) and why it ended.
     """
 
+def solve_stored(
+    K: NDArray[Any],
+    which: NDArray[np.intp],
+    p: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    u: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    group: NDArray[np.int32],
+    tol: float,
+    max_steps: int,
+    max_seconds: float,
+) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
+    """`smo` on a matrix that is stored for many problems: K has a column for every variable, and variable i the row
+    which[i]; p and u = Kβ stand in for h. beta and u, whose change is summed in float64, are changed in place."""
+
 def joint(
     K: NDArray[Any],
     excess: NDArray[np.float64],
@@ -503,6 +520,26 @@ class Text:
         n_threads: int,
     ) -> tuple[int, int, int, int, int, tuple[int, int, str] | None]:
         """Fill the arrays: rows, entries, least and largest index, rows with a qid, (line, column, what) if wrong."""
+
+def dual_findings(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    totals: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    u: NDArray[np.float64],
+    error: NDArray[np.float64],
+) -> tuple[Any, ...]:
+    """What the certificate of a dual problem consists of, where each u may be wrong by its error.
+
+    The losses, the largest and without errors; gap shares; the worst variable; the violation; how far β is outside its
+    box; the largest wishes away from zero and towards it; how far a group's sum can be off, and the sum of these times
+    |b|; the sums β'u, p'β, β'dβ and |β|'(|p| + |u|); how far the first can be off; and the tuple of b.
+    """
 
 def pair_findings(
     offsets: NDArray[np.int64],

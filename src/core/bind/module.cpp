@@ -11,6 +11,7 @@
 // A file for each subject.
 void bind_active(nb::module_& m);
 void bind_cholesky(nb::module_& m);
+void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
 void bind_joint(nb::module_& m);
 void bind_kept_values(nb::module_& m);
@@ -22,6 +23,7 @@ void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
 void bind_stop_flag(nb::module_& m);
+void bind_stored(nb::module_& m);
 void bind_text(nb::module_& m);
 
 namespace {
@@ -49,6 +51,7 @@ NB_MODULE(_core, m) {
     // Arguments are none(): the functions themselves say what is wrong with None.
     bind_active(m);
     bind_cholesky(m);
+    bind_dual_findings(m);
     bind_findings(m);
     bind_joint(m);
     bind_kept_values(m);
@@ -60,5 +63,6 @@ NB_MODULE(_core, m) {
     bind_samples(m);
     bind_smo(m);
     bind_stop_flag(m);
+    bind_stored(m);
     bind_text(m);
 }

@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
 from mercer.data.targets import numbers
+from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
@@ -194,7 +195,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
     return np.asarray(positive("C", C) * fit.target.factor[fit.merged.y] * fit.merged.weight)
 
 
-class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVR(CalibratingRegressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 
     Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε), or with the squares of these errors, f(x) = w'x + b. The squared

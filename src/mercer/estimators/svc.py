@@ -57,7 +57,7 @@ class SVC(PairwiseClassifier):
     degree, gamma, coef0
         Parameters of the named kernels; a kernel object has its own.
     probability : bool, default=False
-        Not available: use sklearn.calibration.CalibratedClassifierCV, or `KernelMachine(loss="logistic")`.
+        Not available: use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
     class_weight : dict or "balanced", optional
     slack : {"l1", "l2"}, default="l1"
         The slack's price: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of ours).

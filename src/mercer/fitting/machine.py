@@ -161,10 +161,12 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        fit = self._input(X, y, sample_weight)
+        self._train_on(self._input(X, y, sample_weight), y, training)
+
+    def _train_on(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
         tasks = self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
-        starts = self._starts(fit, tasks, training.before)
+        starts = self._starts(fit, tasks, training.before) if starts is None else starts
         side_by_side = self._side_by_side(len(tasks), fit.limits.n_threads)
         solved = solve_tasks(tasks, fit, progress, starts, side_by_side)
         if fit.kernel is not None:
@@ -298,6 +300,17 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
+
+
+def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
+    """A copy of a machine trained on samples that were read already, each of its problems from a start."""
+    trained = machine._blank()
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(machine, name):
+            setattr(trained, name, getattr(machine, name))
+    trained._train_on(fit, fit.y, Training(machine), starts)
+    expect_finite(trained)
+    return trained
 
 
 def _scale_ratio(X: Any) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificates.dual import gap_terms
+from mercer.certificates.dual import certificate_of
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -113,11 +113,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
 
 def _words(field: Field, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    problem, beta = field.problem, field.beta
-    h = problem.gradient(beta, field.u)
-    _, b = problem.violation_and_offsets(beta, h)
-    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
-    return running_words(steps, int(np.count_nonzero(beta)), violation, float(terms.sum()), field.shrunk)
+    beta, u = field.beta, field.u
+    running = certificate_of(field.problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
+    return running_words(steps, int(np.count_nonzero(beta)), violation, running.gap, field.shrunk)
 
 
 def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:

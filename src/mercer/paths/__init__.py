@@ -1,0 +1,13 @@
+"""Solutions for every C, and for every sample left out."""
+
+from mercer.on_demand import on_demand
+
+__all__ = ["CPath", "svm_path"]
+
+__getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "CPath": "mercer.paths.c_path",
+        "svm_path": "mercer.paths.every_price",
+    },
+)
