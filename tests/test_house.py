@@ -39,6 +39,7 @@ RANK = {
     "margins": 4,
     "certificates": 4,
     "solution": 5,
+    "rkhs": 5,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,
@@ -49,6 +50,7 @@ RANK = {
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "theory": 9,
     "cli": 10,
     "__init__": 11,
 }

@@ -109,6 +109,6 @@ else:
     }
     _ROOMS = (
         "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
-        "margins optional parameters paths problems selection solution solvers tables threads versions"
+        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})
