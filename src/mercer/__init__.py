@@ -33,6 +33,10 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -41,6 +45,7 @@ __all__ = [
     "show_versions",
     "svm_path",
     "tabular",
+    "tune",
 ]
 
 if TYPE_CHECKING:
@@ -73,6 +78,9 @@ if TYPE_CHECKING:
     from mercer.files import load, save
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.selection.result import TuningResult
+    from mercer.selection.tune import tune
+    from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
@@ -93,9 +101,14 @@ else:
         "show_versions": "mercer.versions",
         "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
+        "tune": "mercer.selection.tune",
+        "TunedOneClassSVM": "mercer.selection.tuned",
+        "TunedSVC": "mercer.selection.tuned",
+        "TunedSVR": "mercer.selection.tuned",
+        "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
         "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
-        "margins optional parameters paths problems selection solution solvers tables threads versions"
+        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -14,6 +14,9 @@ def level() -> str:
 def get_num_threads() -> int:
     """Threads a call may use when the user named no number."""
 
+def thread_limit() -> int:
+    """The same limit if one was set, else 0."""
+
 def set_num_threads(n: int) -> None:
     """Limit the threads of calls for which the user named no number."""
 
@@ -128,6 +131,14 @@ def prepare_sparse(
     """The entries of (X − centre) · scale that are not zero: values, indices and starts of CSR in float32 if `single`.
 
     And the samples' norms: half their squared lengths, or the sums of absolute values where `l1`.
+    """
+
+def band_squares(
+    factors: NDArray[np.float64], Q: NDArray[np.float64], squares: NDArray[np.float64], n_threads: int
+) -> None:
+    """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
+
+    factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
     """
 
 def cholesky(A: NDArray[Any], n_threads: int) -> int:

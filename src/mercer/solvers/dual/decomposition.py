@@ -31,9 +31,8 @@ from mercer.solvers.block_steps import (
     running_words,
 )
 from mercer.solvers.dual.newton import climb_face
+from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
 
-# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
-_ONE_BLOCK_VARIABLES = 2500
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
 # 89 outer steps with 1,024 variables, 15 with more).
@@ -49,7 +48,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
     noise = RoundingNoise(gram, problem)
     while True:
