@@ -30,7 +30,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Parameters
     ----------
-    estimator : a classifier of mercer, default=SVC()
+    estimator : a classifier of mercer, optional
+        What is calibrated; SVC() unless told.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
