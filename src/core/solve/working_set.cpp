@@ -2,12 +2,11 @@
 #include "solve/working_set.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "algebra/infinity.hpp"
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Candidate {
     double score;
