@@ -10,10 +10,14 @@ __all__ = [
     "SVC",
     "SVDD",
     "SVR",
+    "CPath",
+    "CalibratedClassifier",
+    "CalibratedRegressor",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LeaveOneOut",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -30,16 +34,19 @@ __all__ = [
     "RLSRegressorCV",
     "Tabular",
     "check_kernel",
+    "leave_one_out",
     "linear_path",
     "load",
     "save",
     "show_versions",
+    "svm_path",
     "tabular",
 ]
 
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.estimators import (
         SVC,
@@ -65,10 +72,16 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
+    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
+        "CPath": "mercer.paths",
+        "CalibratedClassifier": "mercer.calibration",
+        "CalibratedRegressor": "mercer.calibration",
+        "LeaveOneOut": "mercer.paths",
+        "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
@@ -78,10 +91,11 @@ else:
         "load": "mercer.files",
         "save": "mercer.files",
         "show_versions": "mercer.versions",
+        "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
     }
     _ROOMS = (
-        "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters problems solution solvers tables threads versions"
+        "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
+        "margins optional parameters paths problems selection solution solvers tables threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace mercer {
 namespace {
 
@@ -82,18 +86,15 @@ inline void prefetch(const T* row) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + 512));
 }
 
-// With 14 correct bits on AVX-512: enough to choose a variable, not to compute a step. The instruction by its name,
-// since reading <immintrin.h> takes as long as compiling a tenth of all loops.
+// With 14 correct bits on AVX-512: enough to choose a variable, not to compute a step.
 template <class T>
 inline Vec<T> roughly_divided(Vec<T> a, Vec<T> b) {
 #if defined(__AVX512F__)
-    Vec<T> inverse;
     if constexpr (sizeof(T) == sizeof(float)) {
-        __asm__("vrcp14ps %1, %0" : "=v"(inverse) : "v"(b));
+        return a * (Vec<T>)_mm512_maskz_rcp14_ps(0xffff, (__m512)b);
     } else {
-        __asm__("vrcp14pd %1, %0" : "=v"(inverse) : "v"(b));
+        return a * (Vec<T>)_mm512_maskz_rcp14_pd(0xff, (__m512d)b);
     }
-    return a * inverse;
 #else
     return a / b;
 #endif
@@ -191,9 +192,29 @@ inline Vec<T> load_first(const T* from, int n) {
     return load(padded);
 }
 
+// b where a is not a number: the semantics of the instructions, which compilers do not use for a conditional.
 template <class T>
 inline Vec<T> larger(Vec<T> a, Vec<T> b) {
-    return a > b ? a : b;  // b where a is not a number
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm256_max_ps((__m256)a, (__m256)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm256_max_pd((__m256d)a, (__m256d)b);
+#endif
+    return a > b ? a : b;
+}
+
+template <class T>
+inline Vec<T> smaller(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm512_maskz_min_pd(0xff, (__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm256_min_ps((__m256)a, (__m256)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm256_min_pd((__m256d)a, (__m256d)b);
+#endif
+    return a < b ? a : b;
 }
 
 // v as a rounded value: contraction cannot fuse the product behind it with a sum.
@@ -213,9 +234,10 @@ inline V rounded(V v) {
 
 // a b - product, exactly, where `product` is a b as rounded.
 inline Vec<double> product_error(Vec<double> a, Vec<double> b, Vec<double> product) {
-#if defined(__FMA__)
-    __asm__("vfmsub213pd %2, %1, %0" : "+v"(a) : "v"(b), "v"(product));  // a = a b - product
-    return a;
+#if defined(__AVX512F__)
+    return (Vec<double>)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif defined(__FMA__)
+    return (Vec<double>)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
 #else
     // Dekker: with a and b split into halves of 26 bits, every product of halves is exact.
     constexpr double kSplit = 134217729.0;  // 2^27 + 1
