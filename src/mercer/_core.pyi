@@ -513,7 +513,7 @@ def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
 def csr_rows(
     data: NDArray[Any], indices: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any], d: int, n_threads: int
 ) -> LinearRows:
-    """Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices."""
+    """Any rows of CSR arrays, whose memory they share; indices are int32, starts and ends int64."""
 
 class Text:
     """LIBSVM or SVMlight text, cut into blocks of lines and counted; `rows` and `entries` are upper bounds."""
