@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, inner
-from mercer.certificates.dual import gap_terms
+from mercer.certificates.dual import certificate_of
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -32,10 +32,9 @@ from mercer.solvers.block_steps import (
     running_words,
 )
 from mercer.solvers.dual.newton import climb_face
+from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
 from mercer.solvers.refine import progressed
 
-# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
-_ONE_BLOCK_VARIABLES = 2500
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
 # 89 outer steps with 1,024 variables, 15 with more).
@@ -54,7 +53,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
     before_newton, reached = _STEPS_BEFORE_NEWTON, math.inf
     noise = RoundingNoise(gram, problem)
@@ -124,11 +123,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
 
 def _words(field: Field, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    problem, beta = field.problem, field.beta
-    h = problem.gradient(beta, field.u)
-    _, b = problem.violation_and_offsets(beta, h)
-    _, terms = gap_terms(problem, beta, h - (b[problem.group] if len(b) else 0.0))
-    return running_words(steps, int(np.count_nonzero(beta)), violation, float(terms.sum()), field.shrunk)
+    beta, u = field.beta, field.u
+    running = certificate_of(field.problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
+    return running_words(steps, int(np.count_nonzero(beta)), violation, running.gap, field.shrunk)
 
 
 class RoundingNoise:

@@ -1,0 +1,120 @@
+"""All samples read once, and the folds as parts of them: what the fits of a cross-validation share.
+
+Identical samples are one row of K, whichever folds they are in. A fold's problem is about those rows that it trains on;
+the decision value of a held-out sample is u = Kβ of its row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer.arrays import Indices, is_sparse, take
+from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.fit import Fit
+from mercer.fitting.joint import JOINT
+from mercer.kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One split: the caller's rows on both sides, the training part as read, and its rows of the shared K."""
+
+    number: int
+    train: Indices
+    test: Indices
+    fit: Fit | None = None  # without samples; None where it could not be read
+    rows: Any = None  # of K, for each merged sample
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFolds:
+    """All samples of a data set, merged, and its folds."""
+
+    machine: Any
+    X: Any
+    whole: Fit
+    rows: Indices  # of K, for each of the caller's rows
+    folds: list[Fold]
+
+    @classmethod
+    def of(cls, machine: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]], sample_weight: Any = None) -> Any:
+        """Read the samples for a machine that `shares`; a fold that cannot be read keeps the reason."""
+        # No kernel is needed to read samples, and linear machines must not be offered a way around K.
+        reader = clone(machine).set_params(solver="decomposition")
+        whole = Fit.of(reader, X, y, None)
+        rows = np.empty(whole.n, np.intp)
+        rows[whole.merged.rows] = whole.merged.member
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        folds = []
+        for k, (train, test) in enumerate(splits):
+            train, test = _places(train, whole.n), _places(test, whole.n)
+            try:
+                fit = Fit.of(
+                    reader,
+                    part_of(whole.X, train, train if whole.precomputed else None),
+                    None if y is None else np.asarray(y)[train],
+                    None if weight is None else weight[train],
+                )
+            except ValueError as error:
+                folds.append(Fold(k, train, test, error=error))
+                continue
+            at = rows[train[fit.merged.first]]
+            fit = replace(fit, X=None, merged=replace(fit.merged, X=None))  # ten copies of the samples are too many
+            folds.append(Fold(k, train, test, fit, at))
+        return cls(reader, X, whole, rows, folds)
+
+    def kernels(self, machine: Any) -> list[Kernel | None]:
+        """The machine's kernel in each fold; they are the same object unless it depends on the training samples."""
+        kernel = machine._kernel()
+        if kernel.accepts == "gram" or kernel.bound:
+            return [kernel if fold.fit is not None else None for fold in self.folds]
+        bound: list[Kernel | None] = []
+        for fold in self.folds:
+            if fold.fit is None:
+                bound.append(None)
+                continue
+            merged = fold.fit.merged
+            bound.append(kernel.bind(take(self.whole.X, fold.train[merged.first]), merged.weight))
+        return bound
+
+    def same(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:
+        """The folds that have the same kernel, group by group."""
+        groups: dict[str, list[int]] = {}
+        for k, kernel in enumerate(kernels):
+            if kernel is not None:
+                groups.setdefault(repr(kernel), []).append(k)
+        return list(groups.values())
+
+
+def shares(machine: Any) -> str | None:
+    """Why the folds of this machine cannot share kernel values, or None if they can."""
+    if type(machine) not in (SVC, SVR, OneClassSVM):
+        return f"{type(machine).__name__} is fitted fold by fold"
+    if getattr(machine, "multiclass", "") in JOINT:
+        return f"multiclass={machine.multiclass!r} is one problem over all classes, which is fitted fold by fold"
+    if not math.isfinite(getattr(machine, "C", 1.0)):
+        return "the hard margin is fitted fold by fold"
+    if machine.solver not in ("auto", "decomposition"):
+        return f"solver={machine.solver!r} was asked for, which is used fold by fold"
+    if isinstance(machine.kernel, str) and machine.kernel == "linear":
+        return "a linear kernel needs no kernel values on few columns, and is fitted fold by fold"
+    return None
+
+
+def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
+    """Rows of the samples; of a kernel matrix also its columns."""
+    if columns is None:
+        return take(X, rows)
+    return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]
+
+
+def _places(rows: Any, n: int) -> Indices:
+    rows = np.asarray(rows)
+    return np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
