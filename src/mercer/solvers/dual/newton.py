@@ -99,10 +99,9 @@ class _Face:
         """δ, inside the box or nearly so; not finite where A is too near to singular."""
         n = len(h)
         without = self.apply(h[:, None])[:, 0]
-        self._balance(without, np.empty(0, dtype=np.intp))
-        delta, force = without, np.zeros(n)
+        delta, force = self._balanced(without, np.empty(0, dtype=np.intp)), np.zeros(n)
         place, M_B = np.full(n, -1), np.empty((n, 0))  # where in M_B the column of a variable is
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if _MANY * n**3 / 3 > MAX_MULTIPLICATIONS else 0):
             above, below = (delta > high) | (force > 0), (delta < low) | (force < 0)
             held = np.flatnonzero(above | below)
             new = held[place[held] < 0]
@@ -115,19 +114,25 @@ class _Face:
             M_B = np.hstack([M_B, self.apply(units)])
             M_W, bound = M_B[:, place[held]], np.where(above, high, low)[held]
             mu = np.linalg.lstsq(M_W[held], without[held] - bound, rcond=None)[0]
-            delta = without - M_W @ mu
-            delta[held] = bound
+            with_bounds = without - M_W @ mu
+            with_bounds[held] = bound
+            with_bounds = self._balanced(with_bounds, held)
+            if not np.isfinite(with_bounds).all():
+                break
+            delta, force = with_bounds, np.zeros(n)
             # A bound is held only by a force that points into the box.
-            force = np.zeros(n)
             force[held] = np.where(np.sign(mu) == np.where(above[held], 1.0, -1.0), mu, 0.0)
-            self._balance(delta, held)
         return delta
 
-    def _balance(self, delta: Floats, held: Indices) -> None:
-        """Keep the equalities exactly: what rounding adds to a sum is subtracted evenly where δ is not held."""
-        E = self.E.copy()
-        E[held] = 0.0
-        delta -= E @ ((self.E.T @ delta) / np.maximum(E.sum(axis=0), 1.0))
+    def _balanced(self, delta: Floats, held: Indices) -> Floats:
+        """The equalities to the last bits: what rounding adds to a sum is subtracted evenly where δ is not held.
+
+        Not finite where all variables of a group are held.
+        """
+        movable = self.E.copy()
+        movable[held] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(delta - movable @ ((self.E.T @ delta) / movable.sum(axis=0)))
 
 
 def ridges(dtype: np.dtype[Any]) -> Iterator[float]:
