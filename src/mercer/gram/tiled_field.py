@@ -68,7 +68,9 @@ class TiledField(Field):
         if kept is None or new == len(rows) or kept.holds(rows[:new]).any():
             return self._square(self.origin[rows], diagonal)
         at = np.searchsorted(self.rows, rows)
-        return self._square(self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out))
+        return self._square(
+            self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out), self.gram.n_threads
+        )
 
     def move(self, J: Indices, beta: Floats) -> None:
         delta = beta - self.beta[J]
