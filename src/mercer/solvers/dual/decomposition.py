@@ -8,12 +8,13 @@ The loop works on a Field and sees neither kernels nor data. A small problem is 
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, inner
+from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.dual import certificate_of
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
@@ -32,6 +33,7 @@ from mercer.solvers.block_steps import (
 )
 from mercer.solvers.dual.newton import climb_face
 from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
+from mercer.solvers.refine import progressed
 
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
@@ -39,9 +41,14 @@ from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
 _CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
-# Blocks in a row that pair steps may leave unsolved before Newton steps are tried. Those cost as much as a block, and
-# are wasted in a block that new variables will change (letter at C=100: 0.34 s with 0, 0.27 s with 2).
+# Blocks in a row that pair steps may leave unsolved before Newton steps are tried, which are wasted in a block that new
+# variables will change. Where a block holds all active variables, none will: there pair steps take at most this many
+# per variable before a Newton step, and twice as many if the last one did not help (letter at C=100: 147,000 pair
+# steps without Newton steps, 53,000 with two of them).
 _UNSOLVED_BLOCKS = 2
+_STEPS_BEFORE_NEWTON = 3
+# A factorisation of n variables takes as long as n²/200 pair steps on them (AVX2: 18 ms for 1,584).
+_NEWTON_STEPS_SHARE = 1 / 200
 
 
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
@@ -50,7 +57,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     n, largest = problem.n_variables, largest_block(gram)
     q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
-    noise = RoundingNoise(gram, problem)
+    before_newton, reached = _STEPS_BEFORE_NEWTON, math.inf
+    noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -58,7 +66,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, noise(field.beta))
+        limit = left.limit(steps) or watch.verdict(violation, noise.size)
         if limit == "stalled" and field.shrunk:
             # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
@@ -76,7 +84,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
         everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
-        taken, _, reason = _core.smo(
+        taken, left_over, reason = _core.smo(
             K,
             h,
             after,
@@ -85,7 +93,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             d,
             problem.group[J],
             max(0.0 if everything else share * violation, 0.5 * stop.tol),
-            min(INNER_STEPS * len(J), stop.max_iter - steps),
+            min((before_newton if everything and steps else INNER_STEPS) * len(J), stop.max_iter - steps),
             left.seconds,
         )
         if reason == "nonfinite":
@@ -98,10 +106,15 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             beta[J] = after
             return Solution(beta, steps, "max_time", not field.shrunk)
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
-        if stuck > _UNSOLVED_BLOCKS or reason == "stalled":
+        slow = everything and stuck > 0 and _is_slow(taken, violation, left_over, 0.5 * stop.tol, len(J))
+        if slow or stuck > _UNSOLVED_BLOCKS or reason == "stalled":
+            if not progressed(left_over, reached):
+                before_newton = min(2 * before_newton, INNER_STEPS)
+            reached = left_over
             delta = after - before
             after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
         field.move(J, after)
+        noise.moved(J, before, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
@@ -110,6 +123,13 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_INNER_SHARE
             if shrinking:
                 field.shrink()
+
+
+def _is_slow(taken: int, before: float, after: float, target: float, size: int) -> bool:
+    """Whether pair steps at their present pace would take longer to the target than a Newton step."""
+    if not 0 < after < before:
+        return True
+    return taken * math.log(after / target) / math.log(before / after) > _NEWTON_STEPS_SHARE * size**2
 
 
 def _words(field: Field, steps: int, violation: float) -> str:
@@ -122,16 +142,21 @@ def _words(field: Field, steps: int, violation: float) -> str:
 class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
 
-    def __init__(self, gram: Gram, problem: DualProblem) -> None:
+    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats) -> None:
         lengths = np.sqrt(np.abs(gram.diagonal))
         self._sizes = float(lengths.max()) * lengths[problem.row]
-        self._target = float(np.abs(problem.p).max())
+        self._terms = inner(self._sizes, np.abs(beta)) + float(np.abs(problem.p).max())
 
-    def __call__(self, beta: Floats) -> float:
-        return float(np.finfo(float).eps) * (inner(self._sizes, np.abs(beta)) + self._target)
+    def moved(self, J: Indices, before: Floats, after: Floats) -> None:
+        """β changed on J."""
+        self._terms += inner(self._sizes[J], np.abs(after) - np.abs(before))
+
+    @property
+    def size(self) -> float:
+        return float(np.finfo(float).eps) * self._terms
 
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
-    return max(FLOOR * RoundingNoise(gram, problem)(beta), 4 * float(proven.max(initial=0.0)))
+    return max(FLOOR * RoundingNoise(gram, problem, beta).size, 4 * float(proven.max(initial=0.0)))
