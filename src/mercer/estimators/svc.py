@@ -199,6 +199,8 @@ class SVC(PairwiseClassifier):
 
     def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
         """The same for every pair of classes."""
+        if self.theta is None and self.lam is None:
+            return np.full(layout.n, float(self.C))
         weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])
         totals, which = np.unique(weights[layout.pairs].reshape(-1, 2).sum(axis=1), return_inverse=True)
         return np.array([price(self, total) for total in totals.tolist()])[which]

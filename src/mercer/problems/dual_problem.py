@@ -87,8 +87,8 @@ class DualProblem:
 
     def feasible_start(self, wish: Floats | None = None) -> Floats:
         """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
-        beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
-        for g, total in enumerate(self.totals):
+        beta: Floats = np.minimum(np.maximum(self.lower, 0.0), self.upper)
+        for g, total in enumerate(self.totals.tolist()):
             if total == 0 and not beta.any():
                 continue
             members = np.flatnonzero(self.group == g)
