@@ -170,7 +170,7 @@ class SVC(PairwiseClassifier):
         y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
         prices = np.repeat(self._pair_prices(fit, layout), np.diff(layout.offsets))
         return PairTasks(
-            problem=self._problem(fit, layout.rows(), y, prices),
+            problem=self._problem(fit, layout.rows, y, prices),
             layout=layout,
             name_of=lambda k: target.name(target.pairs[k]),
             solver_of=lambda rows, problem: self._solver(linear_way(self, fit, rows, problem)),

@@ -38,5 +38,5 @@ class BlockBuffer:
         if known is not None:
             known(K[:, new:])
             K[new:, :new] = K[:new, new:].T
-        K[np.arange(n), np.arange(n)] = diagonal
+        np.einsum("ii->i", K)[:] = diagonal
         return K

@@ -77,14 +77,15 @@ class Rounding:
         sums, t = self._sums(m, v) + in_any_order * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
-                out = self._radial(sizes, float(sources.max(initial=0.0)), l1, v, t, sums, level)
+                longest = float(sources.max(initial=0.0)) if self.mapped else 0.0
+                out = self._radial(sizes, longest, l1, v, t, sums, level)
             else:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
             if single:
                 out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
-        return np.where(np.isnan(out), np.inf, out)
+        return np.where(np.isnan(out), np.inf, out) if math.isnan(out.sum()) else out
 
     def _sums(self, m: int, v: float) -> float:
         """σ."""

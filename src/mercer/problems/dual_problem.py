@@ -59,6 +59,13 @@ class DualProblem:
         """Whether some variables may share a row."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
+    @classmethod
+    def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:
+        """A problem in which variable i belongs to row i."""
+        made = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
+        made.__dict__["twins"] = False  # known without a look at the rows
+        return made
+
     def without_bias(self) -> DualProblem:
         """The same boxes without any equality; the bias is the multiplier of an equality."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
