@@ -133,6 +133,14 @@ def prepare_sparse(
     And the samples' norms: half their squared lengths, or the sums of absolute values where `l1`.
     """
 
+def band_squares(
+    factors: NDArray[np.float64], Q: NDArray[np.float64], squares: NDArray[np.float64], n_threads: int
+) -> None:
+    """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
+
+    factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
+    """
+
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
     """Factor A = LLᵀ in place: −1, or the index of the first pivot that is not positive, when A is of no use any more.
 
@@ -315,6 +323,7 @@ class Active:
         groups: int,
         beta: NDArray[np.float64],
         u: NDArray[np.float64],
+        n_threads: int = 1,
     ) -> None: ...
     def choose(self, active: NDArray[np.intp]) -> None:
         """Which variables are active from now on."""

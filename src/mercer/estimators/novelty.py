@@ -105,8 +105,7 @@ class OneClassSVM(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -155,8 +154,7 @@ class SVDD(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes

@@ -48,10 +48,11 @@ class NuSVC(PairwiseClassifier):
         small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5; for pairs where that is
         infeasible for 0.99 of the largest feasible value, and where it is too small for the smallest useful one, with a
         warning; `nu_` records it. Where no ν is useful, f is constant, also with a warning.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        The form of `decision_function` for several classes: a column for each class, or for each pair.
     break_ties : bool, default=False
+        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
     %(dual parameters)s
 
 

@@ -41,8 +41,7 @@ class QuantileSVR(KernelRegressor):
     bias : True, False or "regularized", default=True
         As in `SVR`; the statement about shares needs True.
     %(theta)s
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes

@@ -51,14 +51,10 @@ class SVC(PairwiseClassifier):
         Price of slack. A sample's own C_i is C times its weight times its class's weight. `inf` is the hard margin,
         found as the nearest points of the two classes' convex hulls; where there is none, `NotSeparableError` says
         what was proven.
-    kernel : str, Kernel or callable, default="rbf"
-        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
-        composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
+    %(kernel)s
     probability : bool, default=False
-        Not available: use sklearn.calibration.CalibratedClassifierCV, or `KernelMachine(loss="logistic")`.
-    class_weight : dict or "balanced", optional
+        Not available: use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
+    %(class_weight)s
     slack : {"l1", "l2"}, default="l1"
         The slack's price: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of ours).
     bias : True, False or "regularized", default=True
@@ -76,6 +72,7 @@ class SVC(PairwiseClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The form of `decision_function` for several classes one against one.
     break_ties : bool, default=False
+        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
     %(dual parameters)s
 
     Attributes

@@ -95,9 +95,10 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
-        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
-        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
+        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
+        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
+        call of partial_fit starts anew, with a warning.
 
         Parameters
         ----------

@@ -139,9 +139,10 @@ class DualMachine(Machine):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
-        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
-        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
+        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
+        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
+        call of partial_fit starts anew, with a warning.
 
         Parameters
         ----------
@@ -155,12 +156,39 @@ class DualMachine(Machine):
         """
         before = self._last_training()
         if before is None:
-            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True)))
+            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True, exact=True)))
         X = read_samples(self, X, self._kernel(), reset=False)
         y = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         everything = before.samples.followed_by(X, y, samples.weights(sample_weight, n_samples(X)))
-        trained = self._trained(*everything, Training(self, before, keeps=True))
+        return self._go_on(everything, before)
+
+    def forget(self, indices: Any) -> Self:
+        """Take samples away from those known, and train on the others, from the last solution on.
+
+        The result is that of `partial_fit` without them. The machine must have kept its samples: train it by
+        `partial_fit`, or by `fit` with warm_start=True.
+
+        Parameters
+        ----------
+        indices : array of int
+            Places of the samples in the order in which they came, as in `support_`. Later ones move up.
+
+        Returns
+        -------
+        self
+        """
+        before: WarmStart | None = getattr(self, "_memory_", None)
+        if before is None:
+            raise ValueError(
+                "there are no samples to forget, since none were kept; train by partial_fit, or by fit with "
+                "warm_start=True"
+            )
+        return self._go_on(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
+
+    def _go_on(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
+        """Train on samples most of which were trained on before."""
+        trained = self._trained(*everything, Training(self, before, keeps=True, exact=True))
         if hasattr(self, "feature_names_in_"):
             trained.feature_names_in_ = self.feature_names_in_
         return self._become(trained)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import numbers
+from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
@@ -22,7 +22,7 @@ from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
-class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelRegressor(CalibratingRegressor, DualMachine):
     """A machine whose target is a number; one adds its parameters and its problem."""
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:

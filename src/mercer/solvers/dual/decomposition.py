@@ -54,6 +54,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     n, largest = problem.n_variables, largest_block(gram)
     q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
+    noise = RoundingNoise(gram, problem)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -61,7 +62,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, rounding_noise(gram, problem, field.beta))
+        limit = left.limit(steps) or watch.verdict(violation, noise(field.beta))
         if limit == "stalled" and field.shrunk:
             # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
@@ -78,6 +79,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             return Solution(field.beta, steps, "max_time", not field.shrunk)
         h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
+        everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
         taken, _, reason = _core.smo(
             K,
             h,
@@ -86,7 +88,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             problem.upper[J],
             d,
             problem.group[J],
-            max(share * violation if len(J) < n else 0.0, 0.5 * stop.tol),
+            max(0.0 if everything else share * violation, 0.5 * stop.tol),
             min(INNER_STEPS * len(J), stop.max_iter - steps),
             left.seconds,
         )
@@ -200,14 +202,19 @@ def _line(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: 
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)
 
 
-def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
-    length = np.sqrt(np.abs(gram.diagonal))
-    size = float(length.max()) * inner(length[problem.row], np.abs(beta)) + float(np.abs(problem.p).max())
-    return float(np.finfo(float).eps) * size
+
+    def __init__(self, gram: Gram, problem: DualProblem) -> None:
+        lengths = np.sqrt(np.abs(gram.diagonal))
+        self._sizes = float(lengths.max()) * lengths[problem.row]
+        self._target = float(np.abs(problem.p).max())
+
+    def __call__(self, beta: Floats) -> float:
+        return float(np.finfo(float).eps) * (inner(self._sizes, np.abs(beta)) + self._target)
 
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
-    return max(FLOOR * rounding_noise(gram, problem, beta), 4 * float(proven.max(initial=0.0)))
+    return max(FLOOR * RoundingNoise(gram, problem)(beta), 4 * float(proven.max(initial=0.0)))
