@@ -40,5 +40,5 @@ class BlockBuffer:
         if known is not None:
             known(K[:, new:])
             _core.transpose(K[:new, new:], K[new:, :new], n_threads)
-        K[np.arange(n), np.arange(n)] = diagonal
+        np.einsum("ii->i", K)[:] = diagonal
         return K

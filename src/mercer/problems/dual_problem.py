@@ -59,6 +59,13 @@ class DualProblem:
         """Whether some variables may share a row."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
+    @classmethod
+    def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:
+        """A problem in which variable i belongs to row i."""
+        made = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
+        made.__dict__["twins"] = False  # known without a look at the rows
+        return made
+
     def without_bias(self) -> DualProblem:
         """The same boxes without any equality; the bias is the multiplier of an equality."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
@@ -87,8 +94,8 @@ class DualProblem:
 
     def feasible_start(self, wish: Floats | None = None) -> Floats:
         """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
-        beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
-        for g, total in enumerate(self.totals):
+        beta: Floats = np.minimum(np.maximum(self.lower, 0.0), self.upper)
+        for g, total in enumerate(self.totals.tolist()):
             if total == 0 and not beta.any():
                 continue
             members = np.flatnonzero(self.group == g)

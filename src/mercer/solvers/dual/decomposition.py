@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.dual import certificate_of
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop
+from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
     BLOCK,
     FLOOR,
@@ -32,9 +34,10 @@ from mercer.solvers.block_steps import (
     running_words,
 )
 from mercer.solvers.dual.newton import climb_face
-from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
 from mercer.solvers.refine import progressed
 
+# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
+_ONE_BLOCK_VARIABLES = 2500
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
 # 89 outer steps with 1,024 variables, 15 with more).
@@ -55,7 +58,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
     before_newton, reached = _STEPS_BEFORE_NEWTON, math.inf
     noise = RoundingNoise(gram, problem, field.beta)
@@ -132,11 +135,90 @@ def _is_slow(taken: int, before: float, after: float, target: float, size: int) 
     return taken * math.log(after / target) / math.log(before / after) > _NEWTON_STEPS_SHARE * size**2
 
 
+def is_one_block(problem: DualProblem, gram: Gram) -> bool:
+    """Whether one block has room for all variables, the core computes it, and twins come in the order of their rows."""
+    if problem.n_variables > min(_ONE_BLOCK_VARIABLES, largest_block(gram)) or not gram.fused:
+        return False
+    return not problem.twins or np.array_equal(problem.row, np.tile(np.arange(gram.n), 2))
+
+
+def solve_one_block(
+    problem: DualProblem,
+    gram: Gram,
+    prepared: tuple[Any, Indices],
+    beta: Floats,
+    u: Floats | None,
+    stop: Stop,
+    report: Report | None,
+) -> Solution:
+    """What `decompose` does first with such a problem, without the field that it does not need.
+
+    From β, and u = Kβ if it is known, on prepared samples and the places of the rows among them. Where pair steps did
+    not settle it, the reason is "stalled", and `decompose` goes on from there.
+    """
+    (samples, places), diagonal, violation = prepared, gram.diagonal, math.inf
+    if beta.any():
+        u = gram.product(problem.row_coefficients(beta, gram.n), dtype=samples.dtype) if u is None else u
+        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
+        active = _core.Active(*fixed, beta, u)
+        active.choose(np.arange(len(beta)))
+        violation = active.ends()[0]
+    h = problem.p if u is None else problem.gradient(beta, u)
+    if report is not None:
+        start = np.zeros(gram.n) if u is None else u
+        missed = stop.times_tol(violation) if violation < math.inf else math.nan
+        report(partial(_line, problem, beta, start, stop.done, violation), missed)
+    if violation <= stop.tol:
+        return Solution(beta, 0, "converged")
+    left = stop.before_proof(beta)
+    limit = left.limit(0)
+    if limit is not None:
+        return Solution(beta, 0, limit)
+    try:
+        with _core.TimeLimit(left.seconds):
+            K = BlockBuffer(samples)(places, diagonal)
+    except _core.OutOfTime:
+        return Solution(beta, 0, "max_time")
+    gram.evaluations += len(places) ** 2
+    if problem.twins:
+        K = _doubled(K)
+    after = beta.copy()
+    steps, _, reason = _core.smo(
+        K,
+        h,
+        after,
+        problem.lower,
+        problem.upper,
+        problem.d,
+        problem.group,
+        0.5 * stop.tol,
+        min(INNER_STEPS * len(after), stop.max_iter),
+        left.seconds,
+    )
+    if reason == "nonfinite":
+        raise overflow(gram, np.abs(problem.upper - problem.lower))
+    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
+    return Solution(after, steps, ends.get(reason, "stalled"))
+
+
+def _doubled(K: Any) -> Any:
+    """K of the rows for two variables each: a copy costs a fraction of computing a value again."""
+    n = len(K)
+    out = np.empty((2 * n, 2 * n), K.dtype)
+    for top in (slice(0, n), slice(n, None)):
+        out[top, :n] = out[top, n:] = K
+    return out
+
+
 def _words(field: Field, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    beta, u = field.beta, field.u
-    running = certificate_of(field.problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
-    return running_words(steps, int(np.count_nonzero(beta)), violation, running.gap, field.shrunk)
+    return _line(field.problem, field.beta, field.u, steps, violation, field.shrunk)
+
+
+def _line(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
+    found = certificate_of(problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
+    told = violation if violation < math.inf else found.violation
+    return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)
 
 
 class RoundingNoise:
