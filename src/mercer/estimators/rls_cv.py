@@ -21,6 +21,7 @@ from mercer.fitting.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solved, Task
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
@@ -146,6 +147,7 @@ def _best(solved: Sequence[Solved]) -> Solved:
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 
 
+@shared_docs
 class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
@@ -156,19 +158,10 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
 
     Parameters
     ----------
-    lams : array, int or None, default=None
-        The values of λ to try, or how many; None means 50. A number of values is spread over the range of K's
-        eigenvalues.
-    kernel, degree, gamma, coef0, bias, cache_size, verbose, n_jobs
-        As in RLSRegressor.
-    max_time : float, optional
-        Limit in seconds: a TimeoutError if there is no decomposition by then. Eigenvectors are one call of LAPACK: once
-        begun, it is finished, however long it takes.
-    grid : dict or list of dicts, optional
-        Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
-        costs one decomposition.
+    %(ridge grid)s
     criterion : {"loo", "gcv"}, default="loo"
         What to minimise, summed over the outputs.
+    %(ridge path)s
 
     Attributes
     ----------
@@ -215,17 +208,18 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
         store(self, locals())
 
 
+@shared_docs
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """Regularized least squares classification with λ chosen by exact leave-one-out.
 
     Parameters
     ----------
-    lams, kernel, degree, gamma, coef0, bias, grid, cache_size, verbose, max_time, n_jobs
-        As in RLSRegressorCV.
+    %(ridge grid)s
     criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
         "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
         leave-one-out error.
-    class_weight : dict or "balanced", optional
+    %(class_weight)s
+    %(ridge path)s
 
     Attributes
     ----------
