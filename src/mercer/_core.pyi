@@ -252,6 +252,31 @@ class Samples:
         and its variables begin at offsets[t]. For dense samples only.
         """
 
+    def solve_sparse_pairs(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        diagonal: NDArray[np.float64],
+        h: NDArray[np.float64],
+        beta: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        products: NDArray[np.float64],
+        single: bool,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
+        n_threads: int,
+    ) -> tuple[list[int], list[str], int]:
+        """The same for sparse float64 samples; products becomes K beta on each pair.
+
+        Steps are taken in float32 where `single`. Not for the Laplacian.
+        """
+
     def add_pairs(
         self,
         members: NDArray[np.intp],
