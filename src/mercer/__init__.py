@@ -10,10 +10,14 @@ __all__ = [
     "SVC",
     "SVDD",
     "SVR",
+    "CPath",
+    "CalibratedClassifier",
+    "CalibratedRegressor",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LeaveOneOut",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -34,10 +38,12 @@ __all__ = [
     "TunedSVR",
     "TuningResult",
     "check_kernel",
+    "leave_one_out",
     "linear_path",
     "load",
     "save",
     "show_versions",
+    "svm_path",
     "tabular",
     "tune",
 ]
@@ -45,6 +51,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.estimators import (
         SVC,
@@ -70,6 +77,7 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.kernels import check_kernel
+    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
@@ -77,6 +85,11 @@ if TYPE_CHECKING:
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
+        "CPath": "mercer.paths",
+        "CalibratedClassifier": "mercer.calibration",
+        "CalibratedRegressor": "mercer.calibration",
+        "LeaveOneOut": "mercer.paths",
+        "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
@@ -86,6 +99,7 @@ else:
         "load": "mercer.files",
         "save": "mercer.files",
         "show_versions": "mercer.versions",
+        "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
         "tune": "mercer.selection.tune",
         "TunedOneClassSVM": "mercer.selection.tuned",
@@ -94,7 +108,7 @@ else:
         "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
-        "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters problems selection solution solvers tables threads versions"
+        "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
+        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

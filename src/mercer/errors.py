@@ -48,6 +48,10 @@ class NotSeparableError(ValueError):
         self.rows = list(rows)
 
 
+class NotDifferentiableError(ValueError):
+    """A kernel has no derivative at these samples, or none that is known; the message says which and where."""
+
+
 class NonPSDKernelWarning(UserWarning):
     """The kernel matrix has a negative eigenvalue: the fit is a stationary point, not a proven optimum."""
 

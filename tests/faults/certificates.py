@@ -1,40 +1,19 @@
 """Slips that would let a certificate claim more than is true."""
 
-from faults.mutant import CLAIMS, m
+from faults.mutant import m
 
 CERTIFICATES = [
     m(
-        "the curved loss loses its half",
-        "mercer/certificates/dual.py",
-        "losses[curved] -= 0.5 * d[curved]",
-        "losses[curved] -= d[curved]",
-        "tests/certificates/test_dual.py",
-    ),
-    m(
         "the ridge is left out of the dual value",
         "mercer/certificates/dual.py",
-        " - 0.5 * inner(problem.d * beta, beta)",
-        "",
+        " - 0.5 * curved - unbalanced",
+        " - unbalanced",
         "tests/certificates/test_dual.py",
-    ),
-    m(
-        "the gap forgets the rounding of f",
-        "mercer/certificates/dual.py",
-        "ends = [gap_terms(problem, beta, residual + error), gap_terms(problem, beta, residual - error)]",
-        "ends = [gap_terms(problem, beta, residual), gap_terms(problem, beta, residual)]",
-        CLAIMS,
-    ),
-    m(
-        "the gradient's error forgets the error of u",
-        "mercer/certificates/dual.py",
-        "else e[problem.row] + 2 * _EPS * sizes",
-        "else 2 * _EPS * sizes",
-        CLAIMS,
     ),
     m(
         "the equality is not looked at",
         "mercer/certificates/dual.py",
-        '"dual feasibility: equality": float(excess.max(initial=0.0)),',
+        '"dual feasibility: equality": equality,',
         '"dual feasibility: equality": 0.0,',
         "tests/certificates/test_dual.py",
     ),

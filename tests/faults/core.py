@@ -1,6 +1,6 @@
 """Slips in the compiled core; each is built with CMake and Ninja."""
 
-from faults.mutant import m
+from faults.mutant import CLAIMS, m
 
 CORE = [
     m(
@@ -20,9 +20,23 @@ CORE = [
     m(
         "a bound is open from the wrong side",
         "core/solve/findings.cpp",
-        "if (low) to->bottom = std::min(to->bottom, residual - error);",
-        "if (up) to->bottom = std::min(to->bottom, residual - error);",
+        "if (low) lower_to(residual - error, &to->bottom);",
+        "if (up) lower_to(residual - error, &to->bottom);",
         "tests/certificates/test_linear.py",
+    ),
+    m(
+        "the gap forgets the rounding of f",
+        "core/solve/dual_findings.cpp",
+        "accumulate(p, b, error, d,",
+        "accumulate(p, b, 0.0 * error, d,",
+        CLAIMS,
+    ),
+    m(
+        "the gradient's error forgets the error of u",
+        "core/solve/dual_findings.cpp",
+        "at.error[at.row[i]] + 2.0 * kEps * size",
+        "2.0 * kEps * size",
+        CLAIMS,
     ),
     m(
         "the bias of a pair is a sum",

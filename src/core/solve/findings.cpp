@@ -29,20 +29,25 @@ void accumulate(double p, double f, double error, double d, double lower, double
     const double r = p - f, residual = r - d * beta;
     // Loss and share are convex in r: they are largest at an end.
     const Loss below = loss_at(r - error, d, lower, upper, beta), above = loss_at(r + error, d, lower, upper, beta);
-    const double share = std::max(below.share, above.share);
-    to->losses += std::max(below.value, above.value);
+    double share = 0.0, loss = -std::numeric_limits<double>::infinity();
+    for (const Loss& end : {below, above}) {
+        raise_to(end.share, &share);
+        raise_to(end.value, &loss);
+    }
+    to->losses += loss;
     to->shares += share;
     if (share > to->worst_share) {
         to->worst_share = share;
         to->worst = i;
     }
-    to->box = std::max({to->box, lower - beta, beta - upper});
+    raise_to(lower - beta, &to->box);
+    raise_to(beta - upper, &to->box);
     const bool up = beta<upper, low = beta> lower;
     const double grow = up ? std::max(residual + error, 0.0) : 0.0, shrink = low ? std::max(error - residual, 0.0) : 0.0;
-    to->outward = std::max(to->outward, beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink));
-    to->inward = std::max(to->inward, beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0);
-    if (up) to->top = std::max(to->top, residual + error);
-    if (low) to->bottom = std::min(to->bottom, residual - error);
+    raise_to(beta > 0.0 ? grow : beta < 0.0 ? shrink : std::max(grow, shrink), &to->outward);
+    raise_to(beta > 0.0 ? shrink : beta < 0.0 ? grow : 0.0, &to->inward);
+    if (up) raise_to(residual + error, &to->top);
+    if (low) lower_to(residual - error, &to->bottom);
 }
 
 Findings certify_linear(const LinearPoint& at) {

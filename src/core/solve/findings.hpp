@@ -19,6 +19,14 @@ struct Findings {
     double bottom = std::numeric_limits<double>::infinity();  // smallest where it may fall
 };
 
+// The larger of two numbers, the smaller: a number that overflow left undefined may be anything.
+inline void raise_to(double value, double* most) {
+    if (!(value <= *most)) *most = value == value ? value : std::numeric_limits<double>::infinity();
+}
+inline void lower_to(double value, double* least) {
+    if (!(value >= *least)) *least = value == value ? value : -std::numeric_limits<double>::infinity();
+}
+
 // Adds one variable to the findings, but for `total`. f may be wrong by `error`: shares and residuals are the largest
 // that this allows.
 void accumulate(double p, double f, double error, double d, double lower, double upper, double beta, std::int64_t i,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,12 +29,13 @@ from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Name
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
 from mercer.fitting.state import fitted_names, freeze_fitted
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solved, Task, made_exact
 from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.used_columns import narrowed
+from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
@@ -43,11 +45,13 @@ _TASKS_PER_THREAD = 4
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Whose callbacks watch a training, what the last one left to start from, and whether this one leaves it too."""
+    """Whose callbacks watch a training, what the last one left to start from, whether this one leaves it too, and
+    whether its solutions are made exact."""
 
     watched_by: Any
     before: WarmStart | None = None
     keeps: bool = False
+    exact: bool = False
 
 
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -159,10 +163,12 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        fit = self._input(X, y, sample_weight)
-        tasks = self._tasks(fit)
+        self._train_on(self._input(X, y, sample_weight), y, training)
+
+    def _train_on(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
+        tasks = made_exact(self._tasks(fit)) if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
-        starts = self._starts(fit, tasks, training.before)
+        starts = self._starts(fit, tasks, training.before) if starts is None else starts
         side_by_side = self._side_by_side(len(tasks), fit.limits.n_threads)
         solved = solve_tasks(tasks, fit, progress, starts, side_by_side)
         if fit.kernel is not None:
@@ -197,6 +203,29 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
         """What a later training can start from."""
+
+    @property
+    def function_(self) -> Any:
+        """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
+        check_is_fitted(self)
+        return functions_of(self)
+
+    def insight(self, X: Any, y: Any = None, delta: float = 0.05) -> Any:
+        """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
+
+        Parameters
+        ----------
+        X, y : the samples and targets that it was fitted on
+        delta : float
+            The probability with which a bound may fail.
+
+        Returns
+        -------
+        mercer.theory.Insight
+            Print it. For several planes or outputs a list, one for each.
+        """
+        # Theory is about machines: this room lies below its own.
+        return import_module("mercer.theory").insight(self, X, y, delta)
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""
@@ -273,6 +302,23 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
+
+
+def tasks_of(machine: Any, fit: Fit) -> Sequence[Task]:
+    """The problems that a machine would solve on samples that were read already."""
+    tasks: Sequence[Task] = machine._tasks(fit)
+    return tasks
+
+
+def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
+    """A copy of a machine trained on samples that were read already, each of its problems from a start."""
+    trained = machine._blank()
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(machine, name):
+            setattr(trained, name, getattr(machine, name))
+    trained._train_on(fit, fit.y, Training(machine), starts)
+    expect_finite(trained)
+    return trained
 
 
 def _scale_ratio(X: Any) -> float:

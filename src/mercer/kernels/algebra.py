@@ -7,8 +7,9 @@ properties of their parts. What does not follow is "unknown", never a guess.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,13 +17,20 @@ from mercer.arrays import Floats
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
 from mercer.kernels.endings import integer_power
-from mercer.kernels.kernel import Answer, Kernel
+from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import integer
 
 
 class Sum(OfTwo):
     """k1(x, z) + k2(x, z); its features are those of both kernels.
+
+    Parameters
+    ----------
+    left : Kernel
+        k1.
+    right : Kernel
+        k2.
 
     Examples
     --------
@@ -32,6 +40,9 @@ class Sum(OfTwo):
     """
 
     _binds, _sign, _operator = SUM, "+", np.add
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+        return 1.0, 1.0
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.added(self.left.recipe(), self.right.recipe())
@@ -61,6 +72,13 @@ class Sum(OfTwo):
 class Product(OfTwo):
     """k1(x, z) · k2(x, z); its features are the products of a feature of k1 and one of k2.
 
+    Parameters
+    ----------
+    left : Kernel
+        k1.
+    right : Kernel
+        k2.
+
     Examples
     --------
     >>> from mercer.kernels import Laplacian, Linear
@@ -69,6 +87,9 @@ class Product(OfTwo):
     """
 
     _binds, _sign, _operator = PRODUCT, "*", np.multiply
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+        return right, left
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
@@ -103,6 +124,13 @@ class Product(OfTwo):
 class Scaled(OfOne):
     """a · k(x, z) with a > 0.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    factor : float > 0
+        a.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -129,6 +157,12 @@ class Scaled(OfOne):
         values *= float(self.factor)
         return values
 
+    def _slope_at(self, values: Floats) -> Any:
+        return float(self.factor)
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        yield "factor", (), values
+
     def recipe(self) -> Recipe | None:
         return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
@@ -150,6 +184,13 @@ class Scaled(OfOne):
 
 class Shifted(OfOne):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    constant : float ≥ 0
+        c.
 
     Examples
     --------
@@ -176,6 +217,12 @@ class Shifted(OfOne):
     def _of_values(self, values: Floats) -> Floats:
         values += float(self.constant)
         return values
+
+    def _slope_at(self, values: Floats) -> Any:
+        return 1.0
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        yield "constant", (), np.ones_like(values)
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
@@ -207,6 +254,13 @@ class Shifted(OfOne):
 class Power(OfOne):
     """k(x, z)^n with an integer n ≥ 1.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    exponent : int ≥ 1
+        n.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -227,6 +281,9 @@ class Power(OfOne):
 
     def _of_values(self, values: Floats) -> Floats:
         return integer_power(values, int(self.exponent))
+
+    def _slope_at(self, values: Floats) -> Any:
+        return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
@@ -256,6 +313,11 @@ class Power(OfOne):
 class Exponential(OfOne):
     """exp(k(x, z)), a limit of sums of powers.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -265,6 +327,9 @@ class Exponential(OfOne):
 
     def _of_values(self, values: Floats) -> Floats:
         return np.exp(values, out=values)
+
+    def _slope_at(self, values: Floats) -> Any:
+        return np.exp(values)
 
     @property
     def unit_diagonal(self) -> Answer:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.kernels.kernel import Answer, Domain, Kernel
+from mercer.kernels.kernel import Answer, Domain, Kernel, Slope
 
 # How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
@@ -119,6 +120,27 @@ class OfOne(Composite):
         with np.errstate(over="ignore", invalid="ignore"):
             return self._of_values(values)
 
+    def _slope_at(self, values: Floats) -> Any:
+        """The function's derivative; does not overwrite its argument."""
+        raise NotImplementedError
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        """The function's derivatives by its own parameters."""
+        return iter(())
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        return self.kernel._gradient(X, Z, weights * self._slope_at(self.kernel._values(X, Z)))
+
+    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
+        return self.kernel._diagonal_gradient(X, weights * self._slope_at(self.kernel.diag(X)))
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        values = self.kernel._values(X, Z)
+        outer = self._slope_at(values)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            yield f"kernel__{name}", place, slope * outer
+        yield from self._own_slopes(values)
+
 
 class OfTwo(Composite):
     """A kernel made of two by an operator: its sign, how tightly it binds, and what it does to arrays."""
@@ -141,6 +163,25 @@ class OfTwo(Composite):
         left, right = self.left.diag(X), self.right.diag(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self._operator(left, right))
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+        """The operator's derivatives by its two sides."""
+        raise NotImplementedError
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        by_left, by_right = self._partials(self.left._values(X, Z), self.right._values(X, Z))
+        return self.left._gradient(X, Z, weights * by_left) + self.right._gradient(X, Z, weights * by_right)
+
+    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
+        by_left, by_right = self._partials(self.left.diag(X), self.right.diag(X))
+        left = self.left._diagonal_gradient(X, weights * by_left)
+        return left + self.right._diagonal_gradient(X, weights * by_right)
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        partials = self._partials(self.left._values(X, Z), self.right._values(X, Z))
+        for (side, part), outer in zip(self.parts.items(), partials, strict=True):
+            for name, place, slope in part._slopes(X, Z):
+                yield f"{side}__{name}", place, slope * outer
 
     def _text(self) -> str:
         return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"

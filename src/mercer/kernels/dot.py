@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.endings import affine, integer_power
-from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, nonzero_rows, squared_lengths, unit_rows
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import (
+    as_matrix,
+    check_same_width,
+    combined,
+    dense,
+    dot,
+    nonzero_rows,
+    squared_lengths,
+    unit_rows,
+    widened,
+)
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import finite, integer
 
@@ -42,6 +54,10 @@ class Linear(Kernel):
     def diag(self, X: Any) -> Floats:
         return squared_lengths(as_matrix(X))
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        check_same_width(X, Z)
+        return combined(weights, Z)
+
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity")
 
@@ -59,8 +75,22 @@ class _OfAffineProduct(WithGamma):
         """The kernel value from t = γ⟨x, z⟩ + coef0, which it may overwrite."""
         raise NotImplementedError
 
+    def _slope_at(self, t: Floats) -> Floats:
+        """The ending's derivative at t, which it may overwrite."""
+        raise NotImplementedError
+
     def _values(self, X: Any, Z: Any) -> Floats:
         return self._ending(affine(self._gamma(), float(self.coef0), dot(X, Z)))
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        gamma = self._gamma()
+        return combined(gamma * weights * self._slope_at(affine(gamma, float(self.coef0), dot(X, Z))), Z)
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        product = dot(X, Z)
+        slope = self._slope_at(affine(self._gamma(), float(self.coef0), product.copy()))
+        yield "gamma", (), product * slope
+        yield "coef0", (), slope
 
     def diag(self, X: Any) -> Floats:
         return self._ending(affine(self._gamma(), float(self.coef0), squared_lengths(as_matrix(X))))
@@ -72,7 +102,9 @@ class Polynomial(_OfAffineProduct):
     Parameters
     ----------
     degree : int ≥ 0
+        The power.
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
         If it is negative, the kernel is not positive definite.
 
@@ -99,6 +131,9 @@ class Polynomial(_OfAffineProduct):
 
     def _ending(self, t: Floats) -> Floats:
         return integer_power(t, int(self.degree))
+
+    def _slope_at(self, t: Floats) -> Floats:
+        return self.degree * integer_power(t, int(self.degree) - 1) if self.degree else np.zeros_like(t)
 
     def recipe(self) -> Recipe | None:
         if self.degree > _LARGEST_DEGREE_OF_CORE:
@@ -133,7 +168,9 @@ class Sigmoid(_OfAffineProduct):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
+        The constant.
 
     Examples
     --------
@@ -154,6 +191,9 @@ class Sigmoid(_OfAffineProduct):
 
     def _ending(self, t: Floats) -> Floats:
         return np.tanh(t, out=t)
+
+    def _slope_at(self, t: Floats) -> Floats:
+        return 1.0 / np.cosh(t) ** 2
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "sigmoid", (self._gamma(), float(self.coef0)))
@@ -186,6 +226,18 @@ class Cosine(Kernel):
 
     def diag(self, X: Any) -> Floats:
         return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        used = weights.any(axis=1)
+        at_zero = np.flatnonzero(~nonzero_rows(X) & used)
+        if len(at_zero):
+            raise NotDifferentiableError(
+                f"the cosine kernel has no derivative at 0, but row {at_zero[0]} of X is 0; leave such rows out"
+            )
+        unit_x, unit_z = unit_rows(X), unit_rows(Z)
+        along = (weights * dot(unit_x, unit_z)).sum(axis=1)
+        lengths = np.where(used, np.linalg.norm(dense(widened(X)), axis=1), 1.0)
+        return np.asarray((combined(weights, unit_z) - along[:, None] * dense(unit_x)) / lengths[:, None])
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity", normalise=True)

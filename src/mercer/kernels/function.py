@@ -45,6 +45,7 @@ class FromFunction(Kernel):
     accepts: Domain = "vectors"
     mergeable: bool = False
     given: bool = True
+    _no_gradient = "what the function does between samples is not known"
 
     def __init__(self, function: Callable[[Any, Any], Any], accepts: Domain = "vectors") -> None:
         self.function = function
@@ -120,6 +121,7 @@ class FromFeatureMap(Kernel):
 
     accepts: Domain = "vectors"
     positive_definite: Answer = "yes"
+    _no_gradient = "the derivative of the feature map is not known"
 
     def __init__(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
         self.feature_map = feature_map

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats, is_sparse
+from mercer.errors import NotDifferentiableError
 from mercer.kernels.distances import sums_over_features
 from mercer.kernels.endings import exp_of_minus
-from mercer.kernels.kernel import Answer, Kernel
-from mercer.kernels.matrices import as_matrix, dot, squared_lengths
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import as_matrix, combined, dense, dot, row_and_rows, squared_lengths, widened
 from mercer.parameters import not_negative
 
 
@@ -20,6 +22,7 @@ class Chi2(Kernel):
     Parameters
     ----------
     gamma : float ≥ 0
+        γ.
 
     Examples
     --------
@@ -56,7 +59,29 @@ class Chi2(Kernel):
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
-        return exp_of_minus(float(self.gamma), sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z))
+        return exp_of_minus(float(self.gamma), self._distances(X, Z))
+
+    def _distances(self, X: Any, Z: Any) -> Floats:
+        return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
+        for i, rows, x, z in row_and_rows(X, Z):
+            own, total = weights[i, rows], x + z
+            nothing = (total == 0) & (own != 0)[:, None]
+            if nothing.any():
+                j, feature = np.argwhere(nothing)[0]
+                raise NotDifferentiableError(
+                    f"the chi2 kernel has no derivative where both samples have a 0, but row {i} of X and row "
+                    f"{rows.start + j} of Z have one in column {feature}"
+                )
+            # The derivative of (x − z)²/(x + z).
+            out[i] += own @ np.divide((x - z) * (x + 3 * z), total**2, out=np.zeros_like(z), where=total > 0)
+        return out
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        distances = self._distances(X, Z)
+        yield "gamma", (), -distances * exp_of_minus(float(self.gamma), distances.copy())
 
     # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
     # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
@@ -97,6 +122,20 @@ class Tanimoto(Kernel):
             np.divide(shared, either, out=shared, where=~nothing)
         shared[nothing] = 1.0
         return shared
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        shared = dot(X, Z)
+        either = squared_lengths(X)[:, None] + squared_lengths(Z) - shared
+        empty = (either == 0) & (weights != 0)
+        if empty.any():
+            i, j = np.argwhere(empty)[0]
+            raise NotDifferentiableError(
+                f"the Tanimoto kernel is not continuous where both samples are 0, as row {i} of X and row {j} of Z are"
+            )
+        weights = np.divide(weights, either, out=np.zeros_like(either), where=either > 0)
+        values = np.divide(shared, either, out=np.zeros_like(either), where=either > 0)
+        own = (2 * weights * values).sum(axis=1)
+        return np.asarray(combined(weights * (1 + values), Z) - own[:, None] * dense(widened(X)))
 
 
 def _chi2(x: Floats, z: Floats) -> Floats:

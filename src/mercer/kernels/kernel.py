@@ -5,7 +5,7 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -13,18 +13,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats, n_samples
+from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
 
 Answer = Literal["yes", "no", "depends", "unknown"]
+# A parameter's name, the place within it (empty for a number), and the derivative of a block or diagonal of K by it.
+Slope = tuple[str, tuple[int, ...], Floats]
 Domain = Literal["vectors", "sequences", "gram"]
 # What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 # Rows and columns that `mirror` copies at a time: a block of 32 kB stays in the first-level cache.
 _MIRROR_ROWS = 64
+# Rows of the square blocks that the derivative of a diagonal is taken from: few, because the rest is wasted work.
+_DIAGONAL_ROWS = 32
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -103,6 +108,136 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     def recipe(self) -> Recipe | None:
         """The same formula as a plain value for the fused core; None if the core does not know it."""
         return None
+
+    # --- derivatives ------------------------------------------------------------------------------------------
+
+    def gradient(self, X: Any, Z: Any = None, weights: Any = None) -> Floats:
+        """The derivatives ∂k(x_i, z_j)/∂x_i by the first sample.
+
+        Parameters
+        ----------
+        X, Z : array or CSR matrix
+            Without Z the samples are compared with themselves. The derivative is by the first argument there too.
+        weights : array of shape (len(Z),) or (len(X), len(Z)), optional
+            Give Σ_j weights_ij ∂k(x_i, z_j)/∂x_i instead, which needs no memory for the single derivatives. With a
+            machine's coefficients it is the gradient of its function.
+
+        Returns
+        -------
+        float64 array of shape (len(X), len(Z), features), or (len(X), features) with weights; dense, as a gradient is.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If the kernel has no derivative at a pair of samples (the message names it), or none that is known.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Gaussian
+        >>> Gaussian(gamma=0.5).gradient([[1.0, 2.0]], [[0.0, 1.0]]).round(4)  # −2γ(x − z)k
+        array([[[-0.3679, -0.3679]]])
+        """
+        X, Z = self._pair(X, Z)
+        n, m = n_samples(X), n_samples(Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if weights is not None:
+                out = self._gradient(X, Z, _as_weights(weights, n, m)) if n and m else np.zeros(X.shape)
+            elif n and m:
+                out = self._gradients(X, Z)
+            else:
+                out = np.zeros((n, m, X.shape[1] if hasattr(X, "shape") else 0))
+        return self._finite(out)
+
+    def parameter_gradient(self, X: Any, Z: Any = None, weights: Any = None) -> dict[str, Any]:
+        """The derivatives of k(x_i, z_j) by the kernel's parameters that are real numbers.
+
+        Integers, functions and the smoothness ν of a Matérn kernel are left out: k has no derivative by the first two,
+        and none in closed form by the last.
+
+        Parameters
+        ----------
+        X, Z : as in a call
+        weights : array of shape (len(Z),) or (len(X), len(Z)), optional
+            Give Σ_ij weights_ij ∂k(x_i, z_j)/∂θ instead of the matrices.
+
+        Returns
+        -------
+        dict from a parameter's name in `get_params` to an array of shape (len(X), len(Z)), or to a number with weights;
+        for the matrix M of a Gaussian with two more axes. Its entries count as independent.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Gaussian, Linear
+        >>> (Gaussian(gamma=0.5) + 2 * Linear()).parameter_gradient([[1.0]], [[2.0]])
+        {'left__gamma': array([[-0.60653066]]), 'right__factor': array([[2.]])}
+        """
+        X, Z = self._pair(X, Z)
+        n, m = n_samples(X), n_samples(Z)
+        if n == 0 or m == 0:
+            raise ValueError(f"derivatives of k(x, z) need samples, but there are {n} and {m}")
+        given = None if weights is None else _as_weights(weights, n, m)
+        found: dict[str, dict[tuple[int, ...], Any]] = {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name, place, slope in self._slopes(X, Z):
+                slope = self._finite(slope)
+                found.setdefault(name, {})[place] = slope if given is None else float(np.sum(given * slope))
+        return {name: _assembled(places) for name, places in found.items()}
+
+    def _pair(self, X: Any, Z: Any) -> tuple[Any, Any]:
+        X = self._samples(X)
+        return X, X if Z is None else self._samples(Z)
+
+    def _finite(self, out: Floats) -> Floats:
+        if not np.isfinite(out).all():
+            raise ValueError(
+                f"a derivative of {self!r} is not a finite number: its values overflow float64 for these samples, or "
+                "the samples are not finite; scale the features"
+            )
+        return out
+
+    def _gradients(self, X: Any, Z: Any) -> Floats:
+        """∂k(x_i, z_j)/∂x_i for all pairs."""
+        one = np.ones((n_samples(X), 1))
+        try:
+            return np.stack([self._gradient(X, Z[j : j + 1], one) for j in range(n_samples(Z))], axis=1)
+        except NotDifferentiableError:
+            self._gradient(X, Z, np.ones((n_samples(X), n_samples(Z))))  # whose message names the row of Z
+            raise
+
+    # Why there is no `_gradient`, in words that follow "because".
+    _no_gradient = "its class defines none (a method _gradient)"
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        """Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
+        raise NotDifferentiableError(f"{self!r} has no known derivative by its samples, because {self._no_gradient}")
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        """The derivative of a block of K by each parameter that is a real number."""
+        numbers = [name for name, value in self.get_params(deep=False).items() if isinstance(value, float)]
+        if numbers:
+            raise NotDifferentiableError(
+                f"{self!r} has no known derivative by {', '.join(numbers)}, because its class defines none (a method "
+                "_slopes)"
+            )
+        return iter(())
+
+    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
+        """weights_i · ∂k(x_i, x_i)/∂x_i, in which both arguments move."""
+        out = np.zeros(X.shape)
+        if self.unit_diagonal != "yes":
+            for start in range(0, len(out), _DIAGONAL_ROWS):
+                rows = slice(start, start + _DIAGONAL_ROWS)
+                out[rows] = 2 * self._gradient(X[rows], X[rows], np.diag(weights[rows]))  # k is symmetric
+        return out
+
+    def _diagonal_slopes(self, X: Any) -> dict[tuple[str, tuple[int, ...]], Floats]:
+        """The derivatives of k(x_i, x_i) by the parameters."""
+        out: dict[tuple[str, tuple[int, ...]], Floats] = {}
+        for start in range(0, n_samples(X), _DIAGONAL_ROWS):
+            rows = slice(start, start + _DIAGONAL_ROWS)
+            for name, place, slope in self._slopes(X[rows], X[rows]):
+                out.setdefault((name, place), np.empty(n_samples(X)))[rows] = slope.diagonal()
+        return out
 
     # --- what a kernel says about itself ----------------------------------------------------------------------
 
@@ -222,6 +357,26 @@ def _number(value: Any) -> float:
     """A plain Python number, so that 2 stays 2 in the kernel's text."""
     plain: float = value.item() if isinstance(value, np.generic) else value
     return plain
+
+
+def _as_weights(weights: Any, n: int, m: int) -> Floats:
+    """One finite weight per pair of samples."""
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape not in ((m,), (n, m)) or not np.isfinite(given).all():
+        raise ValueError(
+            f"weights must be finite numbers of shape ({m},), one per sample of Z, or ({n}, {m}), one per pair, not of "
+            f"shape {given.shape}"
+        )
+    return np.broadcast_to(given, (n, m))
+
+
+def _assembled(places: dict[tuple[int, ...], Any]) -> Any:
+    """One number or block, or those of all places of a parameter that is an array, the places in the last axes."""
+    if set(places) == {()}:
+        return places[()]
+    shape = tuple(np.max(list(places), axis=0) + 1)
+    values = np.stack([places[place] for place in np.ndindex(shape)], axis=-1)
+    return values.reshape(*values.shape[:-1], *shape)
 
 
 def mirror(K: Floats) -> None:

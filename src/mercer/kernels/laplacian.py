@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from mercer.arrays import Floats
+from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.distances import l1_distances
 from mercer.kernels.endings import exp_of_minus
-from mercer.kernels.kernel import Answer
+from mercer.kernels.kernel import Answer, Slope
+from mercer.kernels.matrices import check_same_width, row_and_rows
 from mercer.kernels.recipe import Recipe
 
 
@@ -18,6 +23,7 @@ class Laplacian(WithGamma):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
 
     Examples
     --------
@@ -36,6 +42,28 @@ class Laplacian(WithGamma):
 
     def _values(self, X: Any, Z: Any) -> Floats:
         return exp_of_minus(self._gamma(), l1_distances(X, Z))
+
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        check_same_width(X, Z)
+        gamma, out = self._gamma(), np.zeros(X.shape)
+        if gamma == 0:
+            return out
+        weights = -gamma * weights * self._values(X, Z)
+        for i, rows, x, z in row_and_rows(X, Z):
+            own = weights[i, rows]
+            kinks = (x == z) & (own != 0)[:, None]
+            if kinks.any():
+                j, feature = np.argwhere(kinks)[0]
+                raise NotDifferentiableError(
+                    "a Laplacian kernel has no derivative where its two samples have a feature in common, but row "
+                    f"{i} of X and row {rows.start + j} of Z both have {x[feature]:g} in column {feature}"
+                )
+            out[i] += own @ np.sign(x - z)
+        return out
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        distances = l1_distances(X, Z)
+        yield "gamma", (), -distances * exp_of_minus(self._gamma(), distances.copy())
 
     def recipe(self) -> Recipe:
         return Recipe("l1", "laplacian", (self._gamma(),))

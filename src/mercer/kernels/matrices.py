@@ -90,6 +90,32 @@ def dense(X: Any) -> Any:
     return X.toarray() if is_sparse(X) else X
 
 
+def combined(weights: Floats, Z: Any) -> Floats:
+    """Σ_j weights_ij z_j in float64."""
+    return np.asarray(weights @ widened(Z), dtype=np.float64)
+
+
+def weighted_differences(weights: Floats, X: Any, Z: Any) -> Floats:
+    """Σ_j weights_ij (x_i − z_j); from the differences themselves for arrays, which need not cancel."""
+    check_same_width(X, Z)
+    if is_sparse(X) or is_sparse(Z):
+        return np.asarray(weights.sum(axis=1)[:, None] * dense(widened(X)) - combined(weights, Z))
+    out = np.zeros(X.shape)
+    for i, rows, x, z in row_and_rows(X, Z):
+        out[i] += weights[i, rows] @ (x - z)
+    return out
+
+
+def row_and_rows(X: Any, Z: Any) -> Iterator[tuple[int, slice, Floats, Floats]]:
+    """Every row of X with about a megabyte of rows of Z at a time: i, which rows of Z, and both as float64 arrays."""
+    step = max(1, _STRIP_BYTES // (8 * max(1, X.shape[1])))
+    for start in range(0, Z.shape[0], step):
+        rows = slice(start, min(Z.shape[0], start + step))
+        z = widened(dense(Z[rows]))
+        for i in range(X.shape[0]):
+            yield i, rows, widened(dense(X[i : i + 1]))[0], z
+
+
 def squared_lengths(X: Any) -> Floats:
     """‖x_i‖² in float64, without a float64 copy of all of X."""
     out = np.empty(X.shape[0])

@@ -26,6 +26,7 @@ class Precomputed(Kernel):
 
     accepts: Domain = "gram"
     mergeable: bool = False
+    _no_gradient = "only the matrix is known, not the samples"
 
     def __call__(self, X: Any, Z: Any = None) -> Floats:
         """A float64 copy of the matrix."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from numbers import Real
 from typing import Any
@@ -12,10 +13,12 @@ from numpy.polynomial import Polynomial
 from scipy import special
 
 from mercer.arrays import Floats
+from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import LARGEST, WithGamma
 from mercer.kernels.distances import squared_distances
 from mercer.kernels.endings import exp_of_minus
-from mercer.kernels.kernel import Answer, Kernel
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import dense, weighted_differences, widened
 from mercer.kernels.recipe import Recipe
 from mercer.parameters import positive
 
@@ -104,6 +107,30 @@ class Gaussian(WithGamma):
             raise ValueError(f"M has shape {factor.shape}, but the samples have {X.shape[1]} features")
         return exp_of_minus(gamma, squared_distances(X, Z, factor))
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        out = weighted_differences(-2.0 * self._gamma() * weights * self._values(X, Z), X, Z)
+        factor = self._factor()
+        return out if factor is None else out @ factor @ factor.T
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        values = self._values(X, Z)
+        if self.M is not None:
+            yield from self._slopes_by_matrix(X, Z, values)
+            return
+        by_gamma = -_times(squared_distances(X, Z), values)
+        if self.sigma is None:
+            yield "gamma", (), by_gamma
+        else:
+            yield "sigma", (), -by_gamma / float(self.sigma) ** 3
+
+    def _slopes_by_matrix(self, X: Any, Z: Any, values: Floats) -> Iterator[Slope]:
+        """−(x − z)_a (x − z)_b k, from one column of the differences for each of the two."""
+        x, z = (widened(dense(samples)) for samples in (X, Z))
+        for a in range(x.shape[1]):
+            part = -(x[:, a, None] - z[:, a]) * values
+            for b in range(x.shape[1]):
+                yield "M", (a, b), part * (x[:, b, None] - z[:, b])
+
     def recipe(self) -> Recipe:
         return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
 
@@ -131,6 +158,7 @@ class Matern(Kernel):
     nu : float > 0, or inf
         The smoothness: 0.5 is exp(−t), 1.5 and 2.5 have short forms, inf is the Gaussian of that width.
     length_scale : float > 0
+        The distance over which values change.
 
     Examples
     --------
@@ -165,6 +193,30 @@ class Matern(Kernel):
             t /= float(self.length_scale)
         return _matern(float(self.nu), t)
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        slope, t = self._slope_over_t(X, Z)
+        if self.nu <= 0.5 and ((t == 0) & (weights != 0)).any():
+            i, j = np.argwhere((t == 0) & (weights != 0))[0]
+            raise NotDifferentiableError(
+                f"a Matérn kernel with nu={self.nu} has no derivative where its two samples are equal, as row {i} of X "
+                f"and row {j} of Z are; leave such pairs out, or give nu a number above 0.5"
+            )
+        scale = 1.0 if self.nu == math.inf else 2 * float(self.nu)
+        return weighted_differences(weights * slope * (scale / float(self.length_scale) ** 2), X, Z)
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        slope, t = self._slope_over_t(X, Z)
+        yield "length_scale", (), -_times(t * t, slope) / float(self.length_scale)
+
+    def _slope_over_t(self, X: Any, Z: Any) -> tuple[Floats, Floats]:
+        """k'(t)/t and t, which is √(2ν) r / length_scale, or r / length_scale for the Gaussian."""
+        self._check()
+        t = np.sqrt(squared_distances(X, Z)) / float(self.length_scale)
+        if self.nu == math.inf:
+            return -np.exp(-0.5 * t * t), t
+        t *= math.sqrt(2 * self.nu)
+        return _matern_slope_over_t(float(self.nu), t), t
+
     def recipe(self) -> Recipe | None:
         self._check()
         if self.nu == math.inf:
@@ -189,7 +241,9 @@ class RationalQuadratic(Kernel):
     Parameters
     ----------
     alpha : float > 0
+        α: the smaller, the more widths are mixed; inf would be the Gaussian of that length scale.
     length_scale : float > 0
+        The distance over which values change.
 
     Examples
     --------
@@ -221,6 +275,23 @@ class RationalQuadratic(Kernel):
             np.log1p(t, out=t)
         return exp_of_minus(float(self.alpha), t)
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        u = self._relative_squares(X, Z)
+        slope = -((1.0 + u) ** (-float(self.alpha) - 1.0)) / float(self.length_scale) ** 2
+        return weighted_differences(weights * slope, X, Z)
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        alpha, u = float(self.alpha), self._relative_squares(X, Z)
+        values = (1.0 + u) ** -alpha
+        share = u / (1.0 + u)
+        yield "alpha", (), values * (share - np.log1p(u))
+        yield "length_scale", (), values * share * (2.0 * alpha / float(self.length_scale))
+
+    def _relative_squares(self, X: Any, Z: Any) -> Floats:
+        """‖x − z‖² / (2α length_scale²)."""
+        self._check()
+        return squared_distances(X, Z) * min(_half_inverse_square(self.length_scale) / float(self.alpha), LARGEST)
+
     @property
     def lipschitz(self) -> float | None:
         return 1.0 / float(self.length_scale)
@@ -229,6 +300,29 @@ class RationalQuadratic(Kernel):
 def _half_inverse_square(length: float) -> float:
     """1 / (2 length²), kept finite because 0 · inf is not a number."""
     return min(0.5 / float(length) / float(length), LARGEST)
+
+
+def _times(squares: Floats, values: Floats) -> Floats:
+    """The product, 0 where the values vanish, as they do at infinite distances."""
+    return np.where(values == 0, 0.0, squares * values)
+
+
+def _matern_slope_over_t(nu: float, t: Floats) -> Floats:
+    """k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
+
+    Where ν ≤ 1 it is infinite at t = 0. The differences x − z that it is multiplied by are 0 there: so is the result.
+    """
+    if nu > 1:
+        return _matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
+    out = np.zeros_like(t)
+    between = (t > 0) & (t < 1e3)  # beyond, the exponential is 0
+    s = t[between]
+    if nu == 0.5:
+        out[between] = -np.exp(-s) / s
+    else:
+        size = (1 - nu) * math.log(2) - special.gammaln(nu) + (nu - 1) * np.log(s)
+        out[between] = -np.exp(size + np.log(special.kve(1.0 - nu, s)) - s)
+    return out
 
 
 def _matern(nu: float, t: Floats) -> Floats:

@@ -19,6 +19,7 @@ class Spectrum(Kernel):
     Parameters
     ----------
     length : int ≥ 1
+        Of the substrings that are compared, in characters.
     normalise : bool
         Divide by √(k(x, x) k(z, z)); the values of a string too short to have a substring stay 0.
 
@@ -34,6 +35,7 @@ class Spectrum(Kernel):
     strictly_positive_definite: Answer = "no"
     universal: Answer = "no"
     differentiable: Answer = "no"
+    _no_gradient = "a string cannot be changed by a small step"
 
     def __init__(self, length: int = 3, normalise: bool = False) -> None:
         self.length = length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,18 @@ from mercer import parameters
 from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
 from mercer.kernels.matrices import as_matrix, call, name_of
 from mercer.kernels.recipe import Recipe
 
 
 class Normalised(Composite):
     """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
 
     Examples
     --------
@@ -44,6 +49,24 @@ class Normalised(Composite):
     def diag(self, X: Any) -> Floats:
         return np.ones_like(self._lengths(X))
 
+    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        rows, columns = self._lengths(X), self._lengths(Z)
+        scaled = weights / rows[:, None] / columns
+        along = (scaled * self.kernel._values(X, Z)).sum(axis=1)
+        return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, along / (2 * rows**2))
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
+        by_rows = self.kernel._diagonal_slopes(X)
+        by_columns = by_rows if Z is X else self.kernel._diagonal_slopes(Z)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            left, right = by_rows[name, place] / rows**2, by_columns[name, place] / columns**2
+            yield (
+                f"kernel__{name}",
+                place,
+                slope / rows[:, None] / columns - values * (left[:, None] + right) / 2,
+            )
+
     def _lengths(self, X: Any) -> Floats:
         diagonal = self.kernel.diag(X)
         bad = np.flatnonzero(~(diagonal > 0))
@@ -69,6 +92,7 @@ class _ThroughFunction(Composite):
     """A kernel behind a user's function: all but positive definiteness depends on what that function does."""
 
     kernel: Kernel
+    _no_gradient = "the derivative of the function inside is not known"
 
     @property
     def positive_definite(self) -> Answer:
@@ -84,6 +108,7 @@ class Weighted(_ThroughFunction):
     Parameters
     ----------
     kernel : Kernel
+        k.
     function : callable
         Maps n samples to n finite numbers, each from its own sample alone.
 
@@ -120,6 +145,11 @@ class Weighted(_ThroughFunction):
         with np.errstate(over="ignore", invalid="ignore"):
             return self.kernel.diag(X) * in_row_blocks(self._factors, X) ** 2
 
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        outer = self._factors(X)[:, None] * self._factors(Z)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            yield f"kernel__{name}", place, slope * outer
+
     def _factors(self, X: Any) -> Floats:
         n = n_samples(X)
         factors = np.asarray(call(self.function, X))
@@ -140,6 +170,7 @@ class PulledBack(_ThroughFunction):
     Parameters
     ----------
     kernel : Kernel
+        Compares what φ makes of the samples.
     feature_map : callable
         Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
     accepts : "vectors" or "sequences"
@@ -183,6 +214,10 @@ class PulledBack(_ThroughFunction):
 
     def diag(self, X: Any) -> Floats:
         return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
+
+    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+        for name, place, slope in self.kernel._slopes(self._features(X), self._features(Z)):
+            yield f"kernel__{name}", place, slope
 
     def _features(self, X: Any) -> Any:
         return features_of(self.feature_map, X, self.kernel._samples)

@@ -308,10 +308,10 @@ class _GroupFit:
             return
         begun, cs = time.perf_counter(), sorted(fits)
         ordered = [one for c in cs for one in fits[c]]
-        entries = [(one.coefficients, one.rows, np.full(len(one.rows), k)) for k, one in enumerate(ordered)]
-        data, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
-        kept = data != 0
-        table = Table.of(data[kept], rows[kept], columns[kept], (len(shared.whole.merged.y), len(ordered)))
+        entries = [(one.coefficients, one.rows) for one in ordered]
+        data, rows = (np.concatenate(part) for part in zip(*entries, strict=True))
+        ends = np.cumsum([0, *(len(one.rows) for one in ordered)])
+        table = Table.of_columns(data, rows, ends, len(shared.whole.merged.y))
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(shared.whole.merged.y[used], kind="stable")]
         b = np.array([one.b for one in ordered])

@@ -1,0 +1,50 @@
+// Python's view of solve/dual_findings.hpp.
+#include "solve/dual_findings.hpp"
+
+#include "bind/arguments.hpp"
+
+namespace {
+
+using Doubles = Vector<const double>;
+
+nb::tuple dual_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row,
+                        nb::handle group, nb::handle totals, nb::handle beta, nb::handle coefficients, nb::handle u,
+                        nb::handle error) {
+    const Doubles p_ = vector<const double>(p, "p"), u_ = vector<const double>(u, "u");
+    const std::size_t n = p_.shape(0), rows = u_.shape(0);
+    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const Doubles d_ = vector<const double>(d, "d", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto row_ = vector<const std::int64_t>(row, "row", n);
+    const auto group_ = vector<const std::int32_t>(group, "group", n);
+    const Doubles totals_ = vector<const double>(totals, "totals");
+    const Doubles coefficients_ = vector<const double>(coefficients, "coefficients", rows);
+    const Doubles error_ = vector<const double>(error, "error", rows);
+    check_range(row_.data(), n, static_cast<std::int64_t>(rows), "row");
+    const auto groups = static_cast<std::int64_t>(totals_.shape(0));
+    if (!mercer::all_within(group_.data(), n, -1, static_cast<std::int32_t>(groups - 1))) {
+        refuse("group", "must hold numbers of totals, or -1 for no equality");
+    }
+    mercer::DualFindings out;
+    {
+        const nb::gil_scoped_release unlocked;
+        out = mercer::certify_dual({p_.data(), lower_.data(), upper_.data(), d_.data(), row_.data(), group_.data(),
+                                    beta_.data(), static_cast<std::int64_t>(n), totals_.data(), groups,
+                                    coefficients_.data(), u_.data(), error_.data(),
+                                    static_cast<std::int64_t>(rows)});
+    }
+    const mercer::Findings& f = out.found;
+    const nb::tuple bias(as_list(out.bias, [](double b) { return b; }));
+    return nb::make_tuple(f.losses, out.losses, f.shares, f.worst, out.violation, f.box, f.outward, f.inward,
+                          out.equality, out.unbalanced, out.energy, out.gain, out.curved, out.size, out.wrong, bias);
+}
+
+}  // namespace
+
+void bind_dual_findings(nb::module_& m) {
+    m.def("dual_findings", &dual_findings, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
+          "row"_a.none(), "group"_a.none(), "totals"_a.none(), "beta"_a.none(), "coefficients"_a.none(), "u"_a.none(),
+          "error"_a.none(),
+          "Losses with and without errors, gap shares, worst variable, violation, largest residuals (outside the box, "
+          "outward, inward, of an equality), sum of |b| times those, the sums b'u, p'b, b'd b, |b|'(|p| + |u|), "
+          "how far the first can be off, and the bias of each group.");
+}

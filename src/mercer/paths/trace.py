@@ -1,0 +1,217 @@
+"""The exact path in C: where every sample is between one breakpoint and the next.
+
+β(C) is linear while the sets of bounded and free variables stay the same. Only the changes of these sets are kept;
+β, b and everything else at some C follow from the sets by one solve with the kernel values themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.arrays import Floats, Indices
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Stop, StopReason
+from mercer.solvers.active_set.family import Family
+from mercer.solvers.active_set.kernel_rows import KernelRows
+from mercer.solvers.active_set.settle import settled
+from mercer.solvers.active_set.walk import LOWER, UPPER, Segment, Stalled, Walk
+from mercer.solvers.dual.certified import solve_certified
+
+# Events between two checks of optimality from scratch: one product with K for that many with a part of it.
+_EVENTS_PER_CHECK = 128
+# Where rounding decides the order of events, the path goes on this much later, as a share of C; the next time ten
+# times as much, up to 1.
+_LEAPS = tuple(10.0**-k for k in range(9, -1, -1))
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(eq=False)
+class Trace:
+    """The breakpoints, and what was seen at each."""
+
+    problem: DualProblem  # at C = 1
+    gram: Gram
+    first: NDArray[np.int8]  # where each variable is at the beginning
+    start: float
+    end: float = math.nan
+    stop_reason: StopReason = "converged"
+    log: list[tuple[float, int, int]] = field(default_factory=list)
+    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, free, bounded, ‖w‖², b
+    n_checks: int = 0
+    n_refactorisations: int = 0
+    n_restarts: int = 0
+    largest_violation: float = 0.0
+    constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
+    exact: bool = True
+
+    def columns(self) -> dict[str, Any]:
+        """What was seen at the breakpoints, by the names that CPath has for it."""
+        table = np.array(self.seen).reshape(-1, 5)
+        with np.errstate(divide="ignore"):
+            margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
+        return {
+            "C_": table[:, 0],
+            "n_free_": table[:, 1].astype(np.intp),
+            "n_bounded_": table[:, 2].astype(np.intp),
+            "margin_": margin,
+            "intercept_": table[:, 4],
+        }
+
+    def problem_at(self, C: float) -> DualProblem:
+        return at_price(self.problem, C)
+
+    def at(self, C: float) -> tuple[Floats, float]:
+        """β and b."""
+        walk = Walk(Family.in_bounds(self.problem), KernelRows(self.gram, keep=False), self.sides(C), C)
+        segment = walk.segment()
+        return walk.beta(C, segment), segment.b_at(C)
+
+    def sides(self, C: float) -> NDArray[np.int8]:
+        """Where each variable is."""
+        times, variables, sides = self._changes
+        k = int(np.searchsorted(times, C, side="right"))
+        side = self.first.copy()
+        side[variables[:k]] = sides[:k]  # the last of several changes counts
+        return side
+
+    @property
+    def _changes(self) -> tuple[Floats, Indices, NDArray[np.int8]]:
+        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
+        return np.array(times), np.array(variables, dtype=np.intp), np.array(sides, dtype=np.int8)
+
+
+def trace(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    begin: float | None,
+    end: float,
+    *,
+    constant: bool = False,
+    report: Any = None,
+) -> Trace:
+    """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
+    K = KernelRows(gram)
+    walk = _first(problem, K, stop) if begin is None else _settled_at(problem, K, begin, stop, None)
+    found = Trace(problem, gram, walk.side.copy(), walk.t, constant=constant)
+    watch = _Watch(found, stop, report)
+    while True:
+        try:
+            walk.walk(end, watch)
+        except (Stalled, np.linalg.LinAlgError):
+            found.log += walk.log
+            found.n_refactorisations += walk.system.refactorisations
+            after = _beyond(found, walk, K, stop)
+            if after is None:
+                found.end, found.stop_reason = walk.t, "stalled"
+                return found
+            walk = after
+            continue
+        found.log += walk.log
+        found.n_refactorisations += walk.system.refactorisations
+        found.end = walk.t
+        return found
+
+
+def at_price(problem: DualProblem, C: float) -> DualProblem:
+    """The problem of another C than 1."""
+    return replace(problem, lower=C * problem.lower, upper=C * problem.upper, totals=C * problem.totals)
+
+
+def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Walk:
+    """The sets just above C = 0.
+
+    There f is b, and every sample is inside its margin: all are bounded. With a free bias and classes of unequal weight
+    f is the larger class's label, the smaller class is bounded, and of the larger one those coefficients that make ‖w‖
+    smallest balance it: one more problem, without targets.
+    """
+    upwards = problem.p > 0
+    side = np.where(upwards, UPPER, LOWER).astype(np.int8)
+    family = Family.in_bounds(problem)
+    above, below = float(problem.upper[upwards].sum()), float(-problem.lower[~upwards].sum())
+    if len(problem.totals) == 0 or abs(above - below) <= 1e-14 * len(side) * (above + below):
+        return Walk(family, K, side, 0.0)
+    smaller = upwards if above < below else ~upwards
+    bound = np.where(upwards, problem.upper, problem.lower)
+    balance = replace(
+        problem,
+        p=np.zeros(len(side)),
+        lower=np.where(smaller, bound, problem.lower),
+        upper=np.where(smaller, bound, problem.upper),
+    )
+    size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
+    rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
+    side = settled(balance, K, rough.beta).side
+    return Walk(family, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
+
+
+def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Walk:
+    """The sets at C, from an ordinary solution."""
+    here = at_price(problem, C)
+    rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
+    return settled(here, K, rough.beta).with_family(Family.in_bounds(problem), C)
+
+
+def _beyond(found: Trace, walk: Walk, K: KernelRows, stop: Stop) -> Walk | None:
+    """The sets a little after the C at which rounding decides the order of events; None if that is everywhere."""
+    for leap in _LEAPS:
+        C = max(walk.t * (1 + leap), np.nextafter(walk.t, math.inf))
+        beta = walk.beta(walk.t) * (C / walk.t) if walk.t > 0 else None
+        try:
+            after = _settled_at(found.problem, K, C, stop, beta)
+        except (Stalled, np.linalg.LinAlgError):
+            continue
+        moved = np.flatnonzero(after.side != walk.side)
+        found.log += [(C, int(v), int(after.side[v])) for v in moved]
+        found.n_restarts += 1
+        return after
+    return None
+
+
+class _Watch:
+    """What happens at every event: values are noted, optimality is checked now and then, limits are kept."""
+
+    def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
+        self.found, self.stop, self.report = found, stop, report
+        self.events = 0
+
+    def __call__(self, walk: Walk, segment: Segment) -> bool:
+        found, t = self.found, walk.t
+        self.events += 1
+        if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
+            beta = walk.beta(t, segment)
+            size, free = float(np.abs(beta).sum()), len(walk.order)
+            bounded = int(np.count_nonzero(beta)) - free
+            energy, b = walk.energy(t, segment), segment.b_at(t)
+            if found.constant:
+                b = float(beta.sum())
+                energy -= b**2
+            found.seen.append((t, free, bounded, energy, b))
+            if 8 * _EPS * walk.unit * size > self.stop.tol:
+                found.stop_reason = "rounding floor"
+                return True
+        if self.events % _EVENTS_PER_CHECK == 0:
+            self._check(walk, segment)
+            if self.report is not None:
+                self.report(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
+            limit = self.stop.limit(self.events)
+            if limit is not None:
+                found.stop_reason = limit
+                return True
+        return False
+
+    def _check(self, walk: Walk, segment: Segment) -> None:
+        """The violation at this C from scratch; what has drifted is computed afresh."""
+        found, C = self.found, walk.t
+        found.n_checks += 1
+        problem = found.problem
+        beta = walk.beta(C, segment)
+        violation = at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta)))
+        found.largest_violation = max(found.largest_violation, violation)
+        walk.restart()

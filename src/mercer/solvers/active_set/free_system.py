@@ -1,0 +1,132 @@
+"""The equations of the free variables, kept solvable while variables come and go.
+
+    M = [0 μ1'; μ1 K_FF + diag d_F]      (without bias K_FF + diag d_F alone; μ, the size of K, keeps M well scaled)
+
+Its inverse is changed by one row and column in O(|F|²), and every solve is refined against M itself, so that rounding
+does not build up. Where refinement shows that the inverse has drifted, it is computed afresh.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Floats
+
+# The first solve's residual, as a share of the right side, above which the inverse is computed afresh: one refinement
+# then leaves less than its square, about the rounding of float64.
+_DRIFTED_SHARE = 1e-7
+_REFINEMENTS = 3
+
+
+class FreeSystem:
+    """M, its inverse, and how often that was computed afresh."""
+
+    def __init__(self, border: float) -> None:
+        """`border` is μ, or 0 for a machine without bias."""
+        self.border = border
+        self.first = 1 if border else 0  # the place of the first variable
+        self.size = self.first
+        self.refactorisations = 0
+        self._room = 32
+        self._matrix = np.zeros((self._room, self._room))
+        self._inverse = np.zeros((self._room, self._room))
+
+    @property
+    def n_free(self) -> int:
+        return self.size - self.first
+
+    @property
+    def matrix(self) -> Floats:
+        return self._matrix[: self.size, : self.size]
+
+    def fill(self, matrix: Floats) -> None:
+        """Let in these variables at once, instead of those that are there."""
+        self.size = self.first + len(matrix)
+        self._room = 32 + 2 * self.size
+        self._matrix, self._inverse = np.zeros((2, self._room, self._room))
+        self._matrix[: self.first, self.first : self.size] = self.border
+        self._matrix[self.first : self.size, : self.first] = self.border
+        self._matrix[self.first : self.size, self.first : self.size] = matrix
+        self.refactor()
+
+    def copy(self) -> FreeSystem:
+        other = FreeSystem(self.border)
+        other.size, other._room = self.size, self._room
+        other._matrix, other._inverse = self._matrix.copy(), self._inverse.copy()
+        return other
+
+    def solve(self, right: Floats) -> Floats:
+        """M⁻¹ times one column or several."""
+        if self.n_free == 0:
+            return np.zeros_like(right)
+        matrix, inverse = self.matrix, self._inverse[: self.size, : self.size]
+        size = float(np.abs(right).max(initial=0.0))
+        x = inverse @ right
+        residual = right - matrix @ x
+        if not float(np.abs(residual).max()) <= _DRIFTED_SHARE * size:
+            self.refactor()
+            inverse = self._inverse[: self.size, : self.size]
+            x = inverse @ right
+            residual = right - matrix @ x
+        left = np.inf
+        for _ in range(_REFINEMENTS):
+            worst = float(np.abs(residual).max())
+            if not worst < 0.5 * left or worst <= 1e-15 * size:
+                break
+            left = worst
+            x = x + inverse @ residual
+            residual = right - matrix @ x
+        return x
+
+    def column(self, values: Floats) -> Floats:
+        """A new variable's kernel values with the free ones as a column of M."""
+        return np.concatenate([[self.border], values]) if self.first else values
+
+    def add(self, column: Floats, diagonal: float) -> None:
+        """Let in the variable with this `column`."""
+        self._grow()
+        m = self.size
+        self._matrix[m, :m] = self._matrix[:m, m] = column
+        self._matrix[m, m] = diagonal
+        inverse = self._inverse
+        if self.n_free == 0:
+            if self.first:
+                inverse[:2, :2] = [[-diagonal / self.border**2, 1 / self.border], [1 / self.border, 0.0]]
+            else:
+                inverse[0, 0] = 1 / diagonal
+            self.size += 1
+            return
+        z = self.solve(column)
+        left = diagonal - float(column @ z)
+        inverse[:m, :m] += np.multiply.outer(z / left, z)
+        inverse[m, :m] = inverse[:m, m] = -z / left
+        inverse[m, m] = 1 / left
+        self.size += 1
+
+    def remove(self, k: int) -> None:
+        """Let go the k-th free variable; the last one takes its place."""
+        k, last = k + self.first, self.size - 1
+        inverse, m = self._inverse, self.size
+        if self.n_free > 1:
+            a = inverse[:m, k].copy()
+            inverse[:m, :m] -= np.multiply.outer(a / a[k], a)
+        for array in (self._matrix, inverse):
+            array[k, :m] = array[last, :m]
+            array[:m, k] = array[:m, last]
+            array[k, k] = array[last, last]
+        self.size -= 1
+
+    def refactor(self) -> None:
+        """Compute the inverse afresh."""
+        self.refactorisations += 1
+        inverse = np.linalg.inv(self.matrix)
+        self._inverse[: self.size, : self.size] = 0.5 * (inverse + inverse.T)
+
+    def _grow(self) -> None:
+        if self.size < self._room:
+            return
+        self._room *= 2
+        for name in ("_matrix", "_inverse"):
+            larger = np.zeros((self._room, self._room))
+            larger[: self.size, : self.size] = getattr(self, name)[: self.size, : self.size]
+            setattr(self, name, larger)

@@ -1,0 +1,223 @@
+"""Derivatives of kernels by their samples and parameters: against differences, through the algebra, or refused."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from contracts.derivative_contract import check_derivatives
+from mercer import kernels
+from mercer.errors import NotDifferentiableError
+from mercer.kernels import (
+    Chi2,
+    Cosine,
+    FromFeatureMap,
+    FromFunction,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Sigmoid,
+    Spectrum,
+    Tanimoto,
+)
+
+M = np.array([[2.0, 0.3], [0.3, 1.0]])
+# Differentiable at all samples.
+SMOOTH = [
+    Linear(),
+    Polynomial(degree=3, gamma=0.5, coef0=1.0),
+    Polynomial(degree=0, gamma=0.5, coef0=1.0),
+    Polynomial(degree=1, gamma=0.5, coef0=0.0),
+    Sigmoid(gamma=0.5, coef0=-0.2),
+    Gaussian(gamma=0.7),
+    Gaussian(sigma=1.5),
+    Gaussian(M=M),
+    Matern(nu=np.inf, length_scale=2.0),
+    Matern(nu=2.5, length_scale=1.5),
+    Matern(nu=60.0, length_scale=1.5),
+    RationalQuadratic(alpha=0.3, length_scale=2.0),
+    2.0 * Gaussian(sigma=1.0) + Linear() ** 2,
+    Gaussian(gamma=0.3) * Gaussian(M=M),
+    3.0 * Linear() * Polynomial(degree=2, gamma=0.3, coef0=1.0) + 0.5,
+    (Linear() + 1.5) ** 3,
+    (0.1 * Linear()).exp(),
+    (Gaussian(gamma=0.4) + 0.2 * Linear()).exp() * Gaussian(sigma=1.0),
+    Polynomial(degree=2, gamma=1.0, coef0=1.0).normalised(),
+    (Linear() * Gaussian(gamma=0.3) + 1.0).normalised() ** 2,
+    (3.0 * Gaussian(gamma=0.3) + Linear() + 0.5).normalised(),
+]
+# Differentiable unless two samples, or a feature of both, are equal or zero.
+ALMOST = [
+    Matern(nu=1.5, length_scale=0.8),
+    Matern(nu=0.5, length_scale=2.0),
+    Matern(nu=0.3),
+    Matern(nu=0.8, length_scale=2.0),
+    Matern(nu=1.0),
+    Laplacian(gamma=0.4),
+    Cosine(),
+    Chi2(gamma=0.2),
+    Tanimoto(),
+    0.5 * Laplacian(gamma=0.1) ** 2 + Cosine() * Chi2(gamma=0.3),
+    (2.0 * Laplacian(gamma=0.3)).normalised(),
+    (Cosine() + Matern(nu=0.5)).exp(),
+]
+
+
+def doubled(X):
+    return 2.0 * np.asarray(X)
+
+
+def ones(X):
+    return 3.0 * np.ones(len(X))
+
+
+def inner(X, Z):
+    return X @ Z.T
+
+
+REFUSED = [
+    (FromFunction(inner), "what the function does between samples is not known"),
+    (FromFeatureMap(doubled), "the derivative of the feature map is not known"),
+    (Gaussian(gamma=1.0).of(doubled), "the derivative of the function inside is not known"),
+    (Gaussian(gamma=1.0).scaled_by(ones), "the derivative of the function inside is not known"),
+    (Gaussian(gamma=1.0) + 0.5 * FromFunction(inner), "what the function does between samples is not known"),
+]
+WORDS = [Spectrum(2), Spectrum(2).normalised() + Spectrum(1)]
+
+quarters = st.integers(-12, 12).map(lambda i: i / 4)
+
+
+def blocks(elements, rows=3):
+    return hnp.arrays(np.float64, st.tuples(st.integers(1, rows), st.just(2)), elements=elements)
+
+
+@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
+@settings(max_examples=10)
+@given(X=blocks(quarters), Z=blocks(quarters))
+def test_smooth_kernels(kernel, X, Z):
+    check_derivatives(kernel, X, Z)
+
+
+@pytest.mark.parametrize("kernel", ALMOST, ids=repr)
+@settings(max_examples=10)
+@given(X=blocks(st.integers(2, 12).map(lambda i: i / 4)), Z=blocks(st.integers(2, 12).map(lambda i: i / 4 + 0.1)))
+def test_kernels_away_from_their_kinks(kernel, X, Z):
+    check_derivatives(kernel, X, Z)
+
+
+def test_every_kernel_has_derivatives_or_refuses():
+    def within(kernel):
+        yield type(kernel)
+        for value in kernel.get_params(deep=False).values():
+            if isinstance(value, Kernel):
+                yield from within(value)
+
+    listed = SMOOTH + ALMOST + WORDS + [kernel for kernel, _ in REFUSED] + [Precomputed()]
+    covered = {kind for kernel in listed for kind in within(kernel)}
+    exported = {getattr(kernels, name) for name in kernels.__all__}
+    assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} - {Kernel} == covered
+
+
+@pytest.mark.parametrize(("kernel", "reason"), REFUSED, ids=repr)
+def test_no_derivative_of_a_users_function(kernel, reason):
+    with pytest.raises(NotDifferentiableError, match=reason):
+        kernel.gradient([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("kernel", WORDS, ids=repr)
+def test_no_derivative_of_strings(kernel):
+    with pytest.raises(NotDifferentiableError, match="a string cannot be changed by a small step"):
+        kernel.gradient(["abc", "abd"])
+    assert kernel.parameter_gradient(["abc"]) == {}
+
+
+def test_no_derivative_of_a_matrix():
+    with pytest.raises(NotDifferentiableError, match="only the matrix is known"):
+        Precomputed().gradient(np.eye(2))
+
+
+def test_no_derivative_of_a_class_without_one():
+    class Flat(Kernel):
+        def __init__(self, level=1.0):
+            self.level = level
+
+        def _values(self, X, Z):
+            return np.full((len(X), len(Z)), self.level)
+
+    with pytest.raises(NotDifferentiableError, match="its class defines none"):
+        Flat().gradient([[1.0]])
+    with pytest.raises(NotDifferentiableError, match="by level, because its class defines none"):
+        Flat().parameter_gradient([[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X", "Z", "where"),
+    [
+        (
+            Laplacian(gamma=1.0),
+            [[9.0, 9.0], [1.0, 5.0]],
+            [[3.0, 0.0], [0.0, 5.0]],
+            "row 1 of X and row 1 of Z both have 5",
+        ),
+        (Matern(nu=0.5), [[9.0], [2.0]], [[1.0], [2.0]], "row 1 of X and row 1 of Z"),
+        (Cosine(), [[1.0, 0.0], [0.0, 0.0]], [[1.0, 1.0]], "row 1 of X is 0"),
+        (Chi2(), [[1.0, 2.0], [1.0, 0.0]], [[1.0, 0.0]], "row 1 of X and row 0 of Z have one in column 1"),
+        (Tanimoto(), [[1.0], [0.0]], [[1.0], [0.0]], "row 1 of X and row 1 of Z"),
+    ],
+)
+def test_points_without_a_derivative_are_named(kernel, X, Z, where):
+    for form in (np.asarray, sp.csr_array):
+        with pytest.raises(NotDifferentiableError, match=where):
+            kernel.gradient(form(X), form(Z))
+        with pytest.raises(NotDifferentiableError, match=where):
+            (2 * kernel + 1).gradient(form(X), form(Z))
+    # A pair of weight 0 does not matter.
+    weights = np.ones((len(X), len(Z)))
+    weights[-1] = 0.0
+    assert kernel.gradient(X, Z, weights=weights)[-1].tolist() == [0.0] * len(X[0])
+
+
+def test_parameters_inside_a_users_function():
+    X, Z = np.array([[0.3], [1.0]]), np.array([[0.5], [2.0], [1.5]])
+    slope = Gaussian(gamma=1.0).of(doubled).parameter_gradient(X, Z)["kernel__gamma"]
+    np.testing.assert_allclose(slope, Gaussian(gamma=1.0).parameter_gradient(2 * X, 2 * Z)["gamma"])
+    slope = Gaussian(gamma=1.0).scaled_by(ones).parameter_gradient(X, Z)["kernel__gamma"]
+    np.testing.assert_allclose(slope, 9 * Gaussian(gamma=1.0).parameter_gradient(X, Z)["gamma"])
+
+
+def test_samples_far_away():
+    """Differences do not cancel: the derivative at an offset of 2³⁰ is that without it."""
+    X, Z = np.array([[0.5, 1.0], [2.0, -1.0]]), np.array([[0.25, 0.5], [1.0, 0.0], [-3.0, 1.0]])
+    for kernel in (Gaussian(gamma=0.3), Matern(nu=1.5), RationalQuadratic()):
+        np.testing.assert_allclose(kernel.gradient(X + 2.0**30, Z + 2.0**30), kernel.gradient(X, Z), rtol=1e-9)
+    far = Gaussian(gamma=1.0).parameter_gradient([[0.0]], [[1e200]])
+    assert far["gamma"].item() == 0.0
+
+
+def test_without_samples():
+    assert Gaussian(gamma=1.0).gradient(np.empty((0, 2)), [[1.0, 2.0]]).shape == (0, 1, 2)
+    assert Gaussian(gamma=1.0).gradient([[1.0, 2.0]], np.empty((0, 2)), weights=[]).tolist() == [[0.0, 0.0]]
+    with pytest.raises(ValueError, match="need samples, but there are 0 and 1"):
+        Gaussian(gamma=1.0).parameter_gradient(np.empty((0, 2)), [[1.0, 2.0]])
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match=r"weights must be .* shape \(2,\).*\(1, 2\).*not of shape \(3,\)"):
+        Linear().gradient([[1.0]], [[1.0], [2.0]], weights=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="weights must be finite"):
+        Linear().parameter_gradient([[1.0]], [[1.0]], weights=[np.nan])
+    with pytest.raises(ValueError, match="features cannot be compared"):
+        Linear().gradient([[1.0]], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match="depends on the training data"):
+        Gaussian().gradient([[1.0]])
+    with pytest.raises(ValueError, match="overflow float64"):
+        (Linear() ** 3).gradient([[1e200]])
