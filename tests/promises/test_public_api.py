@@ -37,6 +37,10 @@ NAMES = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -45,6 +49,7 @@ NAMES = [
     "show_versions",
     "svm_path",
     "tabular",
+    "tune",
 ]
 
 KERNELS = [
