@@ -1,6 +1,7 @@
 """Pictures of machines; they need the extra ``plot``."""
 
+from mercer.displays.c_path import CPathDisplay
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.ridge_path import RidgePathDisplay
 
-__all__ = ["DecisionDisplay", "RidgePathDisplay"]
+__all__ = ["CPathDisplay", "DecisionDisplay", "RidgePathDisplay"]

@@ -45,7 +45,7 @@ class Settlement:
     def b(self) -> float:
         """The b that a fit would choose: where no β is free, the middle of its interval."""
         beta, h = self.beta, self.h
-        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))
+        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))[0]
 
     @property
     def f(self) -> Floats:
@@ -53,16 +53,17 @@ class Settlement:
         return np.asarray(self.problem.p - self.h - self.problem.d * self.beta + self.b)
 
 
-def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> float:
-    """b from some of the variables: the mean of h over the free ones or, without any, the middle of its interval."""
+def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tuple[float, bool]:
+    """b from some of the variables: the mean of h over the free ones or, without any, the middle of its interval; and
+    whether it is the only one."""
     if len(problem.totals) == 0:
-        return 0.0
+        return 0.0, True
     near = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
     up, low = among & (beta < problem.upper - near), among & (beta > problem.lower + near)
     if (up & low).any():
-        return float(h[up & low].mean())
+        return float(h[up & low].mean()), True
     ends = [end for end in (h[up].max(initial=-np.inf), h[low].min(initial=np.inf)) if np.isfinite(end)]
-    return float(np.mean(ends)) if ends else 0.0
+    return float(np.mean(ends)) if ends else 0.0, False
 
 
 def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:

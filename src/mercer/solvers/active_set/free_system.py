@@ -78,6 +78,13 @@ class FreeSystem:
             residual = right - matrix @ x
         return x
 
+    def distances(self) -> Floats:
+        """The squared distance of each free variable's image from the affine hull of the others (without bias: from
+        their span); infinite where there are none."""
+        with np.errstate(divide="ignore"):
+            found = 1 / np.diagonal(self._inverse)[self.first : self.size]
+        return np.full(1, np.inf) if self.first and self.n_free == 1 else found
+
     def column(self, values: Floats) -> Floats:
         """A new variable's kernel values with the free ones as a column of M."""
         return np.concatenate([[self.border], values]) if self.first else values

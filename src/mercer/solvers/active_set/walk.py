@@ -293,17 +293,26 @@ class Walk:
 
     def combination(self, v: int) -> Floats | None:
         """The combination of the free variables that v equals, or None where v is independent of them."""
+        if self.system.first and not self.order:
+            return None
+        z, left, terms = self._split(v)
+        return None if left > _DEPENDENT_SHARE * terms else z[self.system.first :]
+
+    def distance(self, v: int) -> float:
+        """The squared distance of v's image from the affine hull of the free ones (without bias: from their span)."""
+        return np.inf if self.system.first and not self.order else max(0.0, self._split(v)[1])
+
+    def _split(self, v: int) -> tuple[Floats, float, float]:
+        """v's combination of the free ones, the squared length of what is left, and the terms that cancelled in it."""
+        own = float(self.K.diagonal[self.family.row[v]] + self.family.d[v])
         if not self.order:
-            own = float(self.K.diagonal[self.family.row[v]] + self.family.d[v])
-            return None if self.system.first or own > _DEPENDENT_SHARE * self.unit else np.empty(0)
+            return np.empty(0), own, self.unit
         column = self.system.column(self._rows[: len(self.order), self.family.row[v]])
         z = self.system.solve(column)
-        own = float(self.K.diagonal[self.family.row[v]] + self.family.d[v])
-        left = own - float(column @ z)
         # z solves its equations up to rounding, and what is left is wrong by z'|M|z roundings.
         sizes, M = np.abs(z), self.system.matrix
         terms = own + float(np.diagonal(M).max()) + float(sizes @ (np.abs(M) @ sizes))
-        return None if left > _DEPENDENT_SHARE * terms else z[self.system.first :]
+        return z, own - float(column @ z), terms
 
     def _exchange(self, v: int, z: Floats, segment: Segment) -> None:
         """v moves into its box, and the free ones against it, until one of them has reached a bound."""
