@@ -46,6 +46,13 @@ class CPath:
         How often optimality was checked from scratch on the way, and the worst of these; how often the factor was
         computed afresh; and how often the path went on from an ordinary solution, where rounding had decided the order
         of events.
+
+    Examples
+    --------
+    >>> from mercer import svm_path
+    >>> path = svm_path([[-1.0], [1.0]], [0, 1], kernel="linear")
+    >>> path.C_.tolist(), path.alpha(0.2).tolist(), path.alpha(7).tolist()
+    ([0.5], [0.2, 0.2], [0.5, 0.5])
     """
 
     C_: Floats

@@ -43,6 +43,10 @@ class LeaveOneOut:
         an interval, and is in its middle.
     n_removed : int
         How many samples had to be removed; the others have α = 0.
+
+    Examples
+    --------
+    See `leave_one_out`.
     """
 
     values: Floats

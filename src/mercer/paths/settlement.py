@@ -84,10 +84,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     tasks = tasks_of(machine, fit)
     for task in tasks:
         problem = task.problem
-        if not isinstance(problem, DualProblem) or len(problem.totals) > 1 or not np.isfinite(_largest(problem)):
+        if not isinstance(problem, DualProblem) or _is_other(problem):
             raise ValueError(
-                f"{machine!r} is not one problem with at most one b; use SVC or SVR with a finite C, and multiclass "
-                "'ovo' or 'ovr'"
+                f"{machine!r} is not one problem with at most one b, finite bounds and Σβ = 0; use SVC or SVR with a "
+                "finite C, and multiclass 'ovo' or 'ovr'"
             )
         rows = np.arange(gram.n) if task.rows is None else task.rows
         place = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
@@ -99,10 +99,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     return fit, found
 
 
-def _largest(problem: DualProblem) -> float:
-    """The largest bound where errors have no price per square."""
-    plain = problem.d == 0
-    return float(np.maximum(np.abs(problem.lower), np.abs(problem.upper))[plain].max(initial=0.0))
+def _is_other(problem: DualProblem) -> bool:
+    """Whether there are several b, a sum that depends on the samples, or a bound that is infinite."""
+    bounds = np.maximum(np.abs(problem.lower), np.abs(problem.upper))[problem.d == 0]
+    return len(problem.totals) > 1 or bool(problem.totals.any()) or not np.isfinite(bounds).all()
 
 
 def _start(model: Any, fit: Fit, problem: DualProblem) -> Floats | None:
