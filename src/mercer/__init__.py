@@ -11,6 +11,8 @@ __all__ = [
     "SVDD",
     "SVR",
     "CPath",
+    "CalibratedClassifier",
+    "CalibratedRegressor",
     "Certificate",
     "KernelMachine",
     "KernelMachineClassifier",
@@ -31,6 +33,10 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -39,11 +45,13 @@ __all__ = [
     "show_versions",
     "svm_path",
     "tabular",
+    "tune",
 ]
 
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.estimators import (
         SVC,
@@ -70,11 +78,16 @@ if TYPE_CHECKING:
     from mercer.files import load, save
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.selection.result import TuningResult
+    from mercer.selection.tune import tune
+    from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "CPath": "mercer.paths",
+        "CalibratedClassifier": "mercer.calibration",
+        "CalibratedRegressor": "mercer.calibration",
         "LeaveOneOut": "mercer.paths",
         "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
@@ -88,9 +101,14 @@ else:
         "show_versions": "mercer.versions",
         "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
+        "tune": "mercer.selection.tune",
+        "TunedOneClassSVM": "mercer.selection.tuned",
+        "TunedSVC": "mercer.selection.tuned",
+        "TunedSVR": "mercer.selection.tuned",
+        "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
-        "arrays certificates data displays errors estimators expansion files fitting gram kernels losses margins "
-        "optional parameters paths problems selection solution solvers tables threads versions"
+        "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
+        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

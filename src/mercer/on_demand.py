@@ -23,3 +23,8 @@ def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def attribute_of(module: str, name: str) -> Any:
+    """A function or class of a module that is imported now: for methods of machines that come from rooms above them."""
+    return getattr(import_module(module), name)

@@ -32,7 +32,7 @@ class Table:
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.probability:
-            raise ValueError("-b 1 works on LIBSVM text; in Python, sklearn.calibration.CalibratedClassifierCV does it")
+            raise ValueError("-b 1 works on LIBSVM text; in Python, model.calibrate(X, y) does it")
         if args.kernel == "precomputed":
             raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
         self._args = args

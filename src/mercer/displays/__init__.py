@@ -3,5 +3,6 @@
 from mercer.displays.c_path import CPathDisplay
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.ridge_path import RidgePathDisplay
+from mercer.displays.tuning import TuningDisplay
 
-__all__ = ["CPathDisplay", "DecisionDisplay", "RidgePathDisplay"]
+__all__ = ["CPathDisplay", "DecisionDisplay", "RidgePathDisplay", "TuningDisplay"]

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, read_labels, signs
 from mercer.data.targets import numbers
 from mercer.exact_parts import exact_parts
+from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
@@ -107,7 +108,7 @@ class _KernelMachine(Machine):
 
 
 @shared_docs
-class KernelMachineRegressor(RegressorMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
     """Regression with any convex loss.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² over the kernel's function space. By the representer theorem the minimiser is
@@ -284,8 +285,9 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
         The first three make a `KernelMachineClassifier`, the last two a `KernelMachineRegressor`. An object says which
         by its attribute `kind`, "classification" or "regression"; `mercer.losses` describes what else it needs.
     lam : float, default=1.0
-    **parameters
-        Of the class that is made.
+        λ, the price of ‖f‖².
+    **parameters : parameters of the class
+        Of the one that is made.
 
     Returns
     -------

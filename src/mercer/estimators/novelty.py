@@ -105,8 +105,7 @@ class OneClassSVM(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -134,7 +133,7 @@ class OneClassSVM(NoveltyDetector):
 
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         (b,) = solved[0].certificate.b
-        self._conclude_outputs(fit, solved, Bounds(1.0, 0.0), np.array([b]))
+        self._conclude_outputs(fit, solved, lambda: Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
@@ -155,8 +154,7 @@ class SVDD(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -194,7 +192,7 @@ class SVDD(NoveltyDetector):
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))
-        self._conclude_outputs(fit, solved, Bounds(bound, 0.0), np.array([b]))
+        self._conclude_outputs(fit, solved, lambda: Bounds(bound, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
         square = max(0.0, 2.0 * b + energy)

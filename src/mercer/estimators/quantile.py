@@ -41,8 +41,7 @@ class QuantileSVR(KernelRegressor):
     bias : True, False or "regularized", default=True
         As in `SVR`; the statement about shares needs True.
     %(theta)s
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -116,7 +115,7 @@ class QuantileSVR(KernelRegressor):
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0
         b = np.array([bias_of(s, self.bias) for s in solved])
-        self._conclude_outputs(fit, solved, Bounds(C * tau, C * (1.0 - tau)), b)
+        self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), b)
 
     def predict(self, X: Any) -> Floats:
         """The quantiles of each sample: one number, or a column per quantile."""

@@ -130,7 +130,7 @@ class MercerFile:
         if not self.has_probabilities:
             raise ValueError(
                 "Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text, or calibrate it in "
-                "Python with sklearn.calibration.CalibratedClassifierCV"
+                "Python: model.calibrate(X, y)"
             )
         return layout_of(self._machine)
 

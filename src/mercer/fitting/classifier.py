@@ -15,7 +15,7 @@ from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
 from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
 from mercer.data.table import Table
 from mercer.fitting.coefficients import (
-    Bounds,
+    Box,
     conclude_support,
     merged_table,
     own_table,
@@ -60,13 +60,15 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _conclude_pairs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
-        """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
+    def _conclude_pairs(
+        self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats, scales: Floats | None = None
+    ) -> None:
+        """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
         found = Joined(solved)
         table = merged_table(fit.merged, found)
-        own = own_table(table, fit, bounds, found.largest_ridge)
-        scales = np.broadcast_to(scale, len(solved))
-        table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
+        own = own_table(table, fit, box, lambda: found.largest_ridge)
+        if scales is not None:
+            table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         self._conclude_tables(fit, table, own, b)
         self._conclude_duals(fit, found)
 
@@ -83,7 +85,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
         # From here on in the caller's rows: classes come one after another.
         codes = merged.y[merged.member]
-        order = np.lexsort((merged.rows, codes))
+        order = np.argsort(codes, kind="stable")
         order = order[own.lengths[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
-from mercer.fitting.coefficients import Bounds, conclude_support, merged_table, own_table, table_expansion
+from mercer.fitting.coefficients import Box, conclude_support, merged_table, own_table, table_expansion
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -93,13 +93,13 @@ class DualMachine(Machine):
             )
         self.fit_status_ = int(not self.converged_)
 
-    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats) -> None:
+    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
         found = Joined(solved)
         table = merged_table(fit.merged, found)
         self.intercept_ = freeze(b)
         self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
-        own = own_table(table, fit, bounds, found.largest_ridge)
+        own = own_table(table, fit, box, lambda: found.largest_ridge)
         order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
@@ -114,13 +114,13 @@ class DualMachine(Machine):
 
     def _norms(self, found: Joined) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
-        starts, coefficients = found.row_offsets[:-1], found.coefficients
+        sizes = abs(self._expansion_.coefficients).sum(axis=0)
+        starts, coefficients = found.row_ends[:-1], found.coefficients
         energies = np.add.reduceat(coefficients * found.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         own = np.add.reduceat(np.abs(coefficients), starts)
-        norms = np.sqrt(np.maximum(energies, 0.0)) * np.divide(sizes, own, out=np.zeros(len(own)), where=own > 0)
+        norms = np.sqrt(np.maximum(energies, 0.0)) * (sizes / np.maximum(own, np.finfo(float).tiny))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
     def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, sums_by
@@ -19,6 +19,7 @@ from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
+from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import diagonal_of, expansion_of, weight_vector
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
@@ -168,7 +169,7 @@ class LeastSquaresMachine(Machine):
         return weight_vector(self)
 
 
-class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ignore[misc]  # untyped
+class LeastSquaresRegressor(MultiOutputMixin, CalibratingRegressor, LeastSquaresMachine):  # type: ignore[misc]  # untyped
     """Least squares for numbers: one output or several."""
 
     FITTED = fitted(_one_output_=Flag(required=True))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import numbers
+from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
 from mercer.fitting.fit import Fit
@@ -22,7 +22,7 @@ from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
-class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelRegressor(CalibratingRegressor, DualMachine):
     """A machine whose target is a number; one adds its parameters and its problem."""
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
@@ -42,9 +42,11 @@ class KernelRegressor(RegressorMixin, DualMachine):  # type: ignore[misc]  # sci
         return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
 
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
-        one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1
-        bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
-        self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))
+        def box() -> Bounds:
+            one = self._problem(fit, fit.target[:1], np.ones(1))
+            return Bounds(float(one.upper.max()), -float(one.lower.min()))
+
+        self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
 
     def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:

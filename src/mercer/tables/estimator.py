@@ -35,6 +35,23 @@ def tabular(
 ) -> Tabular:
     """Let an estimator learn from a table as it comes; see `Tabular` for what is done to each column.
 
+    Parameters
+    ----------
+    estimator : estimator
+        What learns from the numbers.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others, whatever they look like.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        Fill holes, or leave rows that have one out of training.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+
     Examples
     --------
     >>> import pandas as pd

@@ -1,0 +1,191 @@
+"""Classifiers with probabilities and with sets of classes, from the decision values of a machine."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats
+from mercer.calibration.conformal import OwnScores
+from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
+from mercer.calibration.out_of_fold import out_of_fold, splits_of
+from mercer.data import samples
+from mercer.data.labels import codes_among, planes, winner
+from mercer.estimators import SVC
+from mercer.parameters import one_of
+
+HELD_OUT = "held-out"
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
+
+    Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
+    between classes turns such values into probabilities. One against one, the classes' probabilities are those that fit
+    all pairs' best (Wu, Lin, Weng 2004). `model.calibrate(X, y)` makes the same of a machine that is fitted already.
+
+    Parameters
+    ----------
+    estimator : a classifier of mercer, default=SVC()
+    method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
+        "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
+        never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
+        "temperature": one number for all planes, which leaves the decision where the machine has it. "venn-abers":
+        isotonic regression with the new sample counted in both ways; `predict_interval` gives both answers.
+    cv : int or splitter, default=5
+        Folds that leave every sample out once.
+
+    Attributes
+    ----------
+    estimator_ : the machine, trained on all samples
+    classes_ : array of shape (n_classes,)
+    curves_
+        The curves, with their numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10).fit(X, y).calibrate(X, y)
+    >>> model.predict_proba(X[:1]).round(2)
+    array([[0.98, 0.01, 0.01]])
+    >>> model.predict_set(X[70:71], alpha=0.05).tolist()
+    [[False, True, False]]
+    """
+
+    def __init__(self, estimator: Any = None, method: str = "sigmoid", cv: Any = 5) -> None:
+        self.estimator, self.method, self.cv = estimator, method, cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machine on all samples, and the curves on folds of them.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, for the machine and for the curves.
+
+        Returns
+        -------
+        self
+        """
+        one_of("method", self.method, tuple(METHODS))
+        if isinstance(self.cv, str):
+            raise ValueError(
+                f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
+            )
+        machine = clone(SVC() if self.estimator is None else self.estimator)
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._learn(machine.fit(X, y, **options), X, y, sample_weight)
+
+    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        if not hasattr(machine, "_decision"):
+            raise TypeError(
+                f"{type(machine).__name__} is not a classifier of mercer's; "
+                "sklearn.calibration.CalibratedClassifierCV calibrates any other"
+            )
+        one_of("method", self.method, tuple(METHODS))
+        labels, y = machine.classes_, column_or_1d(y, warn=True)
+        codes = codes_among(labels, y)
+        absent = np.setdiff1d(np.arange(len(labels)), codes)
+        if len(absent):
+            label = labels.tolist()[absent[0]]
+            raise ValueError(f"y has no sample of class {label!r}, whose probability is to be learned")
+        weight = samples.weights(sample_weight, len(codes))
+        if isinstance(self.cv, str):
+            one_of("cv", self.cv, (HELD_OUT,))
+            f = machine._decision(X)
+        else:
+            splits = splits_of(self.cv, codes, labels)
+            f = out_of_fold(machine, X, y, None if sample_weight is None else weight, splits)
+        pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
+        self.estimator_, self.classes_ = machine, labels
+        self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
+        counted = weight > 0
+        self._own_scores_ = OwnScores.of(self._scores(f)[counted], codes[counted])
+        self.n_features_in_ = machine.n_features_in_
+        if hasattr(machine, "feature_names_in_"):
+            self.feature_names_in_ = machine.feature_names_in_
+        return self
+
+    def _scores(self, f: Floats) -> Floats:
+        """How well a sample fits each class: the margin of two, the probability of several."""
+        return np.column_stack([-f[:, 0], f[:, 0]]) if len(self.classes_) == 2 else self.probabilities_(f)
+
+    def _decided(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        values: Floats = self.estimator_._decision(X)
+        return values
+
+    @property
+    def curves_(self) -> Any:
+        """The curve of each plane, with its numbers."""
+        check_is_fitted(self)
+        return self.probabilities_.curves
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of `classes_`."""
+        f = self._decided(X)
+        return self.probabilities_(f)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Its logarithm; a probability of zero, which isotonic regression can give, has −inf."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class; where two have the same probability, the one that the machine decides for."""
+        f = self._decided(X)
+        p = self.probabilities_(f)
+        best = np.argmax(p, axis=1)
+        tied = (p == p[np.arange(len(p)), best][:, None]).sum(axis=1) > 1
+        if len(self.classes_) == 2 and tied.any():
+            best[tied] = winner(f[tied])
+        return np.asarray(self.classes_[best])
+
+    def predict_interval(self, X: Any) -> tuple[Floats, Floats]:
+        """The two probabilities of the second of two classes that "venn-abers" stands between."""
+        f = self._decided(X)
+        if self.method != "venn-abers" or len(self.classes_) != 2:
+            raise ValueError(
+                f"intervals of probabilities are there for method='venn-abers' and two classes, not for "
+                f"method={self.method!r} and {len(self.classes_)} classes"
+            )
+        low, high = self.probabilities_.curves.intervals(f)  # type: ignore[attr-defined]  # only Venn–Abers has them
+        return low[:, 0], high[:, 0]
+
+    def p_values(self, X: Any) -> Floats:
+        """For each class, the share of its own samples that fit it no better than this one does."""
+        scores = self._scores(self._decided(X))
+        return self._own_scores_.p_values(scores)
+
+    def predict_set(self, X: Any, alpha: float = 0.1) -> np.ndarray:
+        """Which classes cannot be ruled out at level `alpha`: flags of shape (n_samples, n_classes).
+
+        The true class is left out with probability at most alpha, whichever it is, if the machine was calibrated on
+        samples that it was not trained on (cv="held-out"). With folds the scores of the folds' machines stand for those
+        of the machine, so that this holds nearly. A set may be empty: the sample fits no class.
+        """
+        if not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
+        return np.asarray(self.p_values(X) > alpha)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
+        return tags
+
+
+def calibrate_classifier(
+    machine: Any, X: Any, y: Any, method: str, cv: Any, sample_weight: Any
+) -> CalibratedClassifier:
+    """What `machine.calibrate` does."""
+    check_is_fitted(machine)
+    return CalibratedClassifier(machine, method=method, cv=cv)._learn(machine, X, y, sample_weight)

@@ -1,0 +1,75 @@
+"""The curve from decision values to probabilities: one for each plane between classes, and classes from planes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer.arrays import Flags, Floats, Indices
+from mercer.calibration.coupling import couple
+from mercer.calibration.isotonic import fit_steps
+from mercer.calibration.sigmoid import Sigmoids, fit_sigmoids
+from mercer.calibration.temperature import fit_temperature
+from mercer.calibration.venn_abers import fit_venn_abers
+from mercer.data.labels import REST, Pair, between
+
+
+class Curves(Protocol):
+    """P of the positive side of every plane."""
+
+    def probabilities(self, f: Floats) -> Floats:
+        """From decision values, both with a column for each plane."""
+
+
+FitCurves = Callable[[Floats, Flags, Floats, Indices], Curves]
+METHODS: dict[str, FitCurves] = {
+    "sigmoid": fit_sigmoids,
+    "isotonic": fit_steps,
+    "temperature": fit_temperature,
+    "venn-abers": fit_venn_abers,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProbabilities:
+    """Probabilities of classes from the decision values of the planes between them."""
+
+    curves: Curves
+    n_classes: int
+    against_rest: bool
+
+    def __call__(self, f: Floats) -> Floats:
+        """A column for each class."""
+        p = self.curves.probabilities(f)
+        if self.n_classes == 2:
+            return np.column_stack([1.0 - p[:, 0], p[:, 0]])
+        if not self.against_rest:
+            return couple(p, self.n_classes)
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / self.n_classes)
+
+
+def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], k: int) -> ClassProbabilities:
+    """The curves of all planes, each from the decision values of the samples that it separates."""
+    values, positive, weights, starts = [], [], [], [0]
+    for column, pair in enumerate(pairs):
+        rows, sides = between(pair, codes)
+        values.append(f[rows, column])
+        positive.append(sides > 0)
+        weights.append(weight[rows])
+        starts.append(starts[-1] + len(rows))
+    parts = (np.concatenate(values), np.concatenate(positive), np.concatenate(weights))
+    curves = METHODS[method](*parts, np.array(starts[:-1]))
+    return ClassProbabilities(curves, k, pairs[0][1] == REST)
+
+
+def libsvm_probabilities(machine: Any, X: Any) -> Floats:
+    """Class probabilities of a machine with the sigmoids of LIBSVM's -b 1, P = 1 / (1 + exp(A f + B)) for each pair.
+
+    They are those of the command line but for the last digits: LIBSVM ends its search for coupled ones early.
+    """
+    curves = Sigmoids(-np.asarray(machine.probA_), -np.asarray(machine.probB_))
+    return ClassProbabilities(curves, len(machine.classes_), against_rest=False)(machine._decision(X))

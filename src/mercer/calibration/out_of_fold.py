@@ -1,0 +1,88 @@
+"""Decision values of samples by machines that were not trained on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+
+from mercer.arrays import Floats, Indices
+from mercer.fitting.fit import read_samples
+from mercer.selection.folds import SharedFolds, part_of, shares
+from mercer.selection.out_of_fold import FoldFitter
+from mercer.threads import effective_n_threads
+
+Splits = list[tuple[Indices, Indices]]
+
+
+def splits_of(cv: Any, codes: Indices, labels: Any) -> Splits:
+    """The folds: every sample must be left out exactly once, and every class known to every fold."""
+    found = [
+        (np.asarray(train), np.asarray(test))
+        for train, test in check_cv(cv, codes, classifier=True).split(codes, codes)
+    ]
+    times = np.bincount(np.concatenate([test for _, test in found]), minlength=len(codes))
+    odd = np.flatnonzero(times != 1)
+    if len(odd):
+        raise ValueError(
+            f"calibration needs folds that leave every sample out exactly once, but cv={cv!r} leaves out sample "
+            f"{odd[0]} {times[odd[0]]} times; use a number of folds, KFold or StratifiedKFold"
+        )
+    for train, _ in found:
+        absent = np.setdiff1d(np.arange(len(labels)), codes[train])
+        if len(absent):
+            label, count = labels.tolist()[absent[0]], int((codes == absent[0]).sum())
+            raise ValueError(
+                f"a fold trains on no sample of class {label!r}, which has {count}: calibration with cv={cv!r} needs "
+                "every class in every fold; use fewer folds, or cv='held-out' with samples that the machine was not "
+                "trained on"
+            )
+    return found
+
+
+def out_of_fold(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats:
+    """Decision values of all planes, a row for each sample, by the fold that left it out.
+
+    The machine is a fitted one, whose kernel all folds share. Kernel values are computed once for all folds where the
+    machine can share them and they fit into its `cache_size`.
+    """
+    unfitted = clone(machine)
+    if getattr(machine, "kernel_", None) is not None and machine.kernel_.accepts != "gram":
+        unfitted.set_params(kernel=machine.kernel_)
+    if shares(unfitted) is None:
+        shared = SharedFolds.of(unfitted, X, y, splits, weight)
+        failed = next((fold.error for fold in shared.folds if fold.error is not None), None)
+        if failed is not None:
+            raise failed
+        fitter = FoldFitter(shared, effective_n_threads(machine.n_jobs), shared.whole.limits.budget)
+        if fitter.affordable(twins=False):
+            (fits,) = fitter.fit([unfitted])
+            return _gather(len(y), [(fit.fold.test, fit.values) for fit in fits if fit is not None])
+    parts = fold_machines(machine, X, np.asarray(y), weight, splits)
+    return _gather(len(y), [(test, part._decision(rest)) for part, test, rest in parts])
+
+
+def fold_machines(
+    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits
+) -> Iterator[tuple[Any, Indices, Any]]:
+    """One machine for each fold, with the kernel of the given one, and the places and samples that it left out."""
+    kernel = getattr(machine, "kernel_", None)
+    X = read_samples(machine, X, kernel, reset=False)
+    precomputed = kernel is not None and kernel.accepts == "gram"
+    for train, test in splits:
+        part = clone(machine)
+        if kernel is not None and not precomputed and hasattr(part, "kernel"):
+            part.set_params(kernel=kernel)
+        options = {} if weight is None else {"sample_weight": weight[train]}
+        part.fit(part_of(X, train, train if precomputed else None), y[train], **options)
+        yield part, test, part_of(X, test, train if precomputed else None)
+
+
+def _gather(n: int, parts: list[tuple[Indices, Floats]]) -> Floats:
+    out = np.full((n, parts[0][1].shape[1]), np.nan)
+    for rows, values in parts:
+        out[rows] = values
+    return out

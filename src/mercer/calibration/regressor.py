@@ -1,0 +1,170 @@
+"""Regressors with intervals that hold a new target with a chosen probability, from residuals of samples left out.
+
+Jackknife+ and CV+ (Barber, Candès, Ramdas, Tibshirani 2021): with f₋ᵢ trained without sample i, or without its fold,
+and Rᵢ = |yᵢ − f₋ᵢ(xᵢ)|, the interval at x goes from the ⌊α(n + 1)⌋-th smallest of f₋ᵢ(x) − Rᵢ to the
+⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. Leaving out one sample at a time it holds y with probability at least
+1 − 2α whatever the law of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples that the
+machine was not trained on, f is the same for all i, and the probability at least 1 − α.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
+from mercer.calibration.out_of_fold import fold_machines
+from mercer.estimators import SVR, RLSRegressor
+from mercer.fitting.fit import read_samples
+from mercer.parameters import one_of
+
+HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
+
+
+class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
+
+    `model.calibrate(X, y)` makes one of a machine that is fitted already.
+
+    Parameters
+    ----------
+    estimator : a regressor, default=SVR()
+    cv : int, splitter or "leave-one-out", default=5
+        Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor`, which finds all n functions from
+        one inverse, exactly (memory for n² numbers).
+
+    Attributes
+    ----------
+    estimator_ : the machine, trained on all samples
+    residuals_ : array of shape (n_samples,)
+        |y − f(x)| of each sample by the machine that did not train on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RLSRegressor
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(40 * X[:, 0])
+    >>> model = RLSRegressor(lam=0.1).fit(X, y).calibrate(X, y, cv="leave-one-out")
+    >>> low, high = model.predict_interval(X, alpha=0.1)
+    >>> bool(np.mean((low <= y) & (y <= high)) > 0.85)
+    True
+    """
+
+    def __init__(self, estimator: Any = None, cv: Any = 5) -> None:
+        self.estimator, self.cv = estimator, cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machine on all samples, and on all but each fold.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in training; intervals count samples, not weights.
+
+        Returns
+        -------
+        self
+        """
+        if self.cv == HELD_OUT:
+            raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
+        machine = clone(SVR() if self.estimator is None else self.estimator)
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._learn(machine.fit(X, y, **options), X, y, sample_weight)
+
+    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        y = column_or_1d(y, warn=True).astype(np.float64)
+        check_consistent_length(X, y)
+        self.estimator_ = machine
+        if isinstance(self.cv, str):
+            one_of("cv", self.cv, (HELD_OUT, LEAVE_ONE_OUT))
+        self._folds_: list[tuple[Any, Any]] = [(machine, None)]
+        self._without_, self._functions_ = np.zeros(len(y), dtype=np.intp), None
+        if self.cv == HELD_OUT:
+            self.residuals_ = np.abs(y - machine.predict(X))
+        elif self.cv == LEAVE_ONE_OUT:
+            if not isinstance(machine, RLSRegressor):
+                raise ValueError(
+                    f"cv='leave-one-out' is for RLSRegressor, not for {type(machine).__name__}; use a number of folds, "
+                    "or sklearn.model_selection.LeaveOneOut()"
+                )
+            self._functions_ = LeaveOneOutFunctions.of(machine, X, y, sample_weight)
+            self.residuals_ = np.abs(self._functions_.residuals)
+        else:
+            self._learn_folds(machine, X, y, sample_weight)
+        self.n_features_in_ = machine.n_features_in_
+        if hasattr(machine, "feature_names_in_"):
+            self.feature_names_in_ = machine.feature_names_in_
+        return self
+
+    def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(self.cv).split(y, y)]
+        self._folds_, self.residuals_ = [], np.full(len(y), np.nan)
+        for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
+            if not np.isnan(self.residuals_[test]).all():
+                raise ValueError(
+                    f"calibration needs folds that leave every sample out once, but cv={self.cv!r} repeats"
+                )
+            self.residuals_[test] = np.abs(y[test] - part.predict(rest))
+            self._without_[test] = k
+            self._folds_.append((part, splits[k][0]))
+        if np.isnan(self.residuals_).any():
+            raise ValueError(f"calibration needs folds that leave every sample out once, but cv={self.cv!r} does not")
+
+    def predict(self, X: Any) -> Floats:
+        """The machine's own prediction."""
+        check_is_fitted(self)
+        values: Floats = self.estimator_.predict(X)
+        return values
+
+    def predict_interval(self, X: Any, alpha: float = 0.1) -> tuple[Floats, Floats]:
+        """The ends of an interval that holds the target with probability of about 1 − alpha; see this module's text.
+
+        An end is infinite where the samples are too few for alpha.
+        """
+        check_is_fitted(self)
+        if not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of targets that may be missed")
+        n, rows = len(self.residuals_), n_samples(X)
+        below, above = math.floor(alpha * (n + 1)), math.ceil((1 - alpha) * (n + 1))
+        low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
+        kernel = getattr(self.estimator_, "kernel_", None)
+        X = read_samples(self.estimator_, X, kernel, reset=False)
+        for some in row_blocks(rows, 16 * n):
+            values = self._left_out(take(X, np.arange(some.start, some.stop)))
+            if below >= 1:
+                low[some] = np.partition(values - self.residuals_, below - 1, axis=1)[:, below - 1]
+            if above <= n:
+                high[some] = np.partition(values + self.residuals_, above - 1, axis=1)[:, above - 1]
+        return low, high
+
+    def _left_out(self, X: Any) -> Floats:
+        """f₋ᵢ(x), a row for each x and a column for each i."""
+        if self._functions_ is not None:
+            return self._functions_(X)
+        kernel = getattr(self.estimator_, "kernel_", None)
+        precomputed = kernel is not None and kernel.accepts == "gram"
+        parts = [part.predict(X if not precomputed or train is None else X[:, train]) for part, train in self._folds_]
+        return np.column_stack(parts)[:, self._without_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
+        return tags
+
+
+def calibrate_regressor(machine: Any, X: Any, y: Any, cv: Any, sample_weight: Any) -> CalibratedRegressor:
+    """What `machine.calibrate` does."""
+    check_is_fitted(machine)
+    return CalibratedRegressor(machine, cv=cv)._learn(machine, X, y, sample_weight)

@@ -1,0 +1,191 @@
+"""Calibrated classifiers against scikit-learn's, and their sets against the law that they promise."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
+from mercer.calibration import CalibratedClassifier
+
+
+@parametrize_with_checks([CalibratedClassifier(), CalibratedClassifier(method="venn-abers", cv=3)])
+def test_scikit_learn_checks(estimator, check) -> None:
+    check(estimator)
+
+
+def two_classes(n: int = 300, seed: int = 0):
+    return make_classification(n, 6, n_informative=3, flip_y=0.15, class_sep=0.8, random_state=seed)
+
+
+def standardised(load):
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_two_classes_agree_with_scikit_learn(method: str) -> None:
+    X, y = two_classes()
+    machine = SVC(C=2.0, gamma=0.2, tol=1e-6).fit(X, y)
+    ours = machine.calibrate(X, y, method=method)
+    theirs = CalibratedClassifierCV(clone(machine), ensemble=False, method=method, cv=5).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-4)
+    assert ours.estimator_ is machine
+
+
+@pytest.mark.parametrize("load", [load_iris, load_digits, load_breast_cancer])
+def test_probabilities_lose_no_more_than_scikit_learns(load) -> None:
+    X, y = standardised(load)
+    losses = []
+    for seed in range(3):
+        X1, X2, y1, y2 = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
+        machine = SVC(C=1.0, gamma=1.0 / X.shape[1]).fit(X1, y1)
+        theirs = CalibratedClassifierCV(clone(machine), ensemble=False).fit(X1, y1)
+        losses.append(
+            [log_loss(y2, machine.calibrate(X1, y1).predict_proba(X2)), log_loss(y2, theirs.predict_proba(X2))]
+        )
+    ours, theirs = np.mean(losses, axis=0)
+    assert ours <= 1.02 * theirs
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature", "venn-abers"])
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+def test_every_method_gives_probabilities_that_predict_agrees_with(method: str, load) -> None:
+    X, y = standardised(load)
+    model = SVC().fit(X, y).calibrate(X, y, method=method)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p >= 0).all()
+    chosen = p[np.arange(len(y)), np.searchsorted(model.classes_, model.predict(X))]
+    np.testing.assert_array_equal(chosen, p.max(axis=1))
+    assert model.score(X, y) > 0.9
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), p)
+
+
+def test_temperature_leaves_the_decision() -> None:
+    X, y = two_classes(seed=3)
+    machine = SVC().fit(X, y)
+    np.testing.assert_array_equal(machine.calibrate(X, y, method="temperature").predict(X), machine.predict(X))
+
+
+def test_a_larger_decision_value_never_has_a_smaller_probability() -> None:
+    X, y = two_classes(seed=4)
+    for flipped in (y, np.random.default_rng(0).permutation(y)):  # labels without any meaning too
+        model = SVC(C=100.0).fit(X, flipped).calibrate(X, flipped)
+        order = np.argsort(model.estimator_.decision_function(X))
+        assert (np.diff(model.predict_proba(X)[order, 1]) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVC(multiclass="ovr"),
+        SVC(multiclass="crammer-singer"),
+        SVC(kernel="linear"),
+        NuSVC(nu=0.2),
+        LinearSVC(),
+        RLSClassifier(),
+    ],
+    ids=lambda machine: (
+        f"{type(machine).__name__} {getattr(machine, 'multiclass', '')} {getattr(machine, 'kernel', '')}"
+    ),
+)
+def test_every_classifier_can_be_calibrated(machine) -> None:
+    X, y = standardised(load_iris)
+    model = machine.fit(X, y).calibrate(X, y, cv=3)
+    assert log_loss(y, model.predict_proba(X)) < 0.5
+
+
+def test_sparse_and_precomputed_samples_and_weights_give_the_same_answer() -> None:
+    X, y = two_classes(120)
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 3, 120).astype(float)
+    machine = SVC(gamma=0.3, tol=1e-7).fit(X, y, weight)
+    dense = machine.calibrate(X, y, sample_weight=weight).predict_proba(X)
+    sparse = (
+        SVC(gamma=0.3, tol=1e-7).fit(sp.csr_array(X), y, weight).calibrate(sp.csr_array(X), y, sample_weight=weight)
+    )
+    np.testing.assert_allclose(sparse.predict_proba(sp.csr_array(X)), dense, atol=1e-5)
+    K = machine.kernel_(X, X)
+    given = SVC(kernel="precomputed", tol=1e-7).fit(K, y, weight).calibrate(K, y, sample_weight=weight)
+    np.testing.assert_allclose(given.predict_proba(K), dense, atol=1e-5)
+
+
+def test_without_memory_for_the_kernel_matrix_the_answer_is_the_same() -> None:
+    X, y = two_classes(400)
+    machine = SVC(tol=1e-7).fit(X, y)
+    small = SVC(tol=1e-7, cache_size=0.2).fit(X, y)
+    np.testing.assert_allclose(
+        small.calibrate(X, y).predict_proba(X), machine.calibrate(X, y).predict_proba(X), atol=1e-5
+    )
+
+
+def coverage(n_splits: int, alpha: float, cv) -> tuple[np.ndarray, float]:
+    """How often each class's true label is in the set, over fresh draws, and the standard error of that share."""
+    inside: list[list[bool]] = [[], []]
+    for seed in range(n_splits):
+        X, y = two_classes(260, seed)
+        X1, X2, X3, y1, y2, y3 = X[:80], X[80:160], X[160:], y[:80], y[80:160], y[160:]
+        machine = SVC().fit(X1, y1) if cv == "held-out" else SVC().fit(X[:160], y[:160])
+        known = (X2, y2) if cv == "held-out" else (X[:160], y[:160])
+        sets = machine.calibrate(*known, cv=cv).predict_set(X3, alpha)
+        for k in (0, 1):
+            inside[k].append(sets[y3 == k, k].mean())
+    means = np.array([np.mean(part) for part in inside])
+    return means, float(max(np.std(part) for part in inside) / np.sqrt(n_splits))
+
+
+@pytest.mark.parametrize("n_splits", [25, pytest.param(200, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("cv", ["held-out", 5])
+def test_sets_miss_the_true_class_as_often_as_they_say(cv, n_splits: int) -> None:
+    for alpha in (0.1, 0.3):
+        means, error = coverage(n_splits, alpha, cv)
+        assert (np.abs(means - (1 - alpha)) <= 3 * error + 0.015).all(), (alpha, means, error)  # 1/(n_k + 1) in steps
+
+
+def test_sets_of_several_classes() -> None:
+    X, y = standardised(load_wine)
+    model = SVC().fit(X, y).calibrate(X, y)
+    own = model.predict_set(X, 0.05)[np.arange(len(y)), y]
+    assert own.mean() >= 0.93
+    np.testing.assert_array_equal(model.p_values(X) > 0.05, model.predict_set(X, 0.05))
+
+
+def test_venn_abers_gives_both_ends() -> None:
+    X, y = two_classes()
+    model = SVC().fit(X, y).calibrate(X, y, method="venn-abers")
+    low, high = model.predict_interval(X)
+    p = model.predict_proba(X)[:, 1]
+    assert (low <= p).all()
+    assert (p <= high).all()
+    with pytest.raises(ValueError, match="venn-abers"):
+        SVC().fit(X, y).calibrate(X, y).predict_interval(X)
+
+
+def test_bad_requests_are_answered() -> None:
+    X, y = two_classes(60)
+    machine = SVC().fit(X, y)
+    with pytest.raises(ValueError, match="method='plat' must be"):
+        machine.calibrate(X, y, method="plat")
+    with pytest.raises(ValueError, match="leaves out sample"):
+        machine.calibrate(X, y, cv=[(np.arange(30), np.arange(30, 60))])
+    with pytest.raises(ValueError, match="no sample of class 1"):
+        machine.calibrate(X[y == 0], y[y == 0], cv="held-out")
+    with pytest.raises(ValueError, match="alpha=0 must be between"):
+        machine.calibrate(X, y).predict_set(X, 0)
+    with pytest.raises(ValueError, match="fitted already"):
+        CalibratedClassifier(cv="held-out").fit(X, y)
+    labels = np.append(y[:-1], 7)
+    with pytest.raises(ValueError, match="every class in every fold"):
+        SVC().fit(X, labels).calibrate(X, labels, cv=StratifiedKFold(2))

@@ -1,0 +1,104 @@
+"""Intervals for regressors: the functions without one sample against refits, and how often targets are inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import LeaveOneOut
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercer import SVR, RLSRegressor
+from mercer.calibration import CalibratedRegressor
+
+
+@pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
+@parametrize_with_checks([CalibratedRegressor(), CalibratedRegressor(RLSRegressor(), cv=3)])
+def test_scikit_learn_checks(estimator, check) -> None:
+    check(estimator)
+
+
+def curve(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 2))
+    return X, np.sin(X[:, 0]) + 0.3 * X[:, 1] + rng.normal(0, 0.3, n)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_functions_without_one_sample_are_those_of_refits(bias: bool, weighted: bool) -> None:
+    X, y = curve(25, 0)
+    X[3] = X[4]  # the same sample twice, with two targets
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 25) if weighted else None
+    machine = RLSRegressor(lam=0.3, gamma=0.4, bias=bias).fit(X, y, weight)
+    model = machine.calibrate(X, y, cv="leave-one-out", sample_weight=weight)
+    new = curve(6, 9)[0]
+    found = model._left_out(new)
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        refit = clone(machine).fit(X[rest], y[rest], None if weight is None else weight[rest])
+        np.testing.assert_allclose(found[:, i], refit.predict(new), atol=1e-9)
+        np.testing.assert_allclose(model.residuals_[i], abs(y[i] - refit.predict(X[i : i + 1])[0]), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(new), machine.predict(new))
+
+
+@pytest.mark.parametrize("machine", [RLSRegressor(lam=0.5), SVR(C=5.0)], ids=["least squares", "tube"])
+def test_one_fold_for_each_sample_is_the_jackknife(machine) -> None:
+    X, y = curve(20, 2)
+    model = machine.fit(X, y).calibrate(X, y, cv=LeaveOneOut())
+    low, high = model.predict_interval(X[:4], alpha=0.2)
+    values = model._left_out(X[:4])
+    for k in range(4):
+        below = np.sort(values[k] - model.residuals_)[int(np.floor(0.2 * 21)) - 1]
+        above = np.sort(values[k] + model.residuals_)[int(np.ceil(0.8 * 21)) - 1]
+        assert (low[k], high[k]) == (below, above)
+    if isinstance(machine, RLSRegressor):
+        both = machine.calibrate(X, y, cv="leave-one-out").predict_interval(X[:4], alpha=0.2)
+        np.testing.assert_allclose(both, (low, high), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("machine", "cv"),
+    [(RLSRegressor(), "leave-one-out"), (RLSRegressor(), "held-out"), (SVR(), 5), (SVR(), "held-out")],
+    ids=lambda value: str(value),
+)
+@pytest.mark.parametrize("n_draws", [30, pytest.param(200, marks=pytest.mark.thorough)])
+def test_targets_lie_inside_as_often_as_promised(machine, cv, n_draws: int) -> None:
+    inside = []
+    for seed in range(n_draws):
+        X, y = curve(140, seed)
+        rows = slice(40, 80) if cv == "held-out" else slice(0, 40)
+        model = clone(machine).fit(X[:40], y[:40]).calibrate(X[rows], y[rows], cv=cv)
+        low, high = model.predict_interval(X[80:], alpha=0.2)
+        inside.append(np.mean((low <= y[80:]) & (y[80:] <= high)))
+    error = np.std(inside) / np.sqrt(n_draws)
+    assert np.mean(inside) >= 0.8 - 3 * error
+    assert np.mean(inside) <= 0.8 + 3 * error + 0.05  # not by being wide
+
+
+def test_too_few_samples_give_infinite_ends() -> None:
+    X, y = curve(8, 0)
+    low, high = SVR().fit(X, y).calibrate(X, y, cv=4).predict_interval(X, alpha=0.05)
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
+
+
+def test_precomputed_samples_give_the_same_intervals() -> None:
+    X, y = curve(40, 3)
+    for cv in (4, "leave-one-out"):
+        machine = RLSRegressor(gamma=0.3).fit(X, y)
+        K = machine.kernel_(X, X)
+        given = RLSRegressor(kernel="precomputed").fit(K, y).calibrate(K, y, cv=cv)
+        np.testing.assert_allclose(
+            given.predict_interval(K), machine.calibrate(X, y, cv=cv).predict_interval(X), atol=1e-9
+        )
+
+
+def test_bad_requests_are_answered() -> None:
+    X, y = curve(20, 0)
+    with pytest.raises(ValueError, match="RLSRegressor, not for SVR"):
+        SVR().fit(X, y).calibrate(X, y, cv="leave-one-out")
+    with pytest.raises(ValueError, match="alpha=2 must be between"):
+        SVR().fit(X, y).calibrate(X, y).predict_interval(X, alpha=2)
+    with pytest.raises(MemoryError, match="cache_size"):
+        RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
