@@ -80,6 +80,7 @@ class Walk:
         same = (family.lower.start == family.upper.start) & (family.lower.slope == family.upper.slope)
         self.fixed: Flags = np.asarray(same)
         self._still = np.zeros(family.n, dtype=np.bool_)
+        self._last: tuple[int, Floats | None] = (-1, None)  # a variable and its combination of the free ones
         self._rows = np.empty((32 + 2 * len(self.order), K.n))
         if self.order:
             rows, m = family.row[self.order], len(self.order)
@@ -296,7 +297,10 @@ class Walk:
         if self.system.first and not self.order:
             return None
         z, left, terms = self._split(v)
-        return None if left > _DEPENDENT_SHARE * terms else z[self.system.first :]
+        if left > _DEPENDENT_SHARE * terms:
+            self._last = v, z
+            return None
+        return z[self.system.first :]
 
     def distance(self, v: int) -> float:
         """The squared distance of v's image from the affine hull of the free ones (without bias: from their span)."""
@@ -309,10 +313,13 @@ class Walk:
             return np.empty(0), own, self.unit
         column = self.system.column(self._rows[: len(self.order), self.family.row[v]])
         z = self.system.solve(column)
-        # z solves its equations up to rounding, and what is left is wrong by z'|M|z roundings.
+        left = own - float(column @ z)
+        # z solves its equations up to rounding, and what is left is wrong by z'|M|z roundings, or by fewer than these:
         sizes, M = np.abs(z), self.system.matrix
-        terms = own + float(np.diagonal(M).max()) + float(sizes @ (np.abs(M) @ sizes))
-        return z, own - float(column @ z), terms
+        terms = own + float(np.diagonal(M).max()) + self.unit * float(sizes.sum()) ** 2
+        if not left > _DEPENDENT_SHARE * terms:
+            terms = own + float(np.diagonal(M).max()) + float(sizes @ (np.abs(M) @ sizes))
+        return z, left, terms
 
     def _exchange(self, v: int, z: Floats, segment: Segment) -> None:
         """v moves into its box, and the free ones against it, until one of them has reached a bound."""
@@ -344,7 +351,9 @@ class Walk:
         if m == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
         column = self.system.column(self._rows[:m, family.row[v]])
-        self.system.add(column, float(self.K.diagonal[family.row[v]] + family.d[v]))
+        known, z = self._last
+        self.system.add(column, float(self.K.diagonal[family.row[v]] + family.d[v]), z if known == v else None)
+        self._last = -1, None
         self._rows[m] = row
         self.order.append(v)
         self.log.append((self.t, v, FREE))
@@ -354,6 +363,7 @@ class Walk:
         k, last = self.order.index(v), len(self.order) - 1
         self._join_bound(v, side, self._rows[k])
         self.system.remove(k)
+        self._last = -1, None
         self._rows[k] = self._rows[last]
         self.order[k] = self.order[last]
         self.order.pop()
