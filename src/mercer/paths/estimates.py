@@ -24,7 +24,7 @@ from mercer.gram.gram import Gram
 from mercer.paths.settlement import Settlement, settlements
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.active_set.walk import FREE
+from mercer.solvers.active_set.sets import FREE
 from mercer.solvers.dual.certified import solve_certified
 
 # Slack that is rounding, in units of f.

@@ -14,8 +14,9 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.kernel_rows import KernelRows
+from mercer.solvers.active_set.segment import Segment
 from mercer.solvers.active_set.settle import settled
-from mercer.solvers.active_set.walk import Segment, Walk
+from mercer.solvers.active_set.walk import Walk
 
 # How precisely a problem is solved before its exact solution is looked for.
 _ROUGH_TOL = 1e-3
