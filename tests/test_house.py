@@ -50,6 +50,7 @@ RANK = {
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "teaching": 9,
     "theory": 9,
     "cli": 10,
     "__init__": 11,

@@ -32,6 +32,7 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "certify",
     "check_kernel",
     "linear_path",
     "load",
@@ -39,6 +40,7 @@ __all__ = [
     "show_versions",
     "svm_path",
     "tabular",
+    "trace",
 ]
 
 if TYPE_CHECKING:
@@ -69,9 +71,11 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
+    from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, svm_path
     from mercer.tables.estimator import Tabular, tabular
+    from mercer.teaching import trace
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
@@ -82,6 +86,7 @@ else:
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
+        "certify": "mercer.fitting.alpha_proof",
         "check_kernel": "mercer.kernels",
         "linear_path": "mercer.estimators.linear_path",
         "load": "mercer.files",
@@ -89,9 +94,11 @@ else:
         "show_versions": "mercer.versions",
         "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
+        "trace": "mercer.teaching",
     }
     _ROOMS = (
         "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
-        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
+        "margins optional parameters paths problems rkhs selection solution solvers tables teaching theory threads "
+        "versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

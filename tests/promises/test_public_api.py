@@ -33,12 +33,14 @@ NAMES = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "certify",
     "check_kernel",
     "linear_path",
     "load",
     "save",
     "show_versions",
     "tabular",
+    "trace",
 ]
 
 KERNELS = [
