@@ -40,6 +40,7 @@ RANK = {
     "certificates": 4,
     "solution": 5,
     "rkhs": 5,
+    "datasets": 5,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,

@@ -40,7 +40,7 @@ def test_it_is_the_machine():
     model = RLSRegressor(kernel=Gaussian(gamma=0.4), lam=0.3, bias=False).fit(X, Y)
     process = GaussianProcess.of(model, X, Y)
     np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-8, atol=1e-10)
-    with pytest.raises(ValueError, match="its constant has no prior"):
+    with pytest.raises(ValueError, match="a free constant has no prior"):
         GaussianProcess.of(RLSRegressor().fit(X, Y), X, Y)
 
 
