@@ -41,6 +41,7 @@ RANK = {
     "solution": 5,
     "rkhs": 5,
     "datasets": 5,
+    "features": 5,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,

@@ -97,8 +97,8 @@ else:
         "trace": "mercer.teaching",
     }
     _ROOMS = (
-        "arrays calibration certificates data datasets displays errors estimators expansion files fitting gram kernels "
-        "losses margins optional parameters paths problems rkhs selection solution solvers tables teaching theory "
-        "threads versions"
+        "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "
+        "gram kernels losses margins optional parameters paths problems rkhs selection solution solvers tables "
+        "teaching theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -77,8 +77,9 @@ class GaussianProcess:
         """
         if getattr(model, "bias", None) is not False or not hasattr(model, "lam"):
             raise ValueError(
-                f"{type(model).__name__} with bias={getattr(model, 'bias', None)!r} is no Gaussian process: a free "
-                "constant has no prior; fit RLSRegressor(bias=False), on centred targets, or add a constant to the kernel"
+                f"{type(model).__name__} with bias={getattr(model, 'bias', None)!r} is no Gaussian process: "
+                "a free constant has no prior; fit RLSRegressor(bias=False), on centred targets, or add a constant to "
+                "the kernel"
             )
         return cls(model.kernel_, X, y, model.lam)
 
