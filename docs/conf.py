@@ -1,8 +1,15 @@
 """How Sphinx builds these pages: sphinx-build -W --keep-going -b html docs docs/_build/html."""
 
 import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util import logging
 
 import mercer
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "mercer"
 author = "The mercer developers"
@@ -15,14 +22,20 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "mathematics",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"mercer {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]  # GitHub's way to write a formula
 
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
@@ -36,6 +49,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "capture_repr": (),  # a picture's last call returns an object that nobody wants to see
     "min_reported_time": 1,
     "remove_config_comments": True,
 }
@@ -63,7 +77,29 @@ def take_mathematics_literally(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"`[^`]+`|\||(?<=\w)_(?!\w)", lambda m: m[0] if m[0][0] == "`" else "\\" + m[0], line)
 
 
+def take_examples_from_the_gallery(app, docname, source):
+    """A page links to an example's file, which GitHub shows; here the gallery has its page with the picture."""
+    source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+    source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
+
+
+def refuse_addresses(app, pagename, templatename, context, doctree):
+    """Where an object was printed that has nothing to say, the build fails."""
+    if found := re.search(r"\S+ (?:object )?at 0x[0-9a-f]+", context.get("body") or ""):
+        logging.getLogger(__name__).warning("%s shows the address of an object: %s", pagename, found[0])
+
+
+def call_attributes_so(app, doctree, name):
+    """Napoleon hands the section over as instance variables, and so Sphinx calls it Variables."""
+    for field in doctree.findall(nodes.field_name):
+        if field.astext() == "Variables":
+            field.children = [nodes.Text("Attributes")]
+
+
 def setup(app):
+    app.connect("doctree-resolved", call_attributes_so)
+    app.connect("source-read", take_examples_from_the_gallery)
+    app.connect("html-page-context", refuse_addresses)
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)
     app.connect("autodoc-process-docstring", take_mathematics_literally, priority=900)  # after napoleon
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)

@@ -6,6 +6,8 @@ The hard margin, and what happens without one
 between them. If the hulls meet there is no such plane, and the fit raises an error with the evidence.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -34,7 +36,7 @@ try:
     SVC(C=np.inf, kernel="linear").fit(overlapping, y)
 except NotSeparableError as error:
     proof = error
-    print(error)
+    print(textwrap.fill(str(error), 100))
 
 points = [weights @ overlapping[rows] for rows, weights in proof.combinations]
 print("the two combinations:", *(np.round(point, 4) for point in points))

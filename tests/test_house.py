@@ -113,7 +113,7 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),

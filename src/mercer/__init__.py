@@ -17,6 +17,7 @@ __all__ = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "LeaveOneOut",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -32,8 +33,13 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
     "certify",
     "check_kernel",
+    "leave_one_out",
     "linear_path",
     "load",
     "save",
@@ -41,6 +47,7 @@ __all__ = [
     "svm_path",
     "tabular",
     "trace",
+    "tune",
 ]
 
 if TYPE_CHECKING:
@@ -73,7 +80,10 @@ if TYPE_CHECKING:
     from mercer.files import load, save
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, svm_path
+    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.selection.result import TuningResult
+    from mercer.selection.tune import tune
+    from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.teaching import trace
     from mercer.versions import show_versions
@@ -82,6 +92,8 @@ else:
         "CPath": "mercer.paths",
         "CalibratedClassifier": "mercer.calibration",
         "CalibratedRegressor": "mercer.calibration",
+        "LeaveOneOut": "mercer.paths",
+        "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
@@ -95,6 +107,11 @@ else:
         "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
         "trace": "mercer.teaching",
+        "tune": "mercer.selection.tune",
+        "TunedOneClassSVM": "mercer.selection.tuned",
+        "TunedSVC": "mercer.selection.tuned",
+        "TunedSVR": "mercer.selection.tuned",
+        "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
         "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "

@@ -14,6 +14,9 @@ def level() -> str:
 def get_num_threads() -> int:
     """Threads a call may use when the user named no number."""
 
+def thread_limit() -> int:
+    """The same limit if one was set, else 0."""
+
 def set_num_threads(n: int) -> None:
     """Limit the threads of calls for which the user named no number."""
 
@@ -128,6 +131,14 @@ def prepare_sparse(
     """The entries of (X − centre) · scale that are not zero: values, indices and starts of CSR in float32 if `single`.
 
     And the samples' norms: half their squared lengths, or the sums of absolute values where `l1`.
+    """
+
+def band_squares(
+    factors: NDArray[np.float64], Q: NDArray[np.float64], squares: NDArray[np.float64], n_threads: int
+) -> None:
+    """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
+
+    factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
     """
 
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
@@ -312,6 +323,7 @@ class Active:
         groups: int,
         beta: NDArray[np.float64],
         u: NDArray[np.float64],
+        n_threads: int = 1,
     ) -> None: ...
     def choose(self, active: NDArray[np.intp]) -> None:
         """Which variables are active from now on."""
@@ -501,7 +513,7 @@ def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
 def csr_rows(
     data: NDArray[Any], indices: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any], d: int, n_threads: int
 ) -> LinearRows:
-    """Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices."""
+    """Any rows of CSR arrays, whose memory they share; indices are int32, starts and ends int64."""
 
 class Text:
     """LIBSVM or SVMlight text, cut into blocks of lines and counted; `rows` and `entries` are upper bounds."""
@@ -540,6 +552,31 @@ def dual_findings(
     box; the largest wishes away from zero and towards it; how far a group's sum can be off, and the sum of these times
     |b|; the sums β'u, p'β, β'dβ and |β|'(|p| + |u|); how far the first can be off; and the tuple of b.
     """
+
+def by_rows(
+    data: NDArray[np.float64], rows: NDArray[np.int64], ends: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Data, columns and row ends of the numbers that are not zero, given one column after another.
+
+    Those of the same cell are added up.
+    """
+
+def status_by_rows(
+    beta: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    n_rows: int,
+    which: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """The same of the rows `which`, with 1 for each cell that has a variable strictly inside its box, and 2 where all
+    that are not zero lie at a bound."""
+
+def take_rows(
+    ends: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The row ends of some rows, which entries they have, and the row of each entry."""
 
 def pair_findings(
     offsets: NDArray[np.int64],

@@ -25,13 +25,22 @@ Kind = Literal["classification", "regression"]
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a machine needs from a loss."""
+    """What a machine needs from a loss: three functions of the targets and the values f, one number for each sample.
 
-    def value(self, y: Floats, f: Floats) -> Floats: ...
+    A class of your own needs no base; it has these methods, and `kind`, "classification" (y is ±1) or "regression".
+    """
 
-    def gradient(self, y: Floats, f: Floats) -> Floats: ...
+    def value(self, y: Floats, f: Floats) -> Floats:
+        """ℓ(y, f), convex in f."""
+        ...
 
-    def curvature(self, y: Floats, f: Floats) -> Floats: ...
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        """dℓ/df."""
+        ...
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        """d²ℓ/df², not negative."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,13 @@ class Squared:
 
 @dataclass(frozen=True)
 class Huber:
-    """½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond."""
+    """½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        δ > 0: the distance from which on an error counts as an outlier.
+    """
 
     delta: float = 1.0
     kind: ClassVar[Kind] = "regression"

@@ -70,12 +70,15 @@ class Margins(_OfSamples):
     decision_values, signs : array
         f(x) and the label as ±1.
     rkhs_norm, b : float
+        ‖w‖ and the bias.
     alpha_sum : float, or None
         Σα over the training samples, if the machine has α.
     inverse_rho_squared : dict
         1/ρ² by each formula that holds for this machine. They differ by no more than the duality gap.
     b_interval : tuple of float, or None
         If no training sample is free, b is not unique: every value in this interval is optimal.
+    standings : array or None
+        Of each sample: 0 if it is no support vector, 1 free, 2 bounded; None for samples other than the training ones.
     """
 
     classes: tuple[Any, Any]
@@ -185,6 +188,15 @@ class SeveralMargins(_OfSamples):
 
     A sample's margin is the smallest over the planes that involve its class: if it is positive, its class wins against
     every other. What belongs to one plane (ρ, b, free and bounded vectors, signed distances) must be asked of a part.
+
+    Attributes
+    ----------
+    labels : array
+        The label of each sample.
+    parts : tuple of Margins
+        One for each plane.
+    errors : array of bool
+        Which samples are not given their own class.
     """
 
     labels: Any

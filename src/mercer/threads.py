@@ -28,7 +28,7 @@ def effective_n_threads(n_jobs: int | None) -> int:
         )
     cpus = _processors()
     if n_jobs is None:
-        return max(1, min(cpus, _core.get_num_threads(), _environment_limit() or cpus))
+        return max(1, min(cpus, _core.thread_limit() or cpus, _environment_limit() or cpus))
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all processors.")
     n = int(n_jobs)

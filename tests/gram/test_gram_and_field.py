@@ -205,6 +205,25 @@ def test_the_core_chooses_as_the_rule_says(maker):
             np.testing.assert_array_equal(full, active[working_set(*view(active), size)])
 
 
+def test_many_variables_are_chosen_in_chunks_on_any_number_of_threads():
+    n, rng = 50_000, np.random.default_rng(3)
+    beta, p = rng.integers(0, 3, size=n) / 2, np.round(rng.normal(size=n), 2)  # many ties
+    zeros, group = np.zeros(n), np.zeros(n, dtype=np.int32)
+    up, low = beta < 1, beta > 0
+    wanted = violation(p, up, low, group, 1)
+    for threads in (1, 3):
+        seen = _core.Active(p, zeros, np.ones(n), zeros, np.arange(n), group, 1, beta, zeros, threads)
+        seen.choose(np.arange(n))
+        ends = seen.ends()
+        for got, right in zip(ends, wanted, strict=True):
+            np.testing.assert_array_equal(got, right)
+        for size in (10, 1000):
+            chosen = seen.working_set(*ends[1:], np.empty(0, dtype=np.intp), size)
+            np.testing.assert_array_equal(chosen, working_set(p, up, low, group, 1, size))
+        stay = (up & low) | (up & (p >= 0.5)) | (low & (p <= -0.5))
+        np.testing.assert_array_equal(seen.survivors(np.array([-0.5]), np.array([0.5])), np.flatnonzero(stay))
+
+
 def test_broken_arguments_are_refused():
     problem, _K, _ = machine_problem(machines()[0].values[0], seed=5, n=20, with_data=True)
     n = problem.n_variables

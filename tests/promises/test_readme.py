@@ -10,7 +10,6 @@ import types
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import load_iris
 
 import mercer
 from mercer.cli.main import main
@@ -54,19 +53,29 @@ def test_python_examples_run_and_print_what_the_readme_shows(tmp_path, monkeypat
     assert skeleton(printed) == skeleton(marked("output of the example"))
 
 
+def steps_of(page):
+    """The examples of a page, each with the output that is shown after it, if it is."""
+    shown = r"(?:\n<!-- output -->\n```text\n(.*?)^```$)?"
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```python\n(.*?)^```\n{shown}", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def blocks_of(page):
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [block for block, _ in steps_of(page)]
 
 
 @pytest.mark.parametrize("page", [p for p in sorted(DOCS.glob("*.md")) if blocks_of(p)], ids=lambda p: p.name)
-def test_python_examples_of_the_guide_run(page, tmp_path, monkeypatch):
+def test_python_examples_of_the_guide_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     heart = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     write_libsvm_model(libsvm_from_estimator(heart), "heart.model")  # the file that files.md reads
     module = types.ModuleType(f"page_{page.stem}")  # a module, so that what a page defines can be pickled
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for block in blocks_of(page):
+    for block, shown in steps_of(page):
+        capsys.readouterr()
         exec(compile(block, page.name, "exec"), vars(module))
+        if shown:
+            assert skeleton(capsys.readouterr().out) == skeleton(shown)
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
@@ -74,15 +83,17 @@ def test_blocks_of_the_guide_are_formatted_as_blocks(page):
     """A fence that is indented or misspelt would be shown, and never run."""
     text = page.read_text(encoding="utf-8")
     assert text.count("```python") == len(blocks_of(page))
+    assert text.count("<!-- output -->") == sum(shown != "" for _, shown in steps_of(page))
+
+
+def test_the_first_page_shows_what_it_prints():
+    assert any("proves optimality" in shown for _, shown in steps_of(DOCS / "index.md"))
 
 
 def test_the_five_commands_on_a_table_of_ones_own(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    iris = load_iris()
-    names = ["sepal length", "sepal width", "petal length", "petal width", "species"]
-    rows = [",".join([*map(str, row), iris.target_names[k]]) for row, k in zip(iris.data, iris.target, strict=True)]
-    (tmp_path / "iris.csv").write_text("\n".join([",".join(names), *rows]))
+    exec(compile(marked("a table to try"), "README.md", "exec"), {})
     commands = [shlex.split(line) for line in marked("on a table of your own").splitlines()]
     assert len(commands) == 5
     for program, *arguments in commands:

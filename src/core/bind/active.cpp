@@ -12,8 +12,9 @@ using Values = Vector<const double>;
 class Active {
 public:
     Active(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-           std::int32_t groups, nb::handle beta, nb::handle u)
-        : p_(vector<const double>(p, "p")),
+           std::int32_t groups, nb::handle beta, nb::handle u, int n_threads)
+        : n_threads_(n_threads),
+          p_(vector<const double>(p, "p")),
           lower_(vector<const double>(lower, "lower", size())),
           upper_(vector<const double>(upper, "upper", size())),
           d_(vector<const double>(d, "d", size())),
@@ -21,6 +22,7 @@ public:
           u_(vector<const double>(u, "u")),
           row_(copy(vector<const std::int64_t>(row, "row", size()))),
           group_(copy(vector<const std::int32_t>(group, "group", size()))) {
+        check_threads(n_threads);
         if (groups < 0) refuse("groups", "must not be negative");
         check_range(row_.data(), row_.size(), static_cast<std::int64_t>(u_.shape(0)), "row");
         if (groups > 0 && !mercer::all_indices(group_.data(), group_.size(), groups)) {
@@ -39,7 +41,8 @@ public:
     }
 
     nb::tuple ends() const {
-        mercer::Ends ends = mercer::ends_of(view_);
+        Signals signals;
+        mercer::Ends ends = mercer::ends_of(view_, n_threads_, signals.poll());
         return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
     }
 
@@ -48,11 +51,14 @@ public:
         check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(size()), "kept");
         if (count < 0) refuse("size", "must not be negative");
         std::vector<std::uint8_t> taken = mercer::marked(kept_.data(), kept_.shape(0), size());
-        return as_array(mercer::working_set(view_, given(top, bottom), taken.data(), count));
+        Signals signals;
+        return as_array(
+            mercer::working_set(view_, given(top, bottom), taken.data(), count, n_threads_, signals.poll()));
     }
 
     nb::object survivors(nb::handle top, nb::handle bottom) const {
-        return as_array(mercer::survivors(view_, given(top, bottom)));
+        Signals signals;
+        return as_array(mercer::survivors(view_, given(top, bottom), n_threads_, signals.poll()));
     }
 
 private:
@@ -68,6 +74,7 @@ private:
         return {copy(vector<const double>(top, "top", count)), copy(vector<const double>(bottom, "bottom", count))};
     }
 
+    int n_threads_;
     Values p_, lower_, upper_, d_, beta_, u_;
     std::vector<std::int64_t> row_, active_;
     std::vector<std::int32_t> group_;
@@ -79,9 +86,9 @@ private:
 void bind_active(nb::module_& m) {
     nb::class_<Active>(m, "Active", "A problem at a point that moves, seen through its active variables.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, std::int32_t, nb::handle,
-                      nb::handle>(),
+                      nb::handle, int>(),
              "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(), "group"_a.none(),
-             "groups"_a, "beta"_a.none(), "u"_a.none())
+             "groups"_a, "beta"_a.none(), "u"_a.none(), "n_threads"_a = 1)
         .def("choose", &Active::choose, "active"_a.none(), "Which variables are active from now on.")
         .def("ends", &Active::ends,
              "The violation, and per group the largest h that may grow and the smallest that may shrink.")

@@ -10,6 +10,7 @@
 
 // A file for each subject.
 void bind_active(nb::module_& m);
+void bind_band(nb::module_& m);
 void bind_cholesky(nb::module_& m);
 void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
@@ -19,6 +20,7 @@ void bind_linear(nb::module_& m);
 void bind_merging(nb::module_& m);
 void bind_pegasos(nb::module_& m);
 void bind_prepare(nb::module_& m);
+void bind_row_entries(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_smo(nb::module_& m);
@@ -47,9 +49,11 @@ NB_MODULE(_core, m) {
         "level", [] { return std::string(mercer::level().name); },
         "The instruction set in use; the environment variable MERCER_SIMD forces one.");
     m.def("get_num_threads", &mercer_get_num_threads, "Threads a call may use when the user named no number.");
+    m.def("thread_limit", &mercer::thread_limit, "The same limit if one was set, else 0.");
     m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the threads of calls for which the user named no number.");
     // Arguments are none(): the functions themselves say what is wrong with None.
     bind_active(m);
+    bind_band(m);
     bind_cholesky(m);
     bind_dual_findings(m);
     bind_findings(m);
@@ -59,6 +63,7 @@ NB_MODULE(_core, m) {
     bind_merging(m);
     bind_pegasos(m);
     bind_prepare(m);
+    bind_row_entries(m);
     bind_row_hash(m);
     bind_samples(m);
     bind_smo(m);

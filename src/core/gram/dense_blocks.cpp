@@ -20,6 +20,8 @@ constexpr std::int64_t kRowBlockBytes = 640 << 10;
 constexpr std::int64_t kPanelsPerBlock = 8;
 // Chunks per thread at least, so that no thread waits long for the last one.
 constexpr std::int64_t kChunksPerThread = 4;
+// Terms of inner products, and of endings, that are done before a second thread is awake: about 0.2 ms.
+constexpr std::int64_t kAlone = 1 << 22;
 // Elements that a thread prepares at a time, and a sixteenth of the multiplications of a chunk of panels: about a
 // millisecond of work.
 constexpr std::int64_t kElementsPerChunk = 1 << 20;
@@ -92,7 +94,7 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
     const std::int64_t chunk = std::min(few, std::clamp<std::int64_t>(enough, blocks > 1 ? kPanelsPerBlock : 1, 64));
     const std::int64_t chunks = ceil_div(panels, chunk);
     parallel_for(
-        chunks * parts, threads.count,
+        chunks * parts, panels * parts * work > kAlone ? threads.count : 1,
         [&](std::int64_t c) {
             const std::int64_t first = c % chunks * chunk, last = std::min(panels, first + chunk);
             const std::int64_t above = c / chunks * block;

@@ -14,9 +14,9 @@ namespace mercer {
 namespace {
 
 // Elements that a thread sums or copies at a time. Copies read scattered elements, which are slower.
-constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17;
+constexpr std::int64_t kElementsPerSum = 1 << 19, kElementsPerCopy = 1 << 17;
 // Columns that are combined at a time, with their sums in a small array on the stack.
-constexpr std::int64_t kColumnsPerChunk = 16;
+constexpr std::int64_t kColumnsCombined = 16;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ template <class T>
 void add_table(const KeptValues<const T>& kept, const double* coefficients, double* total, const Threads& threads) {
     const auto dot = linear_passes_of<T>(threads.level).dot;
     const std::int64_t per_chunk =
-        std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(kept.columns, 1));
+        std::max<std::int64_t>(1, kElementsPerSum / std::max<std::int64_t>(kept.columns, 1));
     parallel_for_each(
         kept.rows, per_chunk, threads.count,
         [&](std::int64_t i) { total[i] += dot(kept.values + i * kept.stride, coefficients, kept.columns); },
@@ -84,19 +84,19 @@ void Combinations::add(const KeptValues<const T>& kept, double* total, std::int6
                        const Threads& threads) const {
     const auto combine = combine_passes_of<T>(threads.level).combine;
     parallel_for(
-        ceil_div(kept.columns, kColumnsPerChunk), threads.count,
+        ceil_div(kept.columns, kColumnsCombined), threads.count,
         [&](std::int64_t c) {
-            const std::int64_t begin = c * kColumnsPerChunk, n = std::min(kColumnsPerChunk, kept.columns - begin);
-            double sums[kCombined * kColumnsPerChunk];
+            const std::int64_t begin = c * kColumnsCombined, n = std::min(kColumnsCombined, kept.columns - begin);
+            double sums[kCombined * kColumnsCombined];
             for (const Run& run : runs_) {
                 const auto size = static_cast<std::int64_t>(run.outputs.size());
                 for (std::int64_t g = 0; g * kCombined < size; ++g) {
-                    std::fill(sums, sums + kCombined * kColumnsPerChunk, 0.0);
+                    std::fill(sums, sums + kCombined * kColumnsCombined, 0.0);
                     combine(kept.values + run.first * kept.stride + begin, kept.stride, run.count,
-                            run.packed.data() + g * run.count * kCombined, n, sums, kColumnsPerChunk);
+                            run.packed.data() + g * run.count * kCombined, n, sums, kColumnsCombined);
                     for (std::int64_t o = g * kCombined; o < std::min(size, (g + 1) * kCombined); ++o) {
                         double* to = total + begin * stride + run.outputs[static_cast<std::size_t>(o)];
-                        const double* from = sums + (o - g * kCombined) * kColumnsPerChunk;
+                        const double* from = sums + (o - g * kCombined) * kColumnsCombined;
                         for (std::int64_t i = 0; i < n; ++i) to[i * stride] += from[i];
                     }
                 }

@@ -48,21 +48,38 @@ struct Exp2<double> {
                                    4.45581790833606449e-10};
 };
 
-// 2^x for x <= 0, and 0 where that would be below the smallest normal number.
-template <class T>
-inline Vec<T> exp2_negative(Vec<T> x) {
+// x[i] = 2^x[i] for x <= 0, and 0 where that would be below the smallest normal number. Several vectors take each step
+// together: one alone would wait for the result of every step, and a processor looks too few instructions ahead to fill
+// the time with the next one.
+template <class T, int count>
+MERCER_INLINE void exp2_negative(Vec<T> (&x)[count]) {
     using E = Exp2<T>;
     using Int = IndexOf<T>;
     // Adding 1.5 * 2^mantissa rounds to an integer and leaves it in the low bits, ready to be moved into the exponent.
-    const Vec<T> shifted = larger<T>(x, splat<T>(E::lowest)) + E::magic;
-    const Vec<T> f = x - (shifted - E::magic);
-    Vec<T> p = splat<T>(E::c[E::degree]);
-    for (int i = E::degree - 1; i >= 0; --i) p = p * f + E::c[i];
-    const Vec<T> value = bits_as<T>(bits<T>(p) + (bits<T>(shifted) << static_cast<Int>(E::mantissa)));
-    return x < E::lowest ? Vec<T>{} : value;
+    Vec<T> shifted[count], f[count], p[count];
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) shifted[i] = larger<T>(x[i], splat<T>(E::lowest)) + E::magic;
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) {
+        const Vec<T> whole = shifted[i] - E::magic;
+        shifted[i] = bits_as<T>(bits<T>(shifted[i]) << static_cast<Int>(E::mantissa));
+        f[i] = x[i] - whole;
+        p[i] = splat<T>(E::c[E::degree]);
+    }
+#pragma GCC unroll 12
+    for (int k = E::degree - 1; k >= 0; --k) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; ++i) p[i] = p[i] * f[i] + E::c[k];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) {
+        const Vec<T> value = bits_as<T>(bits<T>(p[i]) + bits<T>(shifted[i]));
+        x[i] = x[i] < E::lowest ? Vec<T>{} : value;
+    }
 }
 
-// Each ending takes the tile's inner value, the row's norm, the columns' norms and the recipe's numbers.
+// An ending takes the tile's inner value, the row's norm, the columns' norms and the recipe's numbers. Those with an
+// exponent are numbers[0] times a power of two.
 struct Identity {
     template <class T>
     static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {
@@ -72,24 +89,23 @@ struct Identity {
 
 struct Gaussian {
     template <class T>
-    static Vec<T> apply(Vec<T> dot, Vec<T> row, Vec<T> column, const T* numbers) {
-        const Vec<T> x = dot - (row + column);  // symmetric in row and column, to the last bit
-        return numbers[0] * exp2_negative<T>(x < T{0} ? x : Vec<T>{});
+    static Vec<T> exponent(Vec<T> dot, Vec<T> row, Vec<T> column, const T*) {
+        return smaller<T>(dot - (row + column), Vec<T>{});  // symmetric in row and column, to the last bit
     }
 };
 
 struct Laplacian {
     template <class T>
-    static Vec<T> apply(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
-        return numbers[0] * exp2_negative<T>(-distance);
+    static Vec<T> exponent(Vec<T> distance, Vec<T>, Vec<T>, const T*) {
+        return -distance;
     }
 };
 
 // Of a squared distance or a distance that is in the data's own unit; numbers[1] = gamma log2 e.
 struct OfDifferences {
     template <class T>
-    static Vec<T> apply(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
-        return numbers[0] * exp2_negative<T>(-(numbers[1] * distance));
+    static Vec<T> exponent(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
+        return -(numbers[1] * distance);
     }
 };
 
@@ -111,11 +127,43 @@ struct Sigmoid {
     static Vec<T> apply(Vec<T> dot, Vec<T>, Vec<T>, const T* numbers) {
         const Vec<T> x = numbers[1] * dot + numbers[2];
         const Vec<T> size = larger<T>(x, -x);
-        const Vec<T> t = exp2_negative<T>(static_cast<T>(-2.885390081777926815) * size);  // e^(-2|x|)
-        const Vec<T> value = numbers[0] * (T{1} - t) / (T{1} + t);
+        Vec<T> t[] = {static_cast<T>(-2.885390081777926815) * size};
+        exp2_negative<T>(t);  // e^(-2|x|)
+        const Vec<T> value = numbers[0] * (T{1} - t[0]) / (T{1} + t[0]);
         return x < T{0} ? -value : value;
     }
 };
+
+// Several inner values become kernel values, in place; value i belongs to row norm i / 2 and column norm i % 2.
+template <class Ending, class T, int count>
+MERCER_INLINE void finish(Vec<T> (&x)[count], const T* rows, const Vec<T> (&columns)[2], const T* numbers) {
+    if constexpr (requires { Ending::template exponent<T>(x[0], x[0], x[0], numbers); }) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; ++i) {
+            x[i] = Ending::template exponent<T>(x[i], splat<T>(rows[i / 2]), columns[i % 2], numbers);
+        }
+        exp2_negative<T>(x);
+#pragma GCC unroll 8
+        for (int i = 0; i < count; ++i) x[i] = numbers[0] * x[i];
+    } else {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; ++i) {
+            x[i] = Ending::template apply<T>(x[i], splat<T>(rows[i / 2]), columns[i % 2], numbers);
+        }
+    }
+}
+
+// The same for one.
+template <class Ending, class T>
+MERCER_INLINE Vec<T> finished(Vec<T> inner, Vec<T> row, Vec<T> column, const T* numbers) {
+    if constexpr (requires { Ending::template exponent<T>(inner, row, column, numbers); }) {
+        Vec<T> x[] = {Ending::template exponent<T>(inner, row, column, numbers)};
+        exp2_negative<T>(x);
+        return numbers[0] * x[0];
+    } else {
+        return Ending::template apply<T>(inner, row, column, numbers);
+    }
+}
 
 }  // namespace
 }  // namespace mercer

@@ -10,23 +10,16 @@ template <class Inner, class Ending>
 void normal_panel(const TileRun<double>& run, const double* coefficients, const double* weights, double* kept,
                   double* total) {
     constexpr int width = kTileColumns<double>, step = lanes<double>;
-    const Vec<double> n0 = load(run.column_norms), n1 = load(run.column_norms + step);
     Vec<double> u0{}, u1{};
     for (std::int64_t g = 0; g < run.groups; ++g) {
-        Vec<double> left[kTileRows], right[kTileRows];
-        inner_values<double, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
-        const double* norms = run.row_norms + g * kTileRows;
         const double* c = coefficients + g * kTileRows;
         double* to = kept + g * kTileRows * width;
-#pragma GCC unroll 12
-        for (int r = 0; r < kTileRows; ++r) {
-            const Vec<double> k0 = Ending::template apply<double>(left[r], splat<double>(norms[r]), n0, run.numbers);
-            const Vec<double> k1 = Ending::template apply<double>(right[r], splat<double>(norms[r]), n1, run.numbers);
+        for_values<double, Inner, Ending>(run, g, [&](int r, Vec<double> k0, Vec<double> k1) {
             store(to + r * width, k0);
             store(to + r * width + step, k1);
             u0 += c[r] * k0;
             u1 += c[r] * k1;
-        }
+        });
     }
     u0 *= load(weights);
     u1 *= load(weights + step);

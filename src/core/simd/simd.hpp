@@ -192,9 +192,29 @@ inline Vec<T> load_first(const T* from, int n) {
     return load(padded);
 }
 
+// b where a is not a number: the semantics of the instructions, which compilers do not use for a conditional.
 template <class T>
 inline Vec<T> larger(Vec<T> a, Vec<T> b) {
-    return a > b ? a : b;  // b where a is not a number
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm256_max_ps((__m256)a, (__m256)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm256_max_pd((__m256d)a, (__m256d)b);
+#endif
+    return a > b ? a : b;
+}
+
+template <class T>
+inline Vec<T> smaller(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm512_maskz_min_pd(0xff, (__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return (Vec<T>)_mm256_min_ps((__m256)a, (__m256)b);
+    if constexpr (std::is_same_v<T, double>) return (Vec<T>)_mm256_min_pd((__m256d)a, (__m256d)b);
+#endif
+    return a < b ? a : b;
 }
 
 // v as a rounded value: contraction cannot fuse the product behind it with a sum.

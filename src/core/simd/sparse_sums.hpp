@@ -36,7 +36,7 @@ struct DotSum {
 
     template <class Ending>
     Vec<T> kernel(const StripRun<T>& run, std::int64_t row, std::int64_t sample) const {
-        return Ending::template apply<T>(value, load(run.strip_norms + row), splat<T>(run.norms[sample]), run.numbers);
+        return finished<Ending, T>(value, load(run.strip_norms + row), splat<T>(run.norms[sample]), run.numbers);
     }
 };
 
@@ -60,7 +60,7 @@ struct SharedSum {
     template <class Ending>
     Vec<T> kernel(const StripRun<T>& run, std::int64_t row, std::int64_t sample) const {
         const Vec<T> norms = load(run.strip_norms + row) + run.norms[sample];  // symmetric, to the last bit
-        return Ending::template apply<T>(larger<T>(norms - T{2} * value, Vec<T>{}), norms, norms, run.numbers);
+        return finished<Ending, T>(larger<T>(norms - T{2} * value, Vec<T>{}), norms, norms, run.numbers);
     }
 };
 
@@ -109,9 +109,9 @@ struct ExactDotSum : Doubled {
     Vec<double> kernel(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {
         if constexpr (std::is_same_v<Ending, Gaussian>) {
             const Vec<double> exponent = (2.0 * kLog2E * run.numbers[1]) * less_norms(run, row, sample);
-            return Ending::template apply<double>(exponent, Vec<double>{}, Vec<double>{}, run.numbers);
+            return finished<Ending, double>(exponent, Vec<double>{}, Vec<double>{}, run.numbers);
         } else {
-            return Ending::template apply<double>(high + low, Vec<double>{}, Vec<double>{}, run.numbers);
+            return finished<Ending, double>(high + low, Vec<double>{}, Vec<double>{}, run.numbers);
         }
     }
 };
@@ -122,7 +122,7 @@ struct ExactSharedSum : Doubled {
     template <class Ending>
     Vec<double> kernel(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {
         const Vec<double> exponent = (kLog2E * run.numbers[1]) * less_norms(run, row, sample);
-        return Ending::template apply<double>(-exponent, Vec<double>{}, Vec<double>{}, run.numbers);
+        return finished<Ending, double>(-exponent, Vec<double>{}, Vec<double>{}, run.numbers);
     }
 };
 

@@ -11,10 +11,13 @@ namespace {
 
 // 12 x 2 vectors of accumulators fill the 32 registers of AVX-512, 6 x 2 the 16 of AVX2 and SSE.
 #if defined(__AVX512F__)
-constexpr int kTileRows = 12;
+constexpr int kTileRows = 12, kRowsTogether = 4;
 #else
-constexpr int kTileRows = 6;
+constexpr int kTileRows = 6, kRowsTogether = 2;
 #endif
+// Rows of a tile whose endings are computed together: as many as leave registers for what these need (AVX2, d = 16:
+// 0.91 ns a value one by one, 0.77 ns by twos).
+static_assert(kTileRows % kRowsTogether == 0);
 template <class T>
 constexpr int kTileColumns = 2 * lanes<T>;
 
@@ -83,42 +86,47 @@ MERCER_INLINE void inner_values(const T* row, const T* column, std::int64_t d, V
     }
 }
 
+// Calls use(r, left values, right values) for every row r of the tile of a group.
+template <class T, class Inner, class Ending, class Use>
+MERCER_INLINE void for_values(const TileRun<T>& run, std::int64_t g, Use use) {
+    const Vec<T> columns[] = {load(run.column_norms), load(run.column_norms + lanes<T>)};
+    Vec<T> left[kTileRows], right[kTileRows];
+    inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
+#pragma GCC unroll 12
+    for (int first = 0; first < kTileRows; first += kRowsTogether) {
+        Vec<T> x[2 * kRowsTogether];
+#pragma GCC unroll 4
+        for (int r = 0; r < kRowsTogether; ++r) x[2 * r] = left[first + r], x[2 * r + 1] = right[first + r];
+        finish<Ending, T>(x, run.row_norms + g * kTileRows + first, columns, run.numbers);
+#pragma GCC unroll 4
+        for (int r = 0; r < kRowsTogether; ++r) use(first + r, x[2 * r], x[2 * r + 1]);
+    }
+}
+
 template <class T, class Inner, class Ending>
 void store_tiles(const TileRun<T>& run, T* out, std::int64_t stride) {
-    const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
     for (std::int64_t g = 0; g < run.groups; ++g) {
-        Vec<T> left[kTileRows], right[kTileRows];
-        inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
-        const T* norms = run.row_norms + g * kTileRows;
-#pragma GCC unroll 12
-        for (int r = 0; r < kTileRows; ++r) {
+        for_values<T, Inner, Ending>(run, g, [&](int r, Vec<T> k0, Vec<T> k1) {
             T* to = out + (g * kTileRows + r) * stride;
-            store(to, Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers));
-            store(to + lanes<T>, Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers));
-        }
+            store(to, k0);
+            store(to + lanes<T>, k1);
+        });
     }
 }
 
 // A tile's rows (6 or 12) are summed in its own precision, tiles in float64.
 template <class T, class Inner, class Ending, int sums>
 MERCER_INLINE void sum_each(const TileRun<T>& run, const T* coefficients, std::int64_t stride, double* total) {
-    const Vec<T> n0 = load(run.column_norms), n1 = load(run.column_norms + lanes<T>);
     for (std::int64_t g = 0; g < run.groups; ++g) {
-        Vec<T> left[kTileRows], right[kTileRows];
-        inner_values<T, Inner>(run.rows + g * run.d * kTileRows, run.panel, run.d, left, right);
-        const T* norms = run.row_norms + g * kTileRows;
         const T* weight = coefficients + g * kTileRows;
         Vec<T> s0[sums]{}, s1[sums]{};
-#pragma GCC unroll 12
-        for (int r = 0; r < kTileRows; ++r) {
-            const Vec<T> k0 = Ending::template apply<T>(left[r], splat<T>(norms[r]), n0, run.numbers);
-            const Vec<T> k1 = Ending::template apply<T>(right[r], splat<T>(norms[r]), n1, run.numbers);
+        for_values<T, Inner, Ending>(run, g, [&](int r, Vec<T> k0, Vec<T> k1) {
 #pragma GCC unroll 2
             for (int q = 0; q < sums; ++q) {
                 s0[q] += weight[q * stride + r] * k0;
                 s1[q] += weight[q * stride + r] * k1;
             }
-        }
+        });
 #pragma GCC unroll 2
         for (int q = 0; q < sums; ++q) {
             add_to<T>(total + q * kMaxPanel, s0[q]);
@@ -160,25 +168,31 @@ void store_row(const TileRun<T>& run, T* out) {
 #pragma GCC unroll 8
         for (int v = 0; v < kSums; ++v) {
             const std::int64_t column = panel[v / 2] * width + v % 2 * lanes<T>;
-            store(out + column, Ending::template apply<T>(sum[v], norm, load(run.column_norms + column), run.numbers));
+            store(out + column, finished<Ending, T>(sum[v], norm, load(run.column_norms + column), run.numbers));
         }
     }
 }
 
 template <class T>
 constexpr Tiles<T> tiles() {
-    return {kTileRows,
-            kTileColumns<T>,
-            {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
-             store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>,
-             store_tiles<T, Distance2, OfDifferences>, store_tiles<T, Distance1, OfDifferences>},
-            {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
-             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>, sum_tiles<T, Distance2, OfDifferences>,
-             sum_tiles<T, Distance1, OfDifferences>},
-            sum_two_tiles<T>,
-            {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
-             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>, store_row<T, Distance2, OfDifferences>,
-             store_row<T, Distance1, OfDifferences>}};
+    Tiles<T> out{kTileRows,
+                 kTileColumns<T>,
+                 {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
+                  store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>},
+                 {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
+                  sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>},
+                 sum_two_tiles<T>,
+                 {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
+                  store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>}};
+    if constexpr (dense_endings<T> == kDenseEndings) {
+        out.store[kGaussianOfDifferences] = store_tiles<T, Distance2, OfDifferences>;
+        out.store[kLaplacianOfDifferences] = store_tiles<T, Distance1, OfDifferences>;
+        out.sum[kGaussianOfDifferences] = sum_tiles<T, Distance2, OfDifferences>;
+        out.sum[kLaplacianOfDifferences] = sum_tiles<T, Distance1, OfDifferences>;
+        out.store_row[kGaussianOfDifferences] = store_row<T, Distance2, OfDifferences>;
+        out.store_row[kLaplacianOfDifferences] = store_row<T, Distance1, OfDifferences>;
+    }
+    return out;
 }
 
 }  // namespace

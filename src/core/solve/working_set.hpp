@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "threads/interrupt.hpp"
+
 namespace mercer {
 
 // A problem at a point, seen through the variables `active`; h = p - u[row] - d beta.
@@ -27,16 +29,17 @@ struct Ends {
     double violation = 0.0;
 };
 
-Ends ends_of(const ActiveView& view);
+Ends ends_of(const ActiveView& view, int n_threads, Poll& poll);
 
 // n flags, of which those at `which` are set.
 std::vector<std::uint8_t> marked(const std::int64_t* which, std::size_t count, std::size_t n);
 
 // At most `size` variables that could take part in an improving step and are not `taken`, worst first, in turn from
 // each group's two sides. Marks them as taken.
-std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size);
+std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, std::uint8_t* taken, std::int64_t size,
+                                      int n_threads, Poll& poll);
 
 // The active variables that are free or could still be chosen.
-std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends);
+std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends, int n_threads, Poll& poll);
 
 }  // namespace mercer

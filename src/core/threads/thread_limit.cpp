@@ -9,8 +9,10 @@ namespace {
 std::atomic<int> limit{0};
 }
 
+int mercer::thread_limit() { return limit.load(std::memory_order_relaxed); }
+
 extern "C" int mercer_get_num_threads(void) {
-    const int set = limit.load(std::memory_order_relaxed);
+    const int set = mercer::thread_limit();
     return set > 0 ? set : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

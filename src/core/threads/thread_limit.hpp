@@ -7,6 +7,10 @@
 #define MERCER_EXPORT __attribute__((visibility("default")))
 #endif
 
+namespace mercer {
+int thread_limit();  // 0 without one; asking for the processors instead reads files
+}
+
 // C symbols, because threadpoolctl finds and limits libraries by them.
 extern "C" {
 MERCER_EXPORT int mercer_get_num_threads(void);

@@ -49,7 +49,9 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
         still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
         return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
-    free = ((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1)
+    def free() -> Flags:
+        return np.asarray(((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1))
+
     u, error, precision = bounded_u(gram, product, undecided, free)
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision, error), u
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from mercer.cli.data import Data, read_data
 from mercer.cli.formats import FORMATS
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
         display = DecisionDisplay.from_estimator(
             estimator,
             data.X,
-            _truth(data, getattr(estimator, "classes_", None)),
+            _truth(data, estimator),
             features=(a, b),
             resolution=args.resolution,
             names=data.names,
@@ -74,12 +75,13 @@ def run(args: argparse.Namespace) -> None:
         print(f"saved {args.output}")
 
 
-def _truth(data: Data, classes: Any) -> Any:
-    """The class of each row as the model calls it; None where the file does not tell, or there are none."""
-    if data.y is None or classes is None:
+def _truth(data: Data, estimator: Any) -> Any:
+    """The class of each row as the model calls it, or its number; None where the file does not tell, or for novelty."""
+    classes, numbers = getattr(estimator, "classes_", None), is_regressor(estimator)
+    if data.y is None or (classes is None and not numbers):
         return None
-    out = np.full(len(data.y), None, dtype=object)
-    rows, truth = known_truth(data.y, classes, False, data.source, data.target or "y")
+    out = np.full(len(data.y), np.nan) if numbers else np.full(len(data.y), None, dtype=object)
+    rows, truth = known_truth(data.y, classes, numbers, data.source, data.target or "y")
     out[rows] = truth
     return out
 

@@ -46,15 +46,19 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     Without `copy_rows` the result has all samples of X, and `first` says which rows count.
     """
     rows = np.flatnonzero(weight > 0)
+    own = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
-        return Merged(_part(X, rows), y[rows], weight[rows], rows, np.arange(len(rows)), weight[rows], rows)
+        return Merged(_part(X, rows), y[rows], own, rows, np.arange(len(rows)), own, rows)
     order, fresh = _canonical(X, y, rows, n_threads)
-    group = np.cumsum(fresh) - 1
-    first = rows[order[fresh]]
     member = np.empty(len(rows), dtype=np.intp)
-    member[order] = group
-    total = sums_by(member, weight[rows], len(first))
-    return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, weight[rows], first)
+    if fresh is None:
+        first, total = rows[order], own[order]
+        member[order] = np.arange(len(order))
+    else:
+        first = rows[order[fresh]]
+        member[order] = np.cumsum(fresh) - 1
+        total = sums_by(member, own, len(first))
+    return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, own, first)
 
 
 def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
@@ -66,6 +70,8 @@ def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
 def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
     """Groups of rows that hold the same sample with different codes."""
     order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)
+    if fresh is None:
+        return []
     starts = np.flatnonzero(fresh)
     mixed = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
     ends = np.append(starts[1:], len(order))
@@ -81,18 +87,26 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
 
 def _part(X: Any, rows: Indices) -> Any:
     """X itself if `rows` are all of its rows in order, otherwise a copy of them."""
-    return X if len(rows) == n_samples(X) and (np.diff(rows) == 1).all() else take(X, rows)
+    return X if len(rows) == n_samples(X) and (rows[1:] > rows[:-1]).all() else take(X, rows)
 
 
-def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags]:
-    """Positions in `rows` sorted by sample and label, and a flag for the first of each run of equal ones."""
+def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:
+    """Positions in `rows` sorted by sample and label, and a flag for the first of each run of equal ones.
+
+    None stands for flags that are all true.
+    """
     if not hasattr(X, "shape"):
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
         same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
         return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
-    keys = hash_samples(X, n_threads)[rows]
-    order = _core.order_by(keys, np.ascontiguousarray(y[rows], dtype=np.int64))
-    near = np.flatnonzero(keys[order[:-1]] == keys[order[1:]])
+    keys, codes = hash_samples(X, n_threads), np.ascontiguousarray(y, dtype=np.int64)
+    if len(rows) < len(keys):
+        keys, codes = keys[rows], codes[rows]
+    order = _core.order_by(keys, codes)
+    ordered = keys[order]
+    near = np.flatnonzero(ordered[:-1] == ordered[1:])
+    if len(near) == 0:
+        return order, None
     left, right = rows[order[near]], rows[order[near + 1]]
     equal = _equal(X, left, right)
     if not equal.all():

@@ -6,41 +6,40 @@ The arrays are those of a CSR matrix. scipy's class checks them at every step, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Indices
+from mercer import _core
+from mercer.arrays import Floats, Indices
+
+# Up to this many outputs a matrix of all cells is not larger than a sparse one of two entries per row, and is made in a
+# fraction of the time.
+_FEW_COLUMNS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """A row per sample and a column per output."""
 
-    data: np.ndarray  # of the entries
+    data: Floats  # of the entries
     indices: Indices  # the column of each entry; they ascend within a row
     indptr: Indices  # where the entries of each row begin, and the end
     n_columns: int
 
     @classmethod
-    def of(cls, data: np.ndarray, rows: Indices, columns: Indices, shape: tuple[int, int]) -> Table:
-        """From entries in any order; those of the same cell are added up."""
-        cell = rows.astype(np.int64, copy=False) * shape[1] + columns
-        step = np.diff(cell)
-        if not (step > 0).all():
-            order = np.argsort(cell, kind="stable")
-            data, rows, columns = data[order], rows[order], columns[order]
-            first = np.flatnonzero(np.diff(cell[order], prepend=-1))
-            if len(first) < len(cell):
-                data, rows, columns = np.add.reduceat(data, first), rows[first], columns[first]
-        return cls(data, columns, _ends(np.bincount(rows, minlength=shape[0])), shape[1])
+    def of_columns(cls, data: Floats, rows: Indices, ends: Indices, n_rows: int) -> Table:
+        """From one column after another, column k before ends[k + 1]; those of the same cell are added up."""
+        return cls(*_core.by_rows(data, rows, ends, n_rows), len(ends) - 1)
 
     @classmethod
-    def of_array(cls, values: np.ndarray) -> Table:
+    def of_array(cls, values: Floats) -> Table:
         """The entries of an array that are not zero."""
-        rows, columns = np.nonzero(values)
-        return cls.of(values[rows, columns], rows, columns, (values.shape[0], values.shape[1]))
+        n_rows, n_columns = values.shape
+        rows, ends = np.tile(np.arange(n_rows), n_columns), n_rows * np.arange(n_columns + 1)
+        return cls.of_columns(np.ascontiguousarray(values.T).ravel(), rows, ends, n_rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,34 +50,29 @@ class Table:
         """How many entries each row has."""
         return self.indptr[1:] - self.indptr[:-1]
 
-    @property
+    @cached_property
     def rows(self) -> Indices:
         """The row of each entry."""
         return np.repeat(np.arange(len(self.indptr) - 1), self.lengths)
 
-    def with_data(self, data: np.ndarray) -> Table:
+    def with_data(self, data: Floats) -> Table:
         """Other entries at the same places."""
         return Table(data, self.indices, self.indptr, self.n_columns)
 
     def take(self, rows: Indices) -> Table:
         """Some of the rows, in this order."""
-        lengths = self.lengths[rows]
-        indptr = _ends(lengths)
-        entry = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Table(self.data[entry], self.indices[entry], indptr, self.n_columns)
+        indptr, entry, row = _core.take_rows(self.indptr, rows)
+        taken = Table(self.data[entry], self.indices[entry], indptr, self.n_columns)
+        taken.__dict__["rows"] = row
+        return taken
 
-    def toarray(self) -> np.ndarray:
-        out = np.zeros(self.shape, self.data.dtype)
+    def toarray(self) -> Floats:
+        out = np.zeros(self.shape)
         out[self.rows, self.indices] = self.data
         return out
 
-    def csr(self) -> Any:
-        """As scipy has it, for whoever keeps it."""
+    def matrix(self) -> Any:
+        """For whoever keeps it: an array if it has few columns, else as scipy has it."""
+        if self.n_columns <= _FEW_COLUMNS:
+            return self.toarray()
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-
-
-def _ends(lengths: Indices) -> Indices:
-    """0, and where each of these many entries end."""
-    ends = np.zeros(len(lengths) + 1, dtype=np.intp)
-    lengths.cumsum(out=ends[1:])
-    return ends

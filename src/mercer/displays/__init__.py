@@ -2,5 +2,6 @@
 
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.ridge_path import RidgePathDisplay
+from mercer.displays.tuning import TuningDisplay
 
-__all__ = ["DecisionDisplay", "RidgePathDisplay"]
+__all__ = ["DecisionDisplay", "RidgePathDisplay", "TuningDisplay"]

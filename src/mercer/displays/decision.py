@@ -7,32 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse
-from mercer.fitting.dual_status import free_vectors
+from mercer.arrays import Floats
+from mercer.displays.plane import Plane
+from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
 
 _COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
+_OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
+
+_RING = 4  # points: what a ring takes of the picture
 
 
 @dataclass(eq=False)
 class DecisionDisplay:
-    """Regions of the classes (or the values of a regression), the lines f = 0 and f = ±1, and the support vectors.
+    """Regions of the classes with their boundaries and margins, or the values of a regression, and the samples.
 
-    Free support vectors, which lie on the margin, have a full ring; bounded ones, which are inside it or on its wrong
-    side, a dotted one.
+    For two classes the lines are f = 0 and, dashed, f = ±1; for several the boundaries of the regions; for one class
+    f = 0. A regression has a scale of colours that its samples share, so that a sample unlike its surroundings is one
+    that f misses. Free support vectors, which lie on the margin, have a full ring; bounded ones, which are inside it or
+    on its wrong side, a dotted one. Many samples are drawn smaller and transparent.
 
     Parameters
     ----------
     xx0, xx1 : arrays of shape (resolution, resolution)
         The grid in the two features shown.
     response : array of the same shape
-        The index of the class predicted, or the decision value.
+        The index of the class predicted, or the value.
     values : array of the same shape, or None
         f on the grid, where there is one f: two classes, regression or one-class.
+    classes : array of shape (n_classes,), or None
+        The labels; None for a regression and for one class.
+    points : array of shape (n_samples, 2), or None
+        The samples in the two features.
+    codes : array of shape (n_samples,), or None
+        The index of each sample's class, −1 where it is none of them.
+    free, bounded : arrays of int, or None
+        Which of the points are free and bounded support vectors.
+    names : pair of str
+        Of the two features.
+    targets : array of shape (n_samples,), or None
+        y of a regression.
+    rest : str
+        Where the other features stand; printed below the picture.
+    novelty : bool
+        Whether f = 0 is a boundary although there are no classes.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib's, after `plot`.
+    ax_, figure_ : matplotlib's axes and figure
+        Set by `plot`.
 
     Examples
     --------
@@ -53,6 +76,9 @@ class DecisionDisplay:
     free: Any = None
     bounded: Any = None
     names: tuple[str, str] = ("feature 0", "feature 1")
+    targets: Any = None
+    rest: str = ""
+    novelty: bool = False
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
 
@@ -63,167 +89,180 @@ class DecisionDisplay:
         X: Any,
         y: Any = None,
         *,
-        features: tuple[int, int] = (0, 1),
+        features: Any = (0, 1),
         resolution: int = 200,
         margin: float = 0.1,
         ax: Any = None,
         names: Any = None,
     ) -> DecisionDisplay:
-        """Evaluate a fitted estimator, or a Pipeline that ends in one, on a grid around X, and draw.
+        """Evaluate a fitted estimator on a grid around X, and draw.
 
         Parameters
         ----------
         estimator : estimator
-        X : array of shape (n_samples, n_features)
-            Rows among which those that are support vectors are ringed.
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X : array or frame of shape (n_samples, n_features)
+            Rows among which those that are support vectors are ringed. A frame's columns name the axes.
         y : array of shape (n_samples,), optional
-            Colours of the points.
-        features : pair of int, default=(0, 1)
-            The columns that span the picture. Where there are more, the others stand at their means.
+            Colours of the points: classes, or the numbers of a regression.
+        features : pair of int or str, default=(0, 1)
+            The columns that span the picture, by number or name. Where there are more, the others stand at their means
+            (what is no number, at its most frequent value), and the picture says so.
         resolution : int, default=200
             Points of the grid along each axis.
         margin : float, default=0.1
             Room around the data, as a share of their range.
         ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
         names : sequence of str, optional
-            Names of all columns.
+            Names of all columns; default: those of the frame, or those the estimator was fitted with.
         """
-        X = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] < 2:
-            raise ValueError(f"a picture needs two features, but X has shape {X.shape}")
-        if len(features) != 2 or not all(0 <= j < X.shape[1] for j in features) or features[0] == features[1]:
-            raise ValueError(f"features={features!r} must be two different columns of the {X.shape[1]} there are")
-        i, j = features
-        ends = [_ends(X[:, k], margin) for k in (i, j)]
-        xx0, xx1 = np.meshgrid(*(np.linspace(low, high, resolution) for low, high in ends))
-        grid = np.tile(X.mean(axis=0), (xx0.size, 1))
-        grid[:, i], grid[:, j] = xx0.ravel(), xx1.ravel()
-        machine = estimator[-1] if hasattr(estimator, "steps") else estimator
+        known = getattr(estimator, "feature_names_in_", None)
+        plane = Plane.through(X, features, names, known, resolution, margin)
+        machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
+        scored = hasattr(estimator, "decision_function")
         values = None
         if classes is None or len(classes) == 2:
-            ask = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
-            values = np.asarray(ask(grid), dtype=np.float64)
-            if values.size != xx0.size:
+            ask = estimator.decision_function if scored else estimator.predict
+            values = np.asarray(ask(plane.rows), dtype=np.float64)
+            if values.size != plane.xx0.size:
                 raise ValueError(
                     f"a picture shows one value at each point, but this model predicts {values.shape[-1]}: draw a "
                     "model of a single output"
                 )
-            values = values.reshape(xx0.shape)
+            values = values.reshape(plane.xx0.shape)
         response = values
         if classes is not None:
-            answer = estimator.predict(grid)
-            response = np.array([list(classes).index(label) for label in answer]).reshape(xx0.shape)
-        piped = hasattr(estimator, "steps") and len(estimator) > 1
-        free, bounded = _rings(machine, estimator[:-1].transform(X) if piped else X)
-        titles = list(names) if names is not None else [f"feature {k}" for k in range(X.shape[1])]
+            response = _codes(estimator.predict(plane.rows), classes).reshape(plane.xx0.shape)
+        free, bounded = rings(machine, seen)
+        numbers = y is not None and classes is None and not scored
         display = cls(
-            xx0,
-            xx1,
+            plane.xx0,
+            plane.xx1,
             response,
             values,
             classes,
-            X[:, [i, j]],
-            _codes(y, classes),
+            plane.points,
+            None if y is None or classes is None else _codes(y, classes),
             free,
             bounded,
-            (str(titles[i]), str(titles[j])),
+            plane.names,
+            targets=np.asarray(y, dtype=np.float64).ravel() if numbers else None,
+            rest=plane.rest,
+            novelty=classes is None and scored,
         )
         return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> DecisionDisplay:
-        """Draw onto ``ax``, or onto new axes."""
+        """Draw onto ``ax``, or onto new axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
         pyplot = require("matplotlib.pyplot", "drawing a decision")
-        colors = require("matplotlib.colors", "drawing a decision")
         ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        norm = None
         if self.classes is not None:
-            shades = colors.ListedColormap([_COLOURS[c % len(_COLOURS)] for c in range(len(self.classes))])
-            top = max(len(self.classes) - 1, 1)
-            ax.pcolormesh(self.xx0, self.xx1, self.response, cmap=shades, alpha=0.25, vmin=0, vmax=top, shading="auto")
+            self._draw_regions(ax)
         else:
-            mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, cmap="RdBu", alpha=0.6, shading="auto")
-            ax.figure.colorbar(mesh, ax=ax, label="f(x)")
-        if self.values is not None and self.classes is not None:
-            self._lines(ax, [-1.0, 0.0, 1.0], ["--", "-", "--"])
-        elif self.values is not None:
-            self._lines(ax, [0.0], ["-"])
-        self._draw_points(ax)
+            norm = self._draw_values(ax)
+        self._draw_points(ax, norm)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        if self.rest:
+            below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
+            ax.annotate(self.rest, (0.5, 0), **below, ha="center", va="top", fontsize="x-small", color="0.3")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _lines(self, ax: Any, levels: list[float], styles: list[str]) -> None:
-        inside = [k for k, level in enumerate(levels) if self.values.min() < level < self.values.max()]
-        if inside:
-            ax.contour(
-                self.xx0,
-                self.xx1,
-                self.values,
-                levels=[levels[k] for k in inside],
-                linestyles=[styles[k] for k in inside],
-                colors="black",
-                linewidths=1,
-            )
+    def _colours(self) -> list[Any]:
+        """One for each class."""
+        n = len(self.classes)
+        if n <= len(_COLOURS):
+            return list(_COLOURS[:n])
+        name = "tab10" if n <= 10 else "tab20" if n <= 20 else "gist_rainbow"
+        return list(require("matplotlib", "drawing a decision").colormaps[name].resampled(n)(range(n)))
 
-    def _draw_points(self, ax: Any) -> None:
+    def _draw_regions(self, ax: Any) -> None:
+        colors = require("matplotlib.colors", "drawing a decision")
+        shades = colors.ListedColormap(self._colours())
+        top = max(len(self.classes) - 1, 1)
+        ax.pcolormesh(self.xx0, self.xx1, self.response, cmap=shades, alpha=0.25, vmin=0, vmax=top, shading="auto")
+        if self.values is not None:
+            self._lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
+        else:
+            for code in np.unique(self.response)[:-1]:  # the last one's boundaries are those of the others
+                self._lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
+
+    def _draw_values(self, ax: Any) -> Any:
+        colors = require("matplotlib.colors", "drawing a decision")
+        if self.novelty:
+            norm, cmap, label = colors.CenteredNorm(), "RdBu", "f(x)"
+        else:
+            seen = self.response.ravel()
+            if self.targets is not None:  # less its outermost, so that one outlier does not make all else one colour
+                seen = np.concatenate([seen, np.nanquantile(self.targets, [0.01, 0.99])])
+            norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
+            label = "f(x)" if self.targets is None else "f(x), and y of the points"
+        mesh = ax.pcolormesh(
+            self.xx0, self.xx1, self.response, norm=norm, cmap=cmap, alpha=0.6 if self.novelty else None, shading="auto"
+        )
+        ax.figure.colorbar(mesh, ax=ax, label=label)
+        if self.novelty:
+            self._lines(ax, self.values, {0.0: "-"})
+        return norm
+
+    def _lines(self, ax: Any, values: Floats, styles: dict[float, str]) -> None:
+        levels = [level for level in styles if values.min() < level < values.max()]
+        if levels:
+            line = [styles[level] for level in levels]
+            ax.contour(self.xx0, self.xx1, values, levels=levels, linestyles=line, colors="black", linewidths=1)
+
+    def _draw_points(self, ax: Any, norm: Any) -> None:
         if self.points is None:
             return
         x, z = self.points.T
-        if self.codes is not None and self.classes is not None:
-            for c, label in enumerate(self.classes):
+        size, alpha = _ink(len(x))
+        style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
+        if self.codes is not None:
+            for c, (label, colour) in enumerate(zip(self.classes, self._colours(), strict=True)):
                 here = self.codes == c
-                ax.scatter(x[here], z[here], s=16, color=_COLOURS[c % len(_COLOURS)], label=str(label), zorder=3)
+                ax.scatter(x[here], z[here], color=[colour], label=str(label), **style)
+        elif self.targets is not None:
+            edge = {"edgecolors": "white", "linewidths": 0.6 if alpha == 1 else 0, "s": 24 * size}
+            ax.scatter(x, z, c=self.targets, norm=norm, cmap="viridis", **(style | edge))
         else:
-            ax.scatter(x, z, s=16, color="black", zorder=3)
-        rings = [("free support vectors", self.free, "-"), ("bounded support vectors", self.bounded, ":")]
-        for name, rows, style in rings:
+            ax.scatter(x, z, color="black", **style)
+        for name, rows, line in (("free", self.free, "-"), ("bounded", self.bounded, ":")):
             if rows is not None and len(rows):
+                size, alpha = _ink(_RING * len(rows))
                 ax.scatter(
                     x[rows],
                     z[rows],
-                    s=60,
+                    s=60 * size,
+                    alpha=alpha,
+                    linewidths=size,
                     facecolors="none",
                     edgecolors="black",
-                    linestyles=style,
-                    label=name,
+                    linestyles=line,
+                    label=f"{name} support vectors",
                     zorder=4,
                 )
         if ax.get_legend_handles_labels()[1]:
-            ax.legend(loc="best", fontsize="small")
+            # The best place is found by looking at every point.
+            legend = ax.legend(loc="best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right", fontsize="small")
+            for handle in legend.legend_handles:
+                handle.set_alpha(1)
 
 
-def _ends(column: Floats, margin: float) -> tuple[float, float]:
-    low, high = float(column.min()), float(column.max())
-    room = margin * (high - low) if high > low else 1.0
-    return low - room, high + room
+def _ink(n: int) -> tuple[float, float]:
+    """Relative size and opacity of n marks, so that many of them leave the picture to be seen."""
+    crowd = max(n / _OPAQUE_ROWS, 1.0)
+    return max(crowd**-0.25, 0.25), max(crowd**-0.5, 0.1)
 
 
-def _rings(machine: Any, X: Any) -> tuple[Any, Any]:
-    """Rows of X, as the machine sees them, that are free and bounded support vectors."""
-    vectors = getattr(machine, "support_vectors_", None)
-    if vectors is None or vectors.shape[1:] != X.shape[1:]:
-        return None, None
-    rows = np.asarray(vectors.toarray() if is_sparse(vectors) else vectors, dtype=np.float64) + 0.0  # no −0
-    free = dict(zip((row.tobytes() for row in rows), _free(machine).tolist(), strict=True))
-    kinds = [free.get(row.tobytes()) for row in np.asarray(X, dtype=np.float64) + 0.0]
-    # Two of them, which the checker cannot count in a generator.
-    return tuple(np.flatnonzero([kind is wanted for kind in kinds]) for wanted in (True, False))  # type: ignore[return-value]
-
-
-def _free(machine: Any) -> Any:
-    """Which support vectors are inside their box in the machine of some pair."""
-    free = free_vectors(machine)
-    if free is not None:
-        return free
-    size = np.abs(machine.dual_coef_)
-    box = np.full(size.shape[1], size.max(initial=0.0))  # LIBSVM's files do not say C; the largest is at it
-    if hasattr(machine, "certificate_"):  # a joint machine
-        box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
-    return ((size > 0) & (size < box * (1 - 1e-9))).any(axis=0)
-
-
-def _codes(y: Any, classes: Any) -> Any:
-    if y is None or classes is None:
-        return None
-    known = list(classes)
-    return np.array([known.index(label) if label in known else -1 for label in np.asarray(y)])
+def _codes(labels: Any, classes: Any) -> Any:
+    number = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([number.get(label, -1) for label in np.asarray(labels).tolist()])

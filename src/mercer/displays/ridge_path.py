@@ -13,12 +13,17 @@ from mercer.optional import require
 class RidgePathDisplay:
     """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.
 
-    Attributes
+    Parameters
     ----------
     path : RidgePath
+        What to draw.
+
+    Attributes
+    ----------
     axes_ : array of three matplotlib axes
     figure_ : matplotlib figure
-    lines_ : list of lists of lines, one list per axis
+    lines_ : list of lists of lines
+        One list per axis.
     """
 
     def __init__(self, path: RidgePath) -> None:
@@ -26,11 +31,25 @@ class RidgePathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, axes: Any = None) -> Self:
-        """The path of a fitted RLSRegressorCV or RLSClassifierCV, drawn."""
+        """The path of a fitted machine, drawn.
+
+        Parameters
+        ----------
+        estimator : RLSRegressorCV or RLSClassifierCV
+            Fitted.
+        axes : three matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
         return cls(estimator.path_).plot(axes)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw into three axes, or into a new figure."""
+        """Draw into three axes, or into a new figure.
+
+        Parameters
+        ----------
+        axes : three matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
         if axes is None:
             _, axes = require("matplotlib.pyplot", "plotting a path").subplots(1, 3, figsize=(12, 3.5), layout="tight")
         axes = np.asarray(axes).ravel()

@@ -23,6 +23,7 @@ from mercer.fitting.margin_report import without_planes
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import unit_of_targets
 from mercer.kernels.matrices import squared_lengths
@@ -36,6 +37,7 @@ _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
+@shared_docs
 class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
@@ -47,37 +49,18 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
     C : float, default=1.0
         Price of slack. A sample's own C_i is C times its weight times its class's weight.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-    bias : {True, "regularized", False}, default=True
-        True: b is free, as in SVC(kernel="linear"). "regularized": b is one more weight, ½(b/intercept_scaling)² in the
-        objective, as in LIBLINEAR and scikit-learn's LinearSVC. False: f passes through the origin.
-    intercept_scaling : float, default=1.0
-        Only for bias="regularized".
+        max(0, 1 − y f)² or max(0, 1 − y f).
+    %(linear bias)s
     tol : float or None, default=1e-4
         Largest violation of the optimality conditions that may remain; None asks for none.
-    gap_tol : float, optional
-        Go on until the duality gap is at most this share of the dual value.
-    solver : {"auto", "newton", "dual"}, default="auto"
-        Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns, otherwise the
-        second and, where that crawls, the first to end with.
+    %(linear solver)s
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
         ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
         or False), knows no other loss (`loss` is not used) and is solved by dual coordinate descent, whatever `solver`
         says; of two classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
-    class_weight : dict or "balanced", optional
-    shrinking : bool, default=True
-        Leave settled samples aside in dual coordinate descent; the answer is the same.
-    verbose : bool, default=False
-        Print the certificates on the way, a line a second at most.
-    max_iter : int, default=-1
-        Limit on Newton steps or passes over the data; −1 stands for 10,000, and for "crammer_singer" for as many as
-        `tol` takes.
-    max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns with the gap it has reached.
-    random_state : int, RandomState or None, default=None
-        Order of the samples in dual coordinate descent; None stands for one fixed order.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(class_weight)s
+    %(linear limits)s
 
     Attributes
     ----------
@@ -195,6 +178,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
     return np.asarray(positive("C", C) * fit.target.factor[fit.merged.y] * fit.merged.weight)
 
 
+@shared_docs
 class LinearSVR(CalibratingRegressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 
@@ -208,8 +192,13 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
     C : float, default=1.0
         Price of an error. A sample's own C_i is C times its weight.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-    bias, intercept_scaling, tol, gap_tol, solver, shrinking, verbose, max_iter, max_time, random_state, n_jobs
-        As in LinearSVC; `tol` is relative to the standard deviation of y where that is below 1.
+        max(0, |y − f| − ε), or its square.
+    %(linear bias)s
+    tol : float or None, default=1e-4
+        Largest violation of the optimality conditions that may remain, relative to the standard deviation of y where
+        that is below 1; None asks for none.
+    %(linear solver)s
+    %(linear limits)s
 
     Attributes
     ----------
@@ -287,7 +276,13 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         )
 
     def predict(self, X: Any) -> Floats:
-        """f(x) of each sample."""
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     @property

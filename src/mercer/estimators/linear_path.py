@@ -25,11 +25,15 @@ class LinearPath:
     Attributes
     ----------
     C : array of shape (n_points,)
+        The prices of slack.
     coef : array of shape (n_points, n_features)
+        w of each.
     intercept : array of shape (n_points,)
+        b of each.
     gap : array of shape (n_points,)
         The duality gap as a share of the dual value.
     certificates : tuple of Certificate
+        The proof of each.
     stop_reasons : tuple of str
         "converged", or the limit that ended the fit at this C.
 
@@ -61,13 +65,15 @@ def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = Non
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
+        The samples.
     y : array of shape (n_samples,)
         Two classes.
     Cs : sequence of float
         Taken in rising order: what a small C has settled, a larger one needs to change little.
     sample_weight : array of shape (n_samples,), optional
-    **options
-        Parameters of LinearSVC besides C.
+        A weight of 2 equals the sample given twice.
+    **options : parameters of LinearSVC
+        All but C.
 
     Returns
     -------

@@ -59,6 +59,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         X : array or CSR matrix of shape (n_samples, n_features)
             A list of strings for a string kernel; the square kernel matrix for a precomputed one.
         y : ignored
+            There for scikit-learn's pipelines.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 
@@ -75,14 +76,26 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         return None, None
 
     def predict(self, X: Any) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty."""
+        """+1 for a sample like those trained on, −1 for a novelty.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def decision_function(self, X: Any) -> Floats:
         raise NotImplementedError
 
     def score_samples(self, X: Any) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_."""
+        """The score that is compared with `offset_`: decision_function + offset_.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self.decision_function(X) + self.offset_)
 
     @property
@@ -105,8 +118,7 @@ class OneClassSVM(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -134,12 +146,18 @@ class OneClassSVM(NoveltyDetector):
 
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
         (b,) = solved[0].certificate.b
-        self._conclude_outputs(fit, solved, Bounds(1.0, 0.0), np.array([b]))
+        self._conclude_outputs(fit, solved, lambda: Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x): positive for samples like those trained on."""
+        """f(x): positive for samples like those trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -155,8 +173,7 @@ class SVDD(NoveltyDetector):
     ----------
     nu : float, default=0.5
         Above 0 and at most 1.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -194,7 +211,7 @@ class SVDD(NoveltyDetector):
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))
-        self._conclude_outputs(fit, solved, Bounds(bound, 0.0), np.array([b]))
+        self._conclude_outputs(fit, solved, lambda: Bounds(bound, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
         square = max(0.0, 2.0 * b + energy)
@@ -204,7 +221,13 @@ class SVDD(NoveltyDetector):
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
     def decision_function(self, X: Any) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball."""
+        """R² − ‖φ(x) − a‖²: positive inside the ball.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         half = self._decision(X)[:, 0]
         return np.asarray(2.0 * half - self._diagonal_of(X))
 

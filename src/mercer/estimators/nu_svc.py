@@ -48,10 +48,11 @@ class NuSVC(PairwiseClassifier):
         small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5; for pairs where that is
         infeasible for 0.99 of the largest feasible value, and where it is too small for the smallest useful one, with a
         warning; `nu_` records it. Where no ν is useful, f is constant, also with a warning.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        The form of `decision_function` for several classes: a column for each class, or for each pair.
     break_ties : bool, default=False
+        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
     %(dual parameters)s
 
 
@@ -187,7 +188,7 @@ class NuSVC(PairwiseClassifier):
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
         self.nu_ = freeze(np.array(totals) / np.array(masses))
         self.equivalent_C_ = freeze(1.0 / rho)
-        self._conclude_pairs(fit, solved, Bounds(1.0, 1.0), b, 1.0 / rho)
+        self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
     def _heavier(self, one: Solved) -> float:
         """±1, the label of the class with more weight: f of a pair that nothing tells apart."""

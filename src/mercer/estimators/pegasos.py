@@ -24,6 +24,7 @@ from mercer.fitting.limits import deadline_of, physical_memory
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_checks import check_stream, takes_samples
 from mercer.fitting.task import Solved, Task
 from mercer.parameters import integer, one_of, positive, share, store
@@ -34,10 +35,11 @@ from mercer.solvers.pegasos.iterates import Iterates
 from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
 
 
+@shared_docs
 class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
-    Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_iφ(x_i)
+    Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_i φ(x_i)
     to θ if y_i⟨w, φ(x_i)⟩ < 1 at w = θ/(λt), and a mean of the w comes out. It is `SVC` with C = 1/(λm) and without
     its free bias. After T steps the mean of all w is within 2R²(1 + ln T)/(λT) of the optimum in expectation, R =
     max‖φ(x_i)‖, whatever the number of samples; for more than two or three digits use an exact machine. Several
@@ -50,8 +52,8 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     kernel : str, Kernel or callable, default="linear"
         The name "linear" trains w itself, at a cost per step of the row's non-zero entries; everything else, kernel
         objects that are linear included, trains coefficients of samples.
-    degree, gamma, coef0
-        Parameters of the named kernels; in a stream "scale" and the like are taken from the first chunk.
+        In a stream, "scale" and the like are taken from the first chunk.
+    %(named kernel)s
     bias : {"regularized", False}, default="regularized"
         A constant feature 1 (k + 1 with a kernel), whose weight is part of ‖w‖²; or none, as in the notes.
     average : {"suffix", "all", "last"}, default="suffix"
@@ -79,8 +81,12 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     certificate : bool, default=False
         Count what the steps meet, for a certificate whose gap is tighter as long as the iterates have not settled. It
         takes up to a fifth more time.
-    cache_size, verbose, n_jobs
-        As in `SVC`: memory in MB and threads, both for kernel values only.
+    cache_size : float, default=1000
+        Memory in MB for kernel values.
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
+    n_jobs : int, optional
+        Threads that compute kernel values; None uses as many as BLAS would.
     max_time : float, optional
         Limit in seconds, for a fit, a call of `partial_fit` or a whole stream.
     random_state : int, RandomState or None
@@ -102,7 +108,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     objective_ : float
         The minimised function at the outcome, summed over the machines; after `fit` only.
     certificate_ : Certificate
-        How far the outcome is from the optimum; after `fit` only. Its values are those of ½‖w‖² + Σ C_iξ_i, the
+        How far the outcome is from the optimum; after `fit` only. Its values are those of ½‖w‖² + Σ C_i ξ_i, the
         function above over λ.
     validation_loss_ : array
         Mean hinge loss on the validation part after each epoch, summed over the machines; with early stopping.
@@ -319,11 +325,13 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             Classes may be missing from a chunk.
         classes : array, optional
             All classes there are; required at the first call unless the machine was fitted before.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------

@@ -21,27 +21,65 @@ _DEFAULT_C = 1.0
 
 
 def C_from_lam(lam: float, n: float) -> float:
-    """C of the problem (1/n) Σ loss + λ‖w‖²."""
+    """C of the problem (1/n) Σ loss + λ‖w‖².
+
+    Parameters
+    ----------
+    lam : float
+        λ of that problem.
+    n : float
+        The number of samples, or the sum of their weights.
+    """
     return 1.0 / (2.0 * lam * n)
 
 
 def lam_from_C(C: float, n: float) -> float:
-    """λ of the problem (1/n) Σ loss + λ‖w‖²."""
+    """λ of the problem (1/n) Σ loss + λ‖w‖².
+
+    Parameters
+    ----------
+    C : float
+        The price of slack.
+    n : float
+        The number of samples, or the sum of their weights.
+    """
     return 1.0 / (2.0 * C * n)
 
 
 def C_from_theta(theta: float, n: float) -> float:
-    """C for Igel's ϑ, which is λ."""
+    """C for Igel's ϑ, which is the λ of `C_from_lam`.
+
+    Parameters
+    ----------
+    theta : float
+        ϑ of (1/n) Σ loss + ϑ‖w‖².
+    n : float
+        The number of samples, or the sum of their weights.
+    """
     return C_from_lam(theta, n)
 
 
 def C_from_half_lam(lam: float, n: float) -> float:
-    """C of the problem (λ/2)‖w‖² + (1/n) Σ loss."""
+    """C of the problem (λ/2)‖w‖² + (1/n) Σ loss.
+
+    Parameters
+    ----------
+    lam : float
+        λ of that problem: `alpha` of PegasosSVC.
+    n : float
+        The number of samples, or the sum of their weights.
+    """
     return 1.0 / (lam * n)
 
 
 def C_from_liblinear(C: float) -> float:
-    """C of a squared loss that LIBLINEAR prices C·ξ²."""
+    """C of a squared loss that LIBLINEAR prices C·ξ².
+
+    Parameters
+    ----------
+    C : float
+        LIBLINEAR's.
+    """
     return 2.0 * C
 
 

@@ -20,6 +20,7 @@ class RidgePath:
     Attributes
     ----------
     lams : array of shape (n_lams,)
+        The values of λ.
     loo_errors, gcv, norms : arrays of shape (n_lams, n_outputs)
         Mean squared leave-one-out residual, generalised cross-validation, and ‖f‖ in the kernel's space.
     dof : array of shape (n_lams,)
@@ -56,7 +57,13 @@ class RidgePath:
         return float(self.lams[self.best])
 
     def plot(self, axes: Any = None) -> RidgePathDisplay:
-        """Error, norm and degrees of freedom against λ; needs matplotlib."""
+        """Error, norm and degrees of freedom against λ; needs matplotlib.
+
+        Parameters
+        ----------
+        axes : three matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
         # Pictures are made of estimators: this room lies below theirs.
         display: type[RidgePathDisplay] = import_module("mercer.displays").RidgePathDisplay
         return display(self).plot(axes)

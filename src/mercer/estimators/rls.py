@@ -9,9 +9,11 @@ from sklearn.utils.metaestimators import available_if
 from mercer.data.labels import known_classes
 from mercer.fitting.least_squares_machine import LeastSquaresClassifier, LeastSquaresRegressor
 from mercer.fitting.recursive_least_squares import RecursiveLeastSquares, has_linear_kernel
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import store
 
 
+@shared_docs
 class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     """Regularized least squares with any kernel (kernel ridge regression), exact and certified.
 
@@ -23,28 +25,9 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     lam : float, default=1.0
         λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.estimators.ridge_conventions` for
         others. 0 gives the interpolant of least norm.
-    kernel : str, Kernel or callable, default="rbf"
-        A name ("linear", "poly", "rbf", "laplacian", "precomputed", ...), a kernel object, which may be composed with
-        + * ** and exp, or a function (X, Z) -> matrix of kernel values.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
-    bias : bool, default=True
-        Whether f has a constant b.
-    solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr"}, default="auto"
-        "cholesky" factors K + λW⁻¹ (float32, refined to float64's answer, where that is possible); "eigen" decomposes
-        it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
-        which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
-        kernels: a d × d matrix, or products with X alone.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print what is factored and, for "cg", a line a second.
-    max_time : float, optional
-        Limit in seconds of `fit`. "cg" then warns, returns what it has, and says so in `stop_reason_`. The others have
-        nothing to return before their factor is done, and raise a TimeoutError. A decomposition ("eigen", and wherever
-        the system is singular) is one call of LAPACK: once begun, it is finished, however long it takes.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(kernel)s
+    %(ridge bias)s
+    %(ridge solver)s
 
     Attributes
     ----------
@@ -97,15 +80,36 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once."""
+        """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            More samples.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn(X, y, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels."""
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn(X, y, sample_weight, -1)
 
 
+@shared_docs
 class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     """Regularized least squares classification: ±1 targets, one against all for several classes.
 
@@ -116,10 +120,10 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     ----------
     lam : float, default=1.0
         λ, on the sum of squares.
-    kernel, degree, gamma, coef0, bias, solver, cache_size, verbose, max_time, n_jobs
-        As in RLSRegressor.
-    class_weight : dict or "balanced", optional
-        Factors on the samples' weights.
+    %(kernel)s
+    %(ridge bias)s
+    %(ridge solver)s
+    %(class_weight)s
 
     Attributes
     ----------
@@ -158,12 +162,34 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more samples; for linear kernels. The first call must name all `classes` that will come."""
+        """Learn from more samples; for linear kernels. The first call must name all `classes` that will come.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            More samples.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        classes : array, optional
+            All labels there will ever be; needed in the first call.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn_classes(X, y, classes, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels."""
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn_classes(X, y, None, sample_weight, -1)
 
     def _learn_classes(self, X: Any, y: Any, classes: Any, sample_weight: Any, sign: int) -> Self:

@@ -21,11 +21,12 @@ from mercer.fitting.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
+from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solved, Task
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.eigen import Judge, PathValues
+from mercer.solvers.least_squares.leave_one_out import Judge, PathValues
 from mercer.solvers.least_squares.path import solve_path
 
 # How many λ are tried unless told.
@@ -146,28 +147,21 @@ def _best(solved: Sequence[Solved]) -> Solved:
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 
 
+@shared_docs
 class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
-    One eigendecomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
-    coefficients, the leave-one-out residuals and GCV of every λ and output. A sample of weight w counts as w samples of
+    One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
+    coefficients, the leave-one-out residuals and GCV of every λ and output: eigenvectors, or from 1,000 samples on a
+    band, which costs less than half of them. A sample of weight w counts as w samples of
     weight 1, each of which is left out in turn.
 
     Parameters
     ----------
-    lams : array, int or None, default=None
-        The values of λ to try, or how many; None means 50. A number of values is spread over the range of K's
-        eigenvalues.
-    kernel, degree, gamma, coef0, bias, cache_size, verbose, n_jobs
-        As in RLSRegressor.
-    max_time : float, optional
-        Limit in seconds: a TimeoutError if there is no decomposition by then. A decomposition is one call of LAPACK:
-        once begun, it is finished, however long it takes.
-    grid : dict or list of dicts, optional
-        Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
-        costs one decomposition.
+    %(ridge grid)s
     criterion : {"loo", "gcv"}, default="loo"
         What to minimise, summed over the outputs.
+    %(ridge path)s
 
     Attributes
     ----------
@@ -214,17 +208,18 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
         store(self, locals())
 
 
+@shared_docs
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """Regularized least squares classification with λ chosen by exact leave-one-out.
 
     Parameters
     ----------
-    lams, kernel, degree, gamma, coef0, bias, grid, cache_size, verbose, max_time, n_jobs
-        As in RLSRegressorCV.
+    %(ridge grid)s
     criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
         "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
         leave-one-out error.
-    class_weight : dict or "balanced", optional
+    %(class_weight)s
+    %(ridge path)s
 
     Attributes
     ----------

@@ -51,14 +51,10 @@ class SVC(PairwiseClassifier):
         Price of slack. A sample's own C_i is C times its weight times its class's weight. `inf` is the hard margin,
         found as the nearest points of the two classes' convex hulls; where there is none, `NotSeparableError` says
         what was proven.
-    kernel : str, Kernel or callable, default="rbf"
-        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
-        composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
+    %(kernel)s
     probability : bool, default=False
         Not available: use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
-    class_weight : dict or "balanced", optional
+    %(class_weight)s
     slack : {"l1", "l2"}, default="l1"
         The slack's price: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of ours).
     bias : True, False or "regularized", default=True
@@ -76,6 +72,7 @@ class SVC(PairwiseClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The form of `decision_function` for several classes one against one.
     break_ties : bool, default=False
+        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
     %(dual parameters)s
 
     Attributes
@@ -211,25 +208,27 @@ class SVC(PairwiseClassifier):
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
-            own = own_table(table, fit, Bounds(C, C))
+            own = own_table(table, fit, lambda: Bounds(C, C))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
             self.rkhs_norm_ = joint_norms(solved[0])
             return
-        bound: Any = np.inf
         b = biases_of(solved, self.bias)
         if self._hard:
             refuse_no_margin(fit, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
-            self._conclude_pairs(fit, solved, Bounds(bound, bound), b)
+            self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
             return
+        self._conclude_pairs(fit, solved, partial(self._box, fit, solved), b)
+
+    def _box(self, fit: Fit, solved: Sequence[Solved]) -> Bounds:
+        bound: Any = np.inf
         if self.slack == "l1":
             bound = (
                 self._pair_prices(fit, solved.tasks.layout)
                 if isinstance(solved, SolvedPairs)
                 else np.array([self._price(fit, s.task.rows) for s in solved])
             )
-        factor = fit.target.factor[fit.merged.y][:, None]
-        self._conclude_pairs(fit, solved, Bounds(bound, bound, factor), b)
+        return Bounds(bound, bound, fit.target.factor[fit.merged.y][:, None])
 
     @property
     def _hard(self) -> bool:

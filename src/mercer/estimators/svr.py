@@ -42,8 +42,7 @@ class SVR(KernelRegressor):
     bias : True, False or "regularized", default=True
         f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
     %(theta)s
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes
@@ -128,8 +127,7 @@ class NuSVR(KernelRegressor):
         Above 0 and at most 1.
     C : float, default=1.0
         Price of errors. A sample's own C_i is C times its weight.
-    kernel, degree, gamma, coef0
-        As in `SVC`.
+    %(kernel)s
     %(dual parameters)s
 
     Attributes

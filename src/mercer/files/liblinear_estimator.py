@@ -56,6 +56,7 @@ def estimator_from_liblinear(model: LiblinearModel, n_features: int | None = Non
     Parameters
     ----------
     model : LiblinearModel
+        As `read_liblinear_model` returns it.
     n_features : int, optional
         Columns of the data to come, where they have more than the model; their weights are 0.
 
@@ -96,6 +97,11 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
 
     A free bias is written as LIBLINEAR writes one, as the weight of a feature of value 1; its ``predict`` then adds the
     same b. Two classes of a Crammer-Singer machine, of which an estimator keeps f_1 − f_0, get half of it each.
+
+    Parameters
+    ----------
+    machine : LinearSVC or LinearSVR
+        Fitted.
     """
     check_is_fitted(machine)
     name = type(machine).__name__

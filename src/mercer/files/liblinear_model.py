@@ -72,7 +72,13 @@ class LiblinearModel:
 
 
 def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
-    """Read a model that LIBLINEAR's ``train`` wrote, or raise ModelFormatError."""
+    """Read a model that LIBLINEAR's ``train`` wrote, or raise ModelFormatError.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    """
     return parse_liblinear_model(Path(path).read_bytes(), os.fspath(path))
 
 
@@ -129,7 +135,15 @@ def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearM
 
 
 def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -> None:
-    """Write the file that LIBLINEAR's ``predict`` reads; it appears only when it is complete."""
+    """Write the file that LIBLINEAR's ``predict`` reads; it appears only when it is complete.
+
+    Parameters
+    ----------
+    model : LiblinearModel
+        As `liblinear_from_estimator` returns it.
+    path : str or path-like
+        The file.
+    """
     with replacing(path) as file:
         file.write(format_liblinear_model(model))
 

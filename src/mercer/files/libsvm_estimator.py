@@ -56,6 +56,7 @@ def estimator_from_libsvm(model: LibsvmModel, n_features: int | None = None) -> 
     Parameters
     ----------
     model : LibsvmModel
+        As `read_libsvm_model` returns it.
     n_features : int, optional
         Columns of the data to come, where they have more than the support vectors use; for a precomputed kernel, the
         number of training rows.

@@ -136,7 +136,13 @@ class LibsvmModel:
 
 
 def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
-    """Read a model that svm-train wrote, or raise ModelFormatError."""
+    """Read a model that svm-train wrote, or raise ModelFormatError.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    """
     return parse_libsvm_model(Path(path).read_bytes(), os.fspath(path))
 
 
@@ -249,7 +255,15 @@ def _check_serials(vectors: sp.csr_array, name: str) -> None:
 
 
 def write_libsvm_model(model: LibsvmModel, path: str | os.PathLike[str]) -> None:
-    """Write the file that svm-predict reads; it appears only when it is complete."""
+    """Write the file that svm-predict reads; it appears only when it is complete.
+
+    Parameters
+    ----------
+    model : LibsvmModel
+        As `libsvm_from_estimator` returns it.
+    path : str or path-like
+        The file.
+    """
     with replacing(path) as file:
         file.write(format_libsvm_model(model))
 

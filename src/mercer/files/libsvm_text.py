@@ -52,6 +52,7 @@ def read_libsvm(
     Parameters
     ----------
     source : path or binary file
+        What to read.
     n_features : int, optional
         Columns of the result; without it, as many as the largest index asks for.
     first_index : {1, 0}, default=1
@@ -87,7 +88,19 @@ def read_libsvm(
 def read_labelled_text(
     source: Source, *, n_features: int | None = None, first_index: int = 1, n_jobs: int | None = None
 ) -> LabelledText:
-    """`read_libsvm` with the queries of a ranking data set."""
+    """`read_libsvm` with the queries of a ranking data set.
+
+    Parameters
+    ----------
+    source : path or binary file
+        What to read.
+    n_features : int, optional
+        Columns of the result; without it, as many as the largest index asks for.
+    first_index : {1, 0}, default=1
+        The index of the first column.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+    """
     if first_index not in (0, 1):
         raise ValueError(f"first_index={first_index!r} must be 0 or 1")
     n_threads = effective_n_threads(n_jobs)
@@ -132,9 +145,11 @@ def write_libsvm(
     target : path or binary file
         A path appears only when it is complete.
     X : array or sparse matrix of shape (n_samples, n_features)
+        The rows.
     y : array of shape (n_samples,)
         Numbers.
     first_index : {1, 0}, default=1
+        The index of the first column.
     zeros : bool, default=False
         Write zeros too.
     """

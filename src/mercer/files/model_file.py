@@ -66,6 +66,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     Parameters
     ----------
     path : str or path-like
+        The file.
     mmap : bool, default=False
         Leave the arrays in the file and map it into memory, so that many processes share one copy. The checksums are
         still compared now; do not overwrite such a file in place later (`save` never does: it replaces files).

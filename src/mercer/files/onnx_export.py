@@ -42,7 +42,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     Parameters
     ----------
     model : estimator
+        Fitted.
     path : str or path-like
+        The file to write.
     dtype : {"float64", "float32"}, default="float64"
         What ``X`` will be. The graph computes in float64 either way.
 

@@ -31,7 +31,13 @@ _HEADER: Final = (
 
 
 def read_svmlight_model(path: str | os.PathLike[str]) -> LibsvmModel:
-    """Read a model that svm_learn wrote for classification, or raise ModelFormatError."""
+    """Read a model that svm_learn wrote for classification, or raise ModelFormatError.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    """
     return parse_svmlight_model(Path(path).read_bytes(), os.fspath(path))
 
 

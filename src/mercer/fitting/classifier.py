@@ -15,7 +15,7 @@ from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
 from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
 from mercer.data.table import Table
 from mercer.fitting.coefficients import (
-    Bounds,
+    Box,
     conclude_support,
     merged_table,
     own_table,
@@ -60,13 +60,15 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _conclude_pairs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats, scale: Any = 1.0) -> None:
-        """The fitted attributes; `scale` is a factor on the solutions' coefficients, one for all or for each task."""
+    def _conclude_pairs(
+        self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats, scales: Floats | None = None
+    ) -> None:
+        """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
         found = Joined(solved)
         table = merged_table(fit.merged, found)
-        own = own_table(table, fit, bounds, found.largest_ridge)
-        scales = np.broadcast_to(scale, len(solved))
-        table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
+        own = own_table(table, fit, box, lambda: found.largest_ridge)
+        if scales is not None:
+            table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         self._conclude_tables(fit, table, own, b)
         self._conclude_duals(fit, found)
 
@@ -83,7 +85,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
         # From here on in the caller's rows: classes come one after another.
         codes = merged.y[merged.member]
-        order = np.lexsort((merged.rows, codes))
+        order = np.argsort(codes, kind="stable")
         order = order[own.lengths[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
@@ -93,18 +95,21 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
-        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
-        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
+        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
+        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
+        call of partial_fit starts anew, with a warning.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             At least two classes must have come by the end of the first call; others may come later.
         classes : array, optional
             Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------
@@ -120,7 +125,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
+        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         check_is_fitted(self)
         if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
             values = self._decision(X)
@@ -129,7 +140,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
-        against the rest the one with the largest f."""
+        against the rest the one with the largest f.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")

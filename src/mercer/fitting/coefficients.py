@@ -7,6 +7,7 @@ coefficient at its bound goes exactly onto each copy's own bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,29 +33,40 @@ class Bounds:
     factor: Any = 1.0
 
 
+# Asked for only where samples were merged.
+Box = Callable[[], Bounds]
+
+
 def merged_table(merged: Merged, found: Joined) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    used = np.flatnonzero(found.coefficients)
-    task = found.row_tasks[used]
-    return Table.of(found.coefficients[used], found.rows[used], task, (len(merged.y), len(found)))
+    return Table.of_columns(found.coefficients, found.rows, found.row_ends, len(merged.y))
 
 
-def own_table(table: Table, fit: Fit, bounds: Bounds, ridge: float = 0.0) -> Table:
+def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
     """The same for the caller's rows that have weight; d of a merged sample is at most `ridge`."""
     merged = fit.merged
     own = table.take(merged.member)
-    row = own.rows
+    if merged.unique:  # every bound is its own
+        return own
+    row, bounds = own.rows, box()
     sample, task = merged.member[row], own.indices
-    above, below, factor = (
-        part if np.ndim(part) == 0 else np.broadcast_to(part, table.shape)[sample, task]
-        for part in (bounds.above, bounds.below, bounds.factor)
-    )
+    above, below, factor = (_cells(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
     bound = np.where(own.data > 0, above, below) * factor
     bounded = np.abs(own.data) == bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    shared = own.data if merged.unique else _split(table, own, fit, ridge)
+    shared = _split(table, own, fit, ridge())
     return own.with_data(np.where(bounded, own_bound, shared))
+
+
+def _cells(part: Any, sample: Indices, task: Indices) -> Any:
+    """What broadcasting to (merged samples, tasks) would put at these places."""
+    if np.ndim(part) == 0:
+        return part
+    if np.ndim(part) == 1 or part.shape[0] == 1:
+        part = part.ravel()
+        return part[task] if len(part) > 1 else part
+    return part[sample, task] if part.shape[1] > 1 else part[sample, 0]
 
 
 def _split(table: Table, own: Table, fit: Fit, ridge: float) -> Floats:
@@ -93,8 +105,7 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
 
 def table_expansion(fit: Fit, table: Table, used: Indices, b: Floats) -> Expansion:
     """f from the coefficients of all merged samples (rows) for every output (column)."""
-    part = table.take(used)
-    return expansion_of(fit, part.toarray() if len(b) == 1 else part.csr(), b, used)
+    return expansion_of(fit, table.take(used).matrix(), b, used)
 
 
 def conclude_support(model: Any, fit: Fit, order: Indices) -> None:

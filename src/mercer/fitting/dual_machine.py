@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
-from mercer.fitting.coefficients import Bounds, conclude_support, merged_table, own_table, table_expansion
+from mercer.fitting.coefficients import Box, conclude_support, merged_table, own_table, table_expansion
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -93,13 +93,13 @@ class DualMachine(Machine):
             )
         self.fit_status_ = int(not self.converged_)
 
-    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], bounds: Bounds, b: Floats) -> None:
+    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
         found = Joined(solved)
         table = merged_table(fit.merged, found)
         self.intercept_ = freeze(b)
         self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
-        own = own_table(table, fit, bounds, found.largest_ridge)
+        own = own_table(table, fit, box, lambda: found.largest_ridge)
         order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
@@ -114,13 +114,13 @@ class DualMachine(Machine):
 
     def _norms(self, found: Joined) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        sizes = np.asarray(abs(self._expansion_.coefficients).sum(axis=0)).ravel()
-        starts, coefficients = found.row_offsets[:-1], found.coefficients
+        sizes = abs(self._expansion_.coefficients).sum(axis=0)
+        starts, coefficients = found.row_ends[:-1], found.coefficients
         energies = np.add.reduceat(coefficients * found.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         own = np.add.reduceat(np.abs(coefficients), starts)
-        norms = np.sqrt(np.maximum(energies, 0.0)) * np.divide(sizes, own, out=np.zeros(len(own)), where=own > 0)
+        norms = np.sqrt(np.maximum(energies, 0.0)) * (sizes / np.maximum(own, np.finfo(float).tiny))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
     def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
@@ -139,15 +139,19 @@ class DualMachine(Machine):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, to the tolerance, and `support_`
-        counts in that order. The machine must therefore keep a copy of all samples; `fit` keeps one only with
-        warm_start=True, and without it the first call of partial_fit starts anew, with a warning.
+        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
+        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
+        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
+        call of partial_fit starts anew, with a warning.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------
@@ -155,12 +159,39 @@ class DualMachine(Machine):
         """
         before = self._last_training()
         if before is None:
-            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True)))
+            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True, exact=True)))
         X = read_samples(self, X, self._kernel(), reset=False)
         y = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         everything = before.samples.followed_by(X, y, samples.weights(sample_weight, n_samples(X)))
-        trained = self._trained(*everything, Training(self, before, keeps=True))
+        return self._go_on(everything, before)
+
+    def forget(self, indices: Any) -> Self:
+        """Take samples away from those known, and train on the others, from the last solution on.
+
+        The result is that of `partial_fit` without them. The machine must have kept its samples: train it by
+        `partial_fit`, or by `fit` with warm_start=True.
+
+        Parameters
+        ----------
+        indices : array of int
+            Places of the samples in the order in which they came, as in `support_`. Later ones move up.
+
+        Returns
+        -------
+        self
+        """
+        before: WarmStart | None = getattr(self, "_memory_", None)
+        if before is None:
+            raise ValueError(
+                "there are no samples to forget, since none were kept; train by partial_fit, or by fit with "
+                "warm_start=True"
+            )
+        return self._go_on(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
+
+    def _go_on(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
+        """Train on samples most of which were trained on before."""
+        trained = self._trained(*everything, Training(self, before, keeps=True, exact=True))
         if hasattr(self, "feature_names_in_"):
             trained.feature_names_in_ = self.feature_names_in_
         return self._become(trained)

@@ -29,7 +29,7 @@ from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Name
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
 from mercer.fitting.state import fitted_names, freeze_fitted
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solved, Task, made_exact
 from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
@@ -45,11 +45,13 @@ _TASKS_PER_THREAD = 4
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Whose callbacks watch a training, what the last one left to start from, and whether this one leaves it too."""
+    """Whose callbacks watch a training, what the last one left to start from, whether this one leaves it too, and
+    whether its solutions are made exact."""
 
     watched_by: Any
     before: WarmStart | None = None
     keeps: bool = False
+    exact: bool = False
 
 
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -128,6 +130,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X : array or CSR matrix of shape (n_samples, n_features)
             A list of strings for a string kernel; the square kernel matrix for a precomputed one.
         y : array of shape (n_samples,)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 
@@ -164,7 +167,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self._train_on(self._input(X, y, sample_weight), y, training)
 
     def _train_on(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
-        tasks = self._tasks(fit)
+        tasks = made_exact(self._tasks(fit)) if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
         side_by_side = self._side_by_side(len(tasks), fit.limits.n_threads)
@@ -300,6 +303,12 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
+
+
+def tasks_of(machine: Any, fit: Fit) -> Sequence[Task]:
+    """The problems that a machine would solve on samples that were read already."""
+    tasks: Sequence[Task] = machine._tasks(fit)
+    return tasks
 
 
 def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:

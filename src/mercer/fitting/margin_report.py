@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
 from mercer.expansion import Expansion
+from mercer.fitting.dual_status import status_in
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
@@ -62,6 +63,7 @@ class MarginReport:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
 
         Returns
         -------
@@ -77,6 +79,7 @@ class MarginReport:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             Labels that the machine knows.
 
@@ -144,12 +147,12 @@ class DualMarginReport(MarginReport):
 
     def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
         # A model that another program trained has no status of its duals, nor does a file say where b may lie.
-        known: Any = getattr(self, "_standing_", None) if self._was_trained_on(X, codes) else None
+        known = hasattr(self, "_standing_") and self._was_trained_on(X, codes)
         ends: Any = getattr(self, "_b_range_", None)
         found = []
         for k in range(len(self._planes())):
             alpha_sum = float(np.abs(self._signed_duals(k)).sum())
-            statuses = None if known is None else known[:, [k]].toarray().ravel().astype(np.int8)
+            statuses = status_in(self, k) if known else None
             interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
             found.append(PlaneDuals(alpha_sum, self._inverse_rho_squared(k, alpha_sum), interval, statuses))
         return found

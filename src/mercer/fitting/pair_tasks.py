@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.task import Solved, Task
 from mercer.problems.dual_problem import DualProblem
@@ -115,107 +115,68 @@ def steps_of(solved: Sequence[Solved]) -> Indices:
 
 
 class Joined:
-    """The solutions of dual problems one after another: per variable, and per row of a Gram matrix."""
+    """The solutions of dual problems one after another.
+
+    Per variable, those of problem k before variables[k + 1]: `beta`, `lower`, `upper`, and the merged samples,
+    `samples`. Per row of a problem's Gram matrix, before row_ends[k + 1]: what multiplies K, `coefficients`, and the
+    merged samples, `rows`.
+    """
 
     def __init__(self, solved: Sequence[Solved]) -> None:
         self._solved = solved
-        self._pairs = solved if isinstance(solved, SolvedPairs) else None
+        if isinstance(solved, SolvedPairs):
+            found, problem = solved.found, solved.tasks.problem
+            self.beta = self.coefficients = found.beta
+            self.lower, self.upper = problem.lower, problem.upper
+            self.samples = self.rows = solved.tasks.rows
+            self.variables = self.row_ends = solved.tasks.layout.offsets
+            return
+        problems = [s.task.problem for s in solved]
+        self.beta = _joined([s.solution.beta for s in solved])
+        self.lower = _joined([problem.lower for problem in problems])
+        self.upper = _joined([problem.upper for problem in problems])
+        self.variables = np.array([0, *accumulate(len(s.solution.beta) for s in solved)])
+        self.rows = _joined([s.task.rows for s in solved])
+        if not any(problem.twins for problem in problems):
+            self.coefficients, self.samples, self.row_ends = self.beta, self.rows, self.variables
+            return
+        self.coefficients = _joined(
+            [s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in solved]
+        )
+        self.samples = _joined([s.task.rows[s.task.problem.row] for s in solved])
+        self.row_ends = np.array([0, *accumulate(len(s.task.rows) for s in solved)])
 
     def __len__(self) -> int:
         return len(self._solved)
 
-    @cached_property
-    def beta(self) -> Floats:
-        return self._pairs.found.beta if self._pairs else self._joined(lambda s: s.solution.beta)
-
-    @cached_property
+    @property
     def u(self) -> Floats:
-        return self._pairs.found.u if self._pairs else self._joined(lambda s: s.solution.u)
+        """Kβ, per row."""
+        if isinstance(self._solved, SolvedPairs):
+            return self._solved.found.u
+        return np.asarray(_joined([s.solution.u for s in self._solved]))
 
-    @cached_property
-    def rows(self) -> Indices:
-        """The merged samples of each problem."""
-        return self._pairs.tasks.rows if self._pairs else self._joined(lambda s: s.task.rows)
-
-    @cached_property
-    def samples(self) -> Indices:
-        """The merged sample of each variable."""
-        if self._pairs:
-            return self._pairs.tasks.rows
-        return np.asarray(
-            self._joined(lambda s: s.task.rows[s.task.problem.row] if s.task.problem.twins else s.task.rows)
-        )
-
-    @cached_property
-    def coefficients(self) -> Floats:
-        """What multiplies K, per row."""
-        if self._pairs:
-            return self._pairs.found.beta
-        return np.asarray(self._joined(lambda s: s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows))))
-
-    @cached_property
-    def lower(self) -> Floats:
-        return self._pairs.tasks.problem.lower if self._pairs else self._joined(lambda s: s.task.problem.lower)
-
-    @cached_property
-    def upper(self) -> Floats:
-        return self._pairs.tasks.problem.upper if self._pairs else self._joined(lambda s: s.task.problem.upper)
-
-    @cached_property
+    @property
     def gradient(self) -> Floats:
-        if self._pairs:
-            return self._pairs.tasks.problem.gradient(self.beta, self.u)
-        return np.asarray(self._joined(lambda s: s.task.problem.gradient(s.solution.beta, s.solution.u)))
+        """Per variable."""
+        if isinstance(self._solved, SolvedPairs):
+            return self._solved.tasks.problem.gradient(self.beta, self.u)
+        return np.asarray(_joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._solved]))
 
-    @cached_property
+    @property
     def equalities(self) -> Indices:
         """How many each problem has."""
-        if self._pairs:
-            return np.full(len(self._solved), len(self._pairs.tasks.problem.totals))
+        if isinstance(self._solved, SolvedPairs):
+            return np.full(len(self._solved), len(self._solved.tasks.problem.totals))
         return np.array([len(s.task.problem.totals) for s in self._solved])
-
-    @cached_property
-    def variables(self) -> Indices:
-        """Where the variables of each problem begin, and the end."""
-        return self._offsets(lambda s: len(s.solution.beta))
-
-    @cached_property
-    def row_offsets(self) -> Indices:
-        """Where the rows of each problem begin, and the end."""
-        return self._offsets(lambda s: len(s.task.rows))
 
     @property
     def largest_ridge(self) -> float:
         """The largest d of any variable."""
-        if self._pairs:
-            return float(self._pairs.tasks.problem.d.max(initial=0.0))
+        if isinstance(self._solved, SolvedPairs):
+            return float(self._solved.tasks.problem.d.max(initial=0.0))
         return max((float(s.task.problem.d.max(initial=0.0)) for s in self._solved), default=0.0)
 
-    @cached_property
-    def row_tasks(self) -> Indices:
-        """The problem of each row."""
-        return _owners(self.row_offsets)
 
-    @cached_property
-    def variable_tasks(self) -> Indices:
-        """The problem of each variable."""
-        return _owners(self.variables)
-
-    @cached_property
-    def free(self) -> Flags:
-        """Which variables are strictly between their bounds."""
-        return np.asarray((self.beta > self.lower) & (self.beta < self.upper))
-
-    def _offsets(self, length: Callable[[Solved], int]) -> Indices:
-        if self._pairs:
-            return self._pairs.tasks.layout.offsets
-        return np.array([0, *accumulate(map(length, self._solved))])
-
-    def _joined(self, part: Callable[[Solved], Any]) -> Any:
-        parts = [part(s) for s in self._solved]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _owners(offsets: Indices) -> Indices:
-    """Which problem each element belongs to."""
-    return np.repeat(np.arange(len(offsets) - 1), offsets[1:] - offsets[:-1])
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -42,9 +42,11 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
 
     def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
-        one = self._problem(fit, fit.target[:1], np.ones(1))  # the box of a sample of weight 1
-        bounds = Bounds(float(one.upper.max()), -float(one.lower.min()))
-        self._conclude_outputs(fit, solved, bounds, np.array([self._bias(solved[0])]))
+        def box() -> Bounds:
+            one = self._problem(fit, fit.target[:1], np.ones(1))
+            return Bounds(float(one.upper.max()), -float(one.lower.min()))
+
+        self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
 
     def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
@@ -64,7 +66,13 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         return bias_of(solved, getattr(self, "bias", True))
 
     def predict(self, X: Any) -> Floats:
-        """f(x) of each sample."""
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     @property

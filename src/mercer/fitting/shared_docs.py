@@ -2,9 +2,103 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeVar
 
+_PLACE: Final = re.compile(r"^    %\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
+    "kernel": """
+    kernel : str, Kernel or callable, default="rbf"
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
+        composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
+    %(named kernel)s
+""",
+    "named kernel": """
+    degree : int, default=3
+        Of the kernel named "poly"; a kernel object has parameters of its own.
+    gamma : float, "scale", "auto" or "median", default="scale"
+        Of the kernels named "rbf", "laplacian", "poly" and "sigmoid". "scale" is 1/(columns · variance of X), "auto"
+        1/columns, "median" 1/(2m²) with m the median distance between samples. A sample of weight 2 counts twice in
+        the variance; scikit-learn counts it once.
+    coef0 : float, default=0.0
+        The constant in the kernels named "poly" and "sigmoid".
+""",
+    "class_weight": """
+    class_weight : dict or "balanced", optional
+        Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:
+        n / (n_classes · sum of the class), where samples count by their `sample_weight`; scikit-learn counts them once.
+""",
+    "linear bias": """
+    bias : {True, "regularized", False}, default=True
+        True: b is free, as in SVC(kernel="linear"). "regularized": b is one more weight, ½(b/intercept_scaling)² in the
+        objective, as in LIBLINEAR and scikit-learn. False: f passes through the origin.
+    intercept_scaling : float, default=1.0
+        Only for bias="regularized".
+""",
+    "linear solver": """
+    gap_tol : float, optional
+        Go on until the duality gap is at most this share of the dual value.
+    solver : {"auto", "newton", "dual"}, default="auto"
+        Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns, otherwise the
+        second and, where that crawls, the first to end with.
+""",
+    "linear limits": """
+    shrinking : bool, default=True
+        Leave settled samples aside in dual coordinate descent; the answer is the same.
+    verbose : bool, default=False
+        Print the certificates on the way, a line a second at most.
+    max_iter : int, default=-1
+        Limit on Newton steps or passes over the data; −1 stands for 10,000, and for "crammer_singer" for as many as
+        `tol` takes.
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns with the gap it has reached.
+    random_state : int, RandomState or None, default=None
+        Order of the samples in dual coordinate descent; None stands for one fixed order.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "ridge bias": """
+    bias : bool, default=True
+        Whether f has a constant b, which is not penalised.
+""",
+    "ridge solver": """
+    solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr"}, default="auto"
+        "cholesky" factors K + λW⁻¹ (float32, refined to float64's answer, where that is possible); "eigen" decomposes
+        it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
+        which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
+        kernels: a d × d matrix, or products with X alone.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print what is factored and, for "cg", a line a second.
+    max_time : float, optional
+        Limit in seconds of `fit`. "cg" then warns, returns what it has, and says so in `stop_reason_`. The others have
+        nothing to return before their factor is done, and raise a TimeoutError. A decomposition ("eigen", and wherever
+        the system is singular) is one call of LAPACK: once begun, it is finished, however long it takes.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "ridge path": """
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print what is decomposed.
+    max_time : float, optional
+        Limit in seconds: a TimeoutError if there is no decomposition by then. Eigenvectors are one call of
+        LAPACK: once begun, it is finished, however long it takes.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "ridge grid": """
+    lams : array, int or None, default=None
+        The values of λ to try, or how many; None means 50. A number of values is spread over the range of K's
+        eigenvalues.
+    %(kernel)s
+    %(ridge bias)s
+    grid : dict or list of dicts, optional
+        Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
+        costs one decomposition.
+""",
     "dual parameters": """
     shrinking : bool, default=True
         Leave settled samples aside while training; the answer is the same.
@@ -54,10 +148,7 @@ _SHARED: Final = {
         The old spelling of `theta`.
 """,
     "representer parameters": """
-    kernel : str, Kernel or callable, default="rbf"
-        As for `SVC`.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
+    %(kernel)s
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
     tol : float, default=1e-6
@@ -100,8 +191,7 @@ _SHARED: Final = {
         samples that no others resemble; or given.
     kernel : str, Kernel or callable, default="rbf"
         As for `SVC`. Parameters that depend on data are read off the samples; of a stream, off those first drawn.
-    degree, gamma, coef0
-        Parameters of the named kernels; a kernel object has its own.
+    %(named kernel)s
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
     tol : float, default=1e-5
@@ -148,8 +238,7 @@ Estimator = TypeVar("Estimator", bound=type)
 
 
 def shared_docs(estimator: Estimator) -> Estimator:
-    """Fill in the shared paragraphs of a class's docstring."""
-    if estimator.__doc__:  # there is none under python -OO
-        for name, text in _SHARED.items():
-            estimator.__doc__ = estimator.__doc__.replace(f"    %({name})s\n", text.lstrip("\n"))
+    """Fill in the shared paragraphs of a class's docstring, which may name others."""
+    while estimator.__doc__ and _PLACE.search(estimator.__doc__):  # there is none under python -OO
+        estimator.__doc__ = _PLACE.sub(lambda place: _SHARED[place[1]].lstrip("\n"), estimator.__doc__)
     return estimator

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mercer.certificates.certificate import Certificate
+from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
+from mercer.solvers.active_set.exact import exactly
 from mercer.solvers.dual.pairs import Blocks
 
 
@@ -31,3 +33,8 @@ class Solved:
     task: Task
     solution: Any
     certificate: Certificate
+
+
+def made_exact(tasks: Sequence[Task]) -> list[Task]:
+    """The same tasks with solutions whose equations hold to rounding, where there are such."""
+    return [replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in tasks]

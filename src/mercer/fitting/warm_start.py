@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, stack
+from mercer.arrays import Floats, Indices, freeze, is_sparse, stack, take
 from mercer.data.merging import Merged, hash_samples
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution
@@ -40,6 +40,21 @@ class TrainingSet:
         """These samples and then those."""
         targets = None if self.y is None else _joined(self.y, np.asarray(y))
         return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
+
+    def without(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
+        """The samples that are left without those at these places; X is `square` if it is a kernel matrix."""
+        n = len(self.weight)
+        given = np.atleast_1d(np.asarray(indices))
+        if given.dtype.kind not in "iu" or given.ndim != 1:
+            raise TypeError(f"indices={indices!r} must be places of samples, as integers")
+        outside = given[(given < -n) | (given >= n)]
+        if len(outside):
+            raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0")
+        kept = np.delete(np.arange(n), given)
+        if len(kept) == 0:
+            raise ValueError("all samples would be forgotten; make a new estimator instead")
+        X = self.X[np.ix_(kept, kept)] if square else take(self.X, kept)
+        return freeze(X), None if self.y is None else self.y[kept], self.weight[kept]
 
 
 @dataclass(frozen=True, eq=False)

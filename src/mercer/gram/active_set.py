@@ -39,10 +39,15 @@ class ActiveSet:
         """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
         if q >= len(self.active):
             return self.active
-        old = self._previous[np.isin(self._previous, self.active)] if self.shrunk else self._previous
+        old = self._previous
         kept = old[np.argsort(~self._free(old), kind="stable")][: int(q * keep)]
         self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
         return self._previous
+
+    def _activate(self, which: Indices) -> None:
+        """Only these are active from now on."""
+        self.active = which
+        self._previous = self._previous[np.isin(self._previous, which)]
 
     def block(self, J: Indices) -> Any:
         """K between the rows of J, in the precision of the solve; the next block may overwrite it."""

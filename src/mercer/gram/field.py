@@ -65,7 +65,7 @@ class Field(ActiveSet):
         stay = self._survivors()
         if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
-        self.active = stay
+        self._activate(stay)
         rows = np.unique(self.problem.row[stay]) if self.problem.twins else stay
         positions = np.searchsorted(self.rows, rows)
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))

@@ -91,7 +91,7 @@ class JointField(ActiveSet):
         if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
             return
         self._dropped.append((rows[settled], self.beta.copy()))
-        self.active = rows[~settled]
+        self._activate(rows[~settled])
         self._columns, self._violations = {}, None
 
     def unshrink(self) -> None:

@@ -163,6 +163,8 @@ class KernelMatrix:
         return K
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+        if rows is None and self._rows is None and self.n <= _FLOAT64_ROWS and self.fused and not self._streamed:
+            self._whole(dtype)  # in place of all rows, and again those of the columns
         rows = np.arange(self.n) if rows is None else rows
         J = np.flatnonzero(coefficients)
         out = np.zeros(len(rows))
@@ -192,6 +194,8 @@ class KernelMatrix:
     ) -> tuple[Floats, Floats]:
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
+        if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
+            return self.product(coefficients, None, level), self.errors(coefficients, None, level)
         rows = np.arange(self.n) if rows is None else rows
         if level == np.float32 and self.fused:
             bounded = self._single_product_bound(coefficients, rows)
@@ -237,17 +241,18 @@ class KernelMatrix:
     ) -> Floats:
         J = np.flatnonzero(coefficients)
         prepared, source = self._source.prepared, self._source
-        rows = np.arange(self.n) if rows is None else rows
         if prepared is not None and not self.stored:
             if not prepared.has_exact:
                 level = np.float64 if level == EXACT else level
             elif level == np.float64 and prepared.cancels:
                 level = EXACT
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
-            some, sources = sizes[self._global(rows)], sizes[self._global(J)]
+            which = self._rows if rows is None else self._global(rows)
+            some, sources = sizes if which is None else sizes[which], sizes[self._global(J)]
             return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
         # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value seen so far stands in.
         roots = np.sqrt(np.abs(self.diagonal))
+        rows = np.arange(self.n) if rows is None else rows
         if self.positive_definite != "yes":
             roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
         return (source.value_error + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]

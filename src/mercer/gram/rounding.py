@@ -82,7 +82,8 @@ class Rounding:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
             if single:
                 out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
-        out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
+        if self.recipe.constant:
+            out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out)
 
     def _sums(self, m: int, v: float) -> float:

@@ -39,7 +39,7 @@ class TiledField(Field):
         self._square = BlockBuffer(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        self._chooser = _core.Active(*fixed, self.beta, self.u)
+        self._chooser = _core.Active(*fixed, self.beta, self.u, gram.n_threads)
         self._chooser.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 

@@ -25,6 +25,13 @@ from mercer.parameters import integer
 class Sum(OfTwo):
     """k1(x, z) + k2(x, z); its features are those of both kernels.
 
+    Parameters
+    ----------
+    left : Kernel
+        k1.
+    right : Kernel
+        k2.
+
     Examples
     --------
     >>> from mercer.kernels import Gaussian, Linear
@@ -64,6 +71,13 @@ class Sum(OfTwo):
 
 class Product(OfTwo):
     """k1(x, z) · k2(x, z); its features are the products of a feature of k1 and one of k2.
+
+    Parameters
+    ----------
+    left : Kernel
+        k1.
+    right : Kernel
+        k2.
 
     Examples
     --------
@@ -109,6 +123,13 @@ class Product(OfTwo):
 
 class Scaled(OfOne):
     """a · k(x, z) with a > 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    factor : float > 0
+        a.
 
     Examples
     --------
@@ -163,6 +184,13 @@ class Scaled(OfOne):
 
 class Shifted(OfOne):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    constant : float ≥ 0
+        c.
 
     Examples
     --------
@@ -226,6 +254,13 @@ class Shifted(OfOne):
 class Power(OfOne):
     """k(x, z)^n with an integer n ≥ 1.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    exponent : int ≥ 1
+        n.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -277,6 +312,11 @@ class Power(OfOne):
 
 class Exponential(OfOne):
     """exp(k(x, z)), a limit of sums of powers.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
 
     Examples
     --------

@@ -103,7 +103,7 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
 
 def _from_variance(X: Any, weight: Floats) -> float | None:
     total = math.fsum(weight.tolist()) * X.shape[1]
-    mean, _ = _moments(X, weight, total, 0.0)
+    mean = _mean(X, weight, total)
     rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
@@ -114,11 +114,19 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
 
-def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
-    """The weighted means of x − centre and (x − centre)² over all entries of X, implicit zeros included.
+def _row_sums(block: Any) -> Floats:
+    return over_rows(np.add, block.data, block) if is_sparse(block) else np.asarray(block.sum(axis=1))
 
-    `total` is the weight of all entries.
-    """
+
+def _mean(X: Any, weight: Floats, total: float) -> float:
+    """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = (float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X))
+        return sum(sums) / total
+
+
+def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
+    """The weighted means of x − centre and (x − centre)² over all entries, as above."""
     d = X.shape[1]
     first = second = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -131,7 +139,7 @@ def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float
                 squares = over_rows(np.add, shifted**2, block) + zeros * np.square(centre)
             else:
                 shifted = block - centre
-                sums = shifted.sum(axis=1)
+                sums = _row_sums(shifted)
                 squares = np.einsum("ij,ij->i", shifted, shifted)
             first += float(weight[rows] @ sums)
             second += float(weight[rows] @ squares)

@@ -102,7 +102,9 @@ class Polynomial(_OfAffineProduct):
     Parameters
     ----------
     degree : int ≥ 0
+        The power.
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
         If it is negative, the kernel is not positive definite.
 
@@ -166,7 +168,9 @@ class Sigmoid(_OfAffineProduct):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
+        The constant.
 
     Examples
     --------

@@ -22,6 +22,7 @@ class Chi2(Kernel):
     Parameters
     ----------
     gamma : float ≥ 0
+        γ.
 
     Examples
     --------

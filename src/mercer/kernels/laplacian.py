@@ -23,6 +23,7 @@ class Laplacian(WithGamma):
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
 
     Examples
     --------

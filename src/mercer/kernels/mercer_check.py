@@ -20,12 +20,18 @@ class KernelCheck:
 
     Attributes
     ----------
-    symmetric : whether K equals its transpose up to rounding.
-    asymmetry : the largest |K_ij − K_ji|.
-    smallest_eigenvalue : of (K + Kᵀ)/2.
-    tolerance : how far below 0 rounding may take an eigenvalue.
-    witness : c of length 1 with cᵀKc < −tolerance, or None.
-    verdict : the finding in words.
+    symmetric : bool
+        Whether K equals its transpose up to rounding.
+    asymmetry : float
+        The largest |K_ij − K_ji|.
+    smallest_eigenvalue : float
+        Of (K + Kᵀ)/2.
+    tolerance : float
+        How far below 0 rounding may take an eigenvalue.
+    witness : array or None
+        c of length 1 with cᵀKc < −tolerance, where there is one.
+    verdict : str
+        The finding in words.
 
     Examples
     --------

@@ -35,6 +35,17 @@ _NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
 def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
     """The kernel of that name; parameters that it does not have are ignored.
 
+    Parameters
+    ----------
+    name : str
+        Such as "rbf"; an unknown one raises a ValueError that lists all.
+    degree : int, default=3
+        Of "poly".
+    gamma : float, "scale", "auto" or "median", default="scale"
+        Of "rbf", "laplacian", "poly" and "sigmoid".
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+
     Examples
     --------
     >>> from mercer.kernels import kernel_named
@@ -52,6 +63,11 @@ def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any
 def kernel_accepts(kernel: Any) -> Domain:
     """What a sample is to a kernel as users give it; wrong names and parameters are not reported here.
 
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        As every estimator takes it.
+
     Examples
     --------
     >>> from mercer.kernels import Spectrum, kernel_accepts
@@ -65,6 +81,17 @@ def kernel_accepts(kernel: Any) -> Domain:
 
 def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
     """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        As every estimator takes it.
+    degree : int, default=3
+        Of "poly".
+    gamma : float, "scale", "auto" or "median", default="scale"
+        Of "rbf", "laplacian", "poly" and "sigmoid".
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
 
     Examples
     --------

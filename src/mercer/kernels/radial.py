@@ -158,6 +158,7 @@ class Matern(Kernel):
     nu : float > 0, or inf
         The smoothness: 0.5 is exp(−t), 1.5 and 2.5 have short forms, inf is the Gaussian of that width.
     length_scale : float > 0
+        The distance over which values change.
 
     Examples
     --------
@@ -240,7 +241,9 @@ class RationalQuadratic(Kernel):
     Parameters
     ----------
     alpha : float > 0
+        α: the smaller, the more widths are mixed; inf would be the Gaussian of that length scale.
     length_scale : float > 0
+        The distance over which values change.
 
     Examples
     --------

@@ -25,14 +25,20 @@ class Recipe:
 
     Attributes
     ----------
-    inner : t = ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
-    ending : identity t, gaussian and laplacian exp(−γt), polynomial (γt + coef0)^degree,
-        sigmoid tanh(γt + coef0).
-    numbers : (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), as the ending needs.
-    scale : a factor > 0 on the value.
-    factor : a matrix with one row per feature that the data are multiplied by first, or None.
-    normalise : whether rows are scaled to length 1 first; zero rows stay zero.
-    constant : a number ≥ 0 added to the value.
+    inner : {"dot", "sqdist", "l1"}
+        t = ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
+    ending : {"identity", "gaussian", "laplacian", "polynomial", "sigmoid"}
+        t itself, exp(−γt) (of either name), (γt + coef0)^degree or tanh(γt + coef0).
+    numbers : tuple of float
+        (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), as the ending needs.
+    scale : float
+        A factor > 0 on the value.
+    factor : array or None
+        A matrix with one row per feature that the data are multiplied by first.
+    normalise : bool
+        Whether rows are scaled to length 1 first; zero rows stay zero.
+    constant : float
+        A number ≥ 0 added to the value.
 
     Examples
     --------

@@ -19,6 +19,7 @@ class Spectrum(Kernel):
     Parameters
     ----------
     length : int ≥ 1
+        Of the substrings that are compared, in characters.
     normalise : bool
         Divide by √(k(x, x) k(z, z)); the values of a string too short to have a substring stay 0.
 

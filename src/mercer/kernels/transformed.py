@@ -19,6 +19,11 @@ from mercer.kernels.recipe import Recipe
 class Normalised(Composite):
     """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -103,6 +108,7 @@ class Weighted(_ThroughFunction):
     Parameters
     ----------
     kernel : Kernel
+        k.
     function : callable
         Maps n samples to n finite numbers, each from its own sample alone.
 
@@ -164,6 +170,7 @@ class PulledBack(_ThroughFunction):
     Parameters
     ----------
     kernel : Kernel
+        Compares what φ makes of the samples.
     feature_map : callable
         Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
     accepts : "vectors" or "sequences"

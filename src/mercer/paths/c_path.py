@@ -35,8 +35,6 @@ class CPath:
         ends there.
     margin_ : array of shape (n_breakpoints,)
         1/‖w‖.
-    error_ : array of shape (n_breakpoints,)
-        The share of training samples, by weight, that are misclassified.
     intercept_ : array of shape (n_breakpoints,)
         b; in the middle of its interval where no sample is on the margin.
     exact_ : bool
@@ -53,7 +51,6 @@ class CPath:
     n_free_: Any
     n_bounded_: Any
     margin_: Floats
-    error_: Floats
     intercept_: Floats
 
     def __init__(self, machine: SVC, fit: Fit, found: Any) -> None:
@@ -95,7 +92,8 @@ class CPath:
             if hasattr(self._machine, name):
                 setattr(machine, name, getattr(self._machine, name))
         beta, _ = self._found.at(C)
-        return trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
+        model: SVC = trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
+        return model
 
     def decision_function(self, X: Any, Cs: Sequence[float]) -> Floats:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""
@@ -114,6 +112,11 @@ class CPath:
         """The class of every sample (row) at every C (column)."""
         labels: np.ndarray = self._fit.target.labels
         return np.asarray(labels[(self.decision_function(X, Cs) >= 0).astype(np.intp)])
+
+    def error(self, X: Any, y: Any, Cs: Sequence[float]) -> Floats:
+        """The share of these samples that are misclassified at every C."""
+        wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
+        return np.asarray(wrong.mean(axis=0))
 
     def plot(self, axes: Any = None) -> CPathDisplay:
         """α, margin, support vectors and error against C; needs matplotlib."""

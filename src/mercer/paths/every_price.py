@@ -76,7 +76,7 @@ def svm_path(
         )
     problem = problem_of(machine, fit)
     progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
-    found = trace(problem, gram, fit.limits.stop, begin, end, progress.begin("path"))
+    found = trace(problem, gram, fit.limits.stop, begin, end, constant=fit.constant, report=progress.begin("path"))
     progress.end()
     return CPath(machine, fit, found)
 

@@ -42,26 +42,25 @@ class Trace:
     end: float = math.nan
     stop_reason: StopReason = "converged"
     log: list[tuple[float, int, int]] = field(default_factory=list)
-    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, free, bounded, ‖w‖², Σα, weight of errors, b
+    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, free, bounded, ‖w‖², b
     n_checks: int = 0
     n_refactorisations: int = 0
     n_restarts: int = 0
     largest_violation: float = 0.0
+    constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
     exact: bool = True
 
     def columns(self) -> dict[str, Any]:
         """What was seen at the breakpoints, by the names that CPath has for it."""
-        table = np.array(self.seen).reshape(-1, 7)
+        table = np.array(self.seen).reshape(-1, 5)
         with np.errstate(divide="ignore"):
             margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
-        weight = float(np.abs(self.problem.upper - self.problem.lower).sum())
         return {
             "C_": table[:, 0],
             "n_free_": table[:, 1].astype(np.intp),
             "n_bounded_": table[:, 2].astype(np.intp),
             "margin_": margin,
-            "error_": table[:, 5] / weight,
-            "intercept_": table[:, 6],
+            "intercept_": table[:, 4],
         }
 
     def problem_at(self, C: float) -> DualProblem:
@@ -69,7 +68,7 @@ class Trace:
 
     def at(self, C: float) -> tuple[Floats, float]:
         """β and b."""
-        walk = Walk(Family.in_bounds(self.problem), _looked_up_nowhere(self.gram), self.sides(C), C)
+        walk = Walk(Family.in_bounds(self.problem), KernelRows(self.gram, keep=False), self.sides(C), C)
         segment = walk.segment()
         return walk.beta(C, segment), segment.b_at(C)
 
@@ -87,23 +86,32 @@ class Trace:
         return np.array(times), np.array(variables, dtype=np.intp), np.array(sides, dtype=np.int8)
 
 
-def trace(problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, report: Any = None) -> Trace:
+def trace(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    begin: float | None,
+    end: float,
+    *,
+    constant: bool = False,
+    report: Any = None,
+) -> Trace:
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
     K = KernelRows(gram)
     walk = _first(problem, K, stop) if begin is None else _settled_at(problem, K, begin, stop, None)
-    found = Trace(problem, gram, walk.side.copy(), walk.t)
+    found = Trace(problem, gram, walk.side.copy(), walk.t, constant=constant)
     watch = _Watch(found, stop, report)
     while True:
-        watch.walk = walk
         try:
             walk.walk(end, watch)
         except (Stalled, np.linalg.LinAlgError):
             found.log += walk.log
             found.n_refactorisations += walk.system.refactorisations
-            walk = _beyond(found, walk, K, stop)
-            if walk is None:
-                found.end, found.stop_reason = found.log[-1][0] if found.log else found.start, "stalled"
+            after = _beyond(found, walk, K, stop)
+            if after is None:
+                found.end, found.stop_reason = walk.t, "stalled"
                 return found
+            walk = after
             continue
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
@@ -172,23 +180,19 @@ class _Watch:
     def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
         self.found, self.stop, self.report = found, stop, report
         self.events = 0
-        self.walk: Walk | None = None
-        self._y = np.sign(found.problem.p)
-        self._weight = np.where(self._y > 0, found.problem.upper, -found.problem.lower)
 
     def __call__(self, walk: Walk, segment: Segment) -> bool:
         found, t = self.found, walk.t
         self.events += 1
         if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
             beta = walk.beta(t, segment)
-            rho, b = segment.rho_at(t), segment.b_at(t)
-            used = np.abs(beta) > 0
-            f = found.problem.p - rho
-            wrong = float(self._weight @ ((f >= 0) != (self._y > 0)))
-            size = float(np.abs(beta).sum())
-            energy = float(beta @ (f - b))
-            free = len(walk.order)
-            found.seen.append((t, free, int(used.sum()) - free, energy, size, wrong, b))
+            size, free = float(np.abs(beta).sum()), len(walk.order)
+            bounded = int(np.count_nonzero(beta)) - free
+            energy, b = walk.energy(t, segment), segment.b_at(t)
+            if found.constant:
+                b = float(beta.sum())
+                energy -= b**2
+            found.seen.append((t, free, bounded, energy, b))
             if 8 * _EPS * walk.unit * size > self.stop.tol:
                 found.stop_reason = "rounding floor"
                 return True
@@ -211,10 +215,3 @@ class _Watch:
         violation = at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta)))
         found.largest_violation = max(found.largest_violation, violation)
         walk.restart()
-
-
-def _looked_up_nowhere(gram: Gram) -> KernelRows:
-    """Rows of K that are computed when asked for."""
-    K = KernelRows(gram)
-    K.whole = None
-    return K

@@ -47,19 +47,18 @@ class DualProblem:
 
     def __post_init__(self) -> None:
         n = len(self.p)
-        lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
-        if any(length != n for length in lengths.values()):
+        if not n == len(self.lower) == len(self.upper) == len(self.d) == len(self.row) == len(self.group):
+            lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
             raise ValueError(f"p has {n} variables but the other arrays have {lengths}: they must agree")
         if not (self.lower <= self.upper).all():
             i = int(np.argmin(self.lower <= self.upper))
             raise ValueError(f"variable {i} has lower={self.lower[i]} above upper={self.upper[i]}")
         finite = all(np.isfinite(a).all() for a in (self.p, self.d, self.totals))
-        if not finite or (self.d < 0).any():
+        if not finite or self.d.min(initial=0.0) < 0:
             raise ValueError("p, d and totals must be finite and d non-negative")
-        inside = (self.group >= -1) & (self.group < len(self.totals))
-        if not inside.all():
+        if self.group.min(initial=-1) < -1 or self.group.max(initial=-1) >= len(self.totals):
             raise ValueError(f"group ids must be −1 or below the number of totals, {len(self.totals)}")
-        if (self.row < 0).any():
+        if self.row.min(initial=0) < 0:
             raise ValueError("row indices must be non-negative")
 
     @property

@@ -35,6 +35,23 @@ def tabular(
 ) -> Tabular:
     """Let an estimator learn from a table as it comes; see `Tabular` for what is done to each column.
 
+    Parameters
+    ----------
+    estimator : estimator
+        What learns from the numbers.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others, whatever they look like.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        Fill holes, or leave rows that have one out of training.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+
     Examples
     --------
     >>> import pandas as pd
@@ -146,8 +163,11 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         y : column, optional
+            What to learn of each sample.
         sample_weight : array, optional
+            A weight of 2 equals the sample given twice.
         """
         if self.missing not in ("impute", "drop"):
             raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
@@ -207,6 +227,7 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         """
         check_is_fitted(self)
         return _encoded(self._matched(frame_of(X)), self.columns_)
@@ -248,6 +269,7 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         """
         answer = self._asked("predict", X)
         if is_regressor(self.estimator) and self.standardise:

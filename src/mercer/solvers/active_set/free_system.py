@@ -49,6 +49,12 @@ class FreeSystem:
         self._matrix[self.first : self.size, self.first : self.size] = matrix
         self.refactor()
 
+    def copy(self) -> FreeSystem:
+        other = FreeSystem(self.border)
+        other.size, other._room = self.size, self._room
+        other._matrix, other._inverse = self._matrix.copy(), self._inverse.copy()
+        return other
+
     def solve(self, right: Floats) -> Floats:
         """M⁻¹ times one column or several."""
         if self.n_free == 0:

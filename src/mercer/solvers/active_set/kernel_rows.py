@@ -14,10 +14,10 @@ _SHARE_OF_BUDGET = 0.6
 
 
 class KernelRows:
-    """K of n samples, a row at a time."""
+    """K of n samples, a row at a time; without `keep` all of it is computed when asked for."""
 
-    def __init__(self, gram: Gram) -> None:
-        self.gram = gram
+    def __init__(self, gram: Gram, *, keep: bool = True) -> None:
+        self.gram, self._keep = gram, keep
         self.n = gram.n
         self.diagonal: Floats = np.asarray(gram.diagonal, dtype=np.float64)
         self._everything = np.arange(gram.n)
@@ -25,12 +25,13 @@ class KernelRows:
     @cached_property
     def whole(self) -> Floats | None:
         """All of K, if there is room."""
-        if 8 * self.n**2 > _SHARE_OF_BUDGET * self.gram.budget:
+        if not self._keep or 8 * self.n**2 > _SHARE_OF_BUDGET * self.gram.budget:
             return None
         return np.asarray(self.gram.full(np.float64), dtype=np.float64)
 
     def row(self, i: int) -> Floats:
-        return self.rows(np.array([i]))[0] if self.whole is None else self.whole[i]
+        found: Floats = self.rows(np.array([i]))[0] if self.whole is None else self.whole[i]
+        return found
 
     def rows(self, which: Indices) -> Floats:
         return self.gram.block(which, self._everything) if self.whole is None else self.whole[which]

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.family import Family
+from mercer.solvers.active_set.family import Family, Line
 from mercer.solvers.active_set.kernel_rows import KernelRows
 from mercer.solvers.active_set.walk import FREE, LOWER, UPPER, Walk
 
@@ -27,7 +27,7 @@ def settled(problem: DualProblem, K: KernelRows, beta: Floats) -> Walk:
         b = float(h[free].mean()) if free.any() else float(problem.violation_and_offsets(beta, h)[1][0])
     rho = h - b
     wrong = free | ((side == LOWER) & (rho > 0)) | ((side == UPPER) & (rho < 0))
-    wrong &= free | ~start.fixed
+    wrong &= problem.lower < problem.upper
     apart = np.where(free, 0.0, np.random.default_rng(0).uniform(0.1, 1.0, len(rho)))
     p = np.where(wrong, problem.p - rho * (1 + apart), problem.p)
     walk = start.with_family(Family.in_targets(problem, p, float(beta.sum())), 0.0)
@@ -41,7 +41,7 @@ def _independent(problem: DualProblem, K: KernelRows, beta: Floats) -> tuple[Wal
     side = np.where(beta >= problem.upper, UPPER, np.where(beta <= problem.lower, LOWER, FREE)).astype(np.int8)
     inside = np.flatnonzero(side == FREE)
     held = np.where(side == FREE, LOWER, side).astype(np.int8)
-    walk = Walk(Family.in_targets(problem, problem.p, float(beta.sum())), K, held, 0.0)
+    walk = Walk(_without_values(problem), K, held, 0.0)
     for v in inside.tolist():
         z = walk.combination(v)
         if z is not None:
@@ -59,6 +59,14 @@ def _independent(problem: DualProblem, K: KernelRows, beta: Floats) -> tuple[Wal
             walk.let_go(hit, at)
         walk.let_in(v)
     return walk, beta
+
+
+def _without_values(problem: DualProblem) -> Family:
+    """Variables that are all zero, for a walk that only tells which of them depend on others."""
+    zero = np.zeros(problem.n_variables)
+    nothing = Line(zero, zero)
+    total = Line(0.0, 0.0) if len(problem.totals) else None
+    return Family(nothing, nothing, nothing, total, problem.d, problem.row)
 
 
 def _reach(problem: DualProblem, beta: Floats, F: np.ndarray, moves: Floats) -> tuple[float, int]:

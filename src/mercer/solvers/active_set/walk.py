@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Flags, Floats
+from mercer.arrays import Flags, Floats, sums_by
 from mercer.solvers.active_set.family import Family
 from mercer.solvers.active_set.free_system import FreeSystem
 from mercer.solvers.active_set.kernel_rows import KernelRows
@@ -101,9 +101,24 @@ class Walk:
             self._at[:, column] = np.where(bounded, np.where(upper, high, low), 0.0)
         self._u = np.empty((self.K.n, 2))
         for column in range(2):
-            coefficients = np.bincount(family.row, weights=self._at[:, column], minlength=self.K.n)
+            coefficients = sums_by(family.row, self._at[:, column], self.K.n)
             self._u[:, column] = self.K.product(coefficients) if coefficients.any() else 0.0
         self._sum = self._at.sum(axis=0)
+
+    def fork(self, family: Family) -> Walk:
+        """A copy at t = 0 of a family that begins where this one is, and differs in the bounds of few variables.
+
+        Whoever asks puts those of these variables that are bounded onto their bounds again.
+        """
+        other = object.__new__(Walk)
+        other.__dict__.update(vars(self))
+        other.family, other.t, other.log, other.steps = family, 0.0, [], 0
+        for name in ("side", "order", "_at", "_u", "_sum", "_still", "_rows"):
+            setattr(other, name, getattr(self, name).copy())
+        other.system = self.system.copy()
+        moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
+        other._flat = _FLAT_SHARE * self.unit * float(moves.sum())
+        return other
 
     def with_family(self, family: Family, t: float) -> Walk:
         """The same sets on the way of another family of problems with the same matrix."""
@@ -127,7 +142,9 @@ class Walk:
         u = bounded + self._rows[: len(F)].T @ x[first:] if F else bounded
         rho = p - u[family.row] - b
         if family.d.any():
-            rho -= family.d[:, None] * (self._at @ here)
+            beta = self._at @ here
+            beta[F] = x[first:]
+            rho -= family.d[:, None] * beta
         return Segment(self.t, x[first:], b, rho)
 
     def _resting(self) -> Segment:
@@ -150,6 +167,15 @@ class Walk:
         beta = self._at[:, 0] + t * self._at[:, 1] if math.isfinite(t) else self._at[:, 0].copy()
         beta[self.order] = segment.free_at(t)
         return np.clip(beta, self.family.lower(t), self.family.upper(t))
+
+    def energy(self, t: float, segment: Segment) -> float:
+        """β'Kβ at t."""
+        bounded, u = self._at[:, 0] + t * self._at[:, 1], self._u[:, 0] + t * self._u[:, 1]
+        row, F = self.family.row, self.order
+        x = segment.free_at(t)
+        # (Kβ)_F from the equations of the free variables
+        total = self.family.p(t)[F] - self.family.d[F] * x - segment.b_at(t)
+        return max(0.0, float(bounded @ u[row] + x @ (u[row[F]] + total)))
 
     # --- moving -----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.decomposition import decompose, rounding_floor
+from mercer.solvers.dual.one_block import is_one_block, solve_block
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
 from mercer.solvers.proof_time import ProofTime
@@ -90,12 +91,20 @@ def _decomposed(
     shrinking: bool,
 ) -> Solution:
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
+    begun = 0
+    if is_one_block(problem, gram):
+        whole = solve_block(problem, gram, beta, u, precision, stop, report)
+        if whole.stop_reason != "stalled":
+            return whole
+        beta, begun = whole.beta, whole.steps
+        u, stop = u if begun == 0 else None, stop.after(begun)
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)
+    first = replace(first, steps=begun + first.steps)
     over = first.stop_reason in ("max_iter", "max_time")
     if first.whole or over or coarse_pass(gram):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()
-    rest = decompose(field, stop.after(first.steps), report, shrinking)
+    rest = decompose(field, stop.after(first.steps - begun), report, shrinking)
     return replace(rest, steps=first.steps + rest.steps)

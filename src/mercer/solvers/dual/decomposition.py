@@ -31,9 +31,8 @@ from mercer.solvers.block_steps import (
     running_words,
 )
 from mercer.solvers.dual.newton import climb_face
+from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
 
-# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
-_ONE_BLOCK_VARIABLES = 2500
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
 # 89 outer steps with 1,024 variables, 15 with more).
@@ -49,8 +48,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
+    noise = RoundingNoise(gram, problem)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -58,7 +58,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, rounding_noise(gram, problem, field.beta))
+        limit = left.limit(steps) or watch.verdict(violation, noise(field.beta))
         if limit == "stalled" and field.shrunk:
             # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
@@ -75,6 +75,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             return Solution(field.beta, steps, "max_time", not field.shrunk)
         h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
+        everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
         taken, _, reason = _core.smo(
             K,
             h,
@@ -83,7 +84,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             problem.upper[J],
             d,
             problem.group[J],
-            max(share * violation if len(J) < n else 0.0, 0.5 * stop.tol),
+            max(0.0 if everything else share * violation, 0.5 * stop.tol),
             min(INNER_STEPS * len(J), stop.max_iter - steps),
             left.seconds,
         )
@@ -118,14 +119,19 @@ def _words(field: Field, steps: int, violation: float) -> str:
     return running_words(steps, int(np.count_nonzero(beta)), violation, running.gap, field.shrunk)
 
 
-def rounding_noise(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
-    length = np.sqrt(np.abs(gram.diagonal))
-    size = float(length.max()) * inner(length[problem.row], np.abs(beta)) + float(np.abs(problem.p).max())
-    return float(np.finfo(float).eps) * size
+
+    def __init__(self, gram: Gram, problem: DualProblem) -> None:
+        lengths = np.sqrt(np.abs(gram.diagonal))
+        self._sizes = float(lengths.max()) * lengths[problem.row]
+        self._target = float(np.abs(problem.p).max())
+
+    def __call__(self, beta: Floats) -> float:
+        return float(np.finfo(float).eps) * (inner(self._sizes, np.abs(beta)) + self._target)
 
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
-    return max(FLOOR * rounding_noise(gram, problem, beta), 4 * float(proven.max(initial=0.0)))
+    return max(FLOOR * RoundingNoise(gram, problem)(beta), 4 * float(proven.max(initial=0.0)))

@@ -1,18 +1,13 @@
-"""Every λ from one decomposition: coefficients, leave-one-out residuals, GCV, norms and degrees of freedom.
+"""Every λ from one decomposition into eigenvectors: residuals, degrees of freedom, norms, coefficients.
 
 With the Λ, Q and ỹ of mercer.solvers.least_squares.spectrum, a = Qᵀỹ, the part ỹ⟂ of ỹ outside the basis, and
 s = λ/(Λ + λ):
 
     residuals W^½(y − f) = ỹ⟂ + Q(s∘a),     1 − H_ii = q⟂_i + Σ_k Q_ik² s_k
-
-H is the matrix that maps W^½y to W^½f. A row of weight w holds w units, each with leverage H_ii/w. Without one unit (or
-without the row, where its weight is less) its residual is (y_i − f_i)/(1 − v_i H_ii/w_i), v_i = min(1, w_i).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,37 +20,26 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.in_time import in_time
+from mercer.solvers.least_squares.leave_one_out import PathFit, Share
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
 
-# Of all λ at once, so many are looked at together that their residuals take about this many bytes.
+# Rows of Q∘Q that are made at a time take about this many bytes.
 _BLOCK_BYTES = 64 << 20
 
 # Corrections of one solution by true residuals; each must gain a quarter.
 _MOST_CORRECTIONS = 10
 
-# Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
-Judge = Callable[[Floats], Floats]
 
-
-@dataclass(frozen=True, eq=False)
-class PathValues:
-    """One row per λ."""
-
-    loo_errors: Floats  # λ × outputs: weighted mean of squared leave-one-out residuals
-    gcv: Floats  # λ × outputs
-    norms: Floats  # λ × outputs: ‖f‖ in the kernel's space
-    dof: Floats  # λ: trace of H
-    judged: Floats  # λ: what `judge` made of the leave-one-out residuals
-
-
-class SpectralFit:
+class SpectralFit(PathFit):
     """A problem seen from its spectrum: what every λ needs, prepared once."""
 
+    solver = "eigen"
+
     def __init__(self, problem: LeastSquares, spectrum: Eigensystem) -> None:
-        self.problem, self.spectrum = problem, spectrum
-        self.root = np.sqrt(problem.total)
+        super().__init__(problem)
+        self.spectrum = spectrum
         y = self.root[:, None] * problem.mean
         Q, u = spectrum.basis, spectrum.unit
         if u is not None:
@@ -102,49 +86,17 @@ class SpectralFit:
         kept = V @ inside / scale
         return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
 
-    def path(self, lams: Floats, judge: Judge | None = None) -> PathValues:
-        """Everything for all λ, by products of Q and Q∘Q with one column per λ and output.
-
-        `judge` is shown the leave-one-out residuals of some λ at a time.
-        """
-        problem, values = self.problem, self.spectrum.values
-        n_rows, q, L = len(problem.weight), problem.n_outputs, len(lams)
-        errors, gcv = np.empty((L, q)), np.empty((L, q))
-        judged = np.zeros(L)
+    def at(self, lams: Floats) -> Share:
+        values = self.spectrum.values
         shrink = lams / (values[:, None] + lams)  # directions × λ
         dof = (1.0 - shrink).sum(axis=0) + (self.spectrum.unit is not None)
         sound = np.where(values > rounding(values, len(self.root)), values, 0.0)[:, None]
         norms = np.sqrt((sound / (values[:, None] + lams) ** 2).T @ self.a**2)
-        step = max(1, _BLOCK_BYTES // (8 * n_rows * q))
-        weight, mass, member = problem.weight, problem.mass, problem.member
-        deviation = problem.Y - problem.mean[member]
-        part = np.minimum(weight, 1.0) / problem.total[member]
-        for start in range(0, L, step):
-            some = slice(start, min(L, start + step))
-            scaled = self._residuals(shrink[:, some])  # samples × λ × outputs
-            free = self._freedom(shrink[:, some])  # samples × λ
-            scaled /= self.root[:, None, None]
-            residual = scaled[member] + deviation[:, None, :]
-            gcv[some] = np.einsum("i,ilq->lq", weight, residual**2) / mass
-            with np.errstate(divide="ignore", invalid="ignore"):  # nothing is free where λ is far below rounding
-                gcv[some] /= ((mass - dof[some]) / mass)[:, None] ** 2
-                residual /= ((1.0 - part)[:, None] + part[:, None] * free[member])[:, :, None]
-            residual[np.isnan(residual)] = np.inf
-            errors[some] = np.einsum("i,ilq->lq", weight, residual**2) / mass
-            if judge is not None:
-                judged[some] = judge(residual)
-        return PathValues(errors, np.where(np.isnan(gcv), np.inf, gcv), norms, dof, judged)
+        return Share(self._residuals(shrink), self._freedom(shrink), norms, dof)
 
-    def loo_residuals(self, lam: float) -> Floats:
-        """Rows × outputs: each row's residual at the fit without one unit of its weight."""
-        seen: list[Floats] = []
-
-        def look(residual: Floats) -> Floats:
-            seen.append(residual[:, 0, :].copy())
-            return np.zeros(1)
-
-        self.path(np.array([lam]), look)
-        return seen[0]
+    def directions(self, lam: float) -> tuple[int, bool]:
+        inverse = self.inverse(lam)
+        return int(np.count_nonzero(inverse)), bool((inverse < 0).any())
 
     def _residuals(self, shrink: Floats) -> Floats:
         """W^½(y − f) of the distinct samples for some λ."""
@@ -187,11 +139,11 @@ def solve_eigen(
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
 
 
-def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
+def solution_of(problem: LeastSquares, gram: Gram, fit: PathFit) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for the problem's λ from a decomposition."""
-    lam, inverse = problem.lam, fit.inverse(problem.lam)
-    rank = int(np.count_nonzero(inverse))
-    indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
+    lam = problem.lam
+    rank, negative = fit.directions(lam)
+    indefinite = negative and gram.positive_definite != "no"
     if indefinite:
         gram.refute()
     C = fit.coefficients(lam)
@@ -220,7 +172,7 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
     dropped = problem.n - problem.bias - rank
     solution = LeastSquaresSolution(
         np.array(certificate.b) if problem.bias and lam > 0 else b,
-        "eigen",
+        fit.solver,
         rank,
         C=C,
         beta=beta,

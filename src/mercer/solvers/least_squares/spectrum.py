@@ -9,6 +9,7 @@ so that S = QΛQᵀ answers for all λ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -54,8 +55,8 @@ def rounding(values: Floats, n: int) -> float:
     return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
-def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
-    """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
+def scaled_matrix(gram: Gram, problem: LeastSquares) -> Floats:
+    """W^½KW^½, which is the caller's to change."""
     S = np.ascontiguousarray(gram.full(np.float64))
     if not np.isfinite(S.sum()):
         raise FloatingPointError(
@@ -65,15 +66,22 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eig
     if (root != 1.0).any():
         S *= root[:, None]
         S *= root
+    return S
+
+
+def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
+    """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
+    S = scaled_matrix(gram, problem)
     u = None
     if problem.bias:
-        u = root / np.linalg.norm(root)
+        u = np.sqrt(problem.total)
+        u /= np.linalg.norm(u)
         m = S @ u
         m -= 0.5 * (u @ m) * u
-        _add_outer(S, -1.0, u, m)
-        _add_outer(S, -1.0, m, u)
+        add_outer(S, -1.0, u, m)
+        add_outer(S, -1.0, m, u)
         # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
-        _add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
+        add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
     # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
     eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
     expect_in_time(stop, S.T, eigh)
@@ -130,17 +138,25 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     top = float(values.max(initial=0.0))
     if not top > np.finfo(np.float64).tiny:
         return np.geomspace(1e-6, 1.0, count)
-    above = values[values > spectrum.least]
-    floor = 200 * np.sqrt(np.finfo(np.float64).eps) * float(np.sum(values)) / len(spectrum.basis)
-    low = min(max(min(1e-8 * top, float(above.min())), floor), top / 10)
-    share = float(above.min()) / len(spectrum.basis)
+    least_above = float(values[values > spectrum.least].min())
+    low = lowest_of_range(top, float(np.sum(values)) / len(spectrum.basis), lambda high: min(high, least_above))
+    share = least_above / len(spectrum.basis)
     if spectrum.right is not None and share >= spectrum.least:
         low = min(low, share)
     return np.geomspace(low, top, count)
 
 
-def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
-    """S += factor · xy' in place."""
+def lowest_of_range(top: float, mean: float, least_above: Callable[[float], float]) -> float:
+    """Where the range of λ begins, given the largest and the mean eigenvalue.
+
+    `least_above` gives the least eigenvalue that is more than rounding, if it is below a number, or else that number.
+    """
+    floor, high = 200 * np.sqrt(np.finfo(np.float64).eps) * mean, 1e-8 * top
+    return float(min(floor if floor >= high else max(least_above(high), floor), top / 10))
+
+
+def add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
+    """S += factor · xy' in place, for contiguous rows."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
 
 

@@ -1,0 +1,119 @@
+"""The exact solution of every problem of a machine, from the one that the machine has or an ordinary fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer.arrays import Flags, Floats, Indices
+from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.fit import Fit
+from mercer.fitting.machine import tasks_of
+from mercer.problems.dual_problem import DualProblem
+from mercer.solvers.active_set.kernel_rows import KernelRows
+from mercer.solvers.active_set.settle import settled
+from mercer.solvers.active_set.walk import Segment, Walk
+
+# How precisely a problem is solved before its exact solution is looked for.
+_ROUGH_TOL = 1e-3
+# A coefficient this near to its bound, as a share of the largest one, is on it.
+_ON_BOUND = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement:
+    """A problem, the merged samples it is about, and its exact solution."""
+
+    problem: DualProblem
+    rows: Indices
+    walk: Walk
+    segment: Segment
+
+    @property
+    def beta(self) -> Floats:
+        return self.walk.beta(self.walk.t, self.segment)
+
+    @property
+    def h(self) -> Floats:
+        """The gradient p − Kβ − dβ."""
+        return np.asarray(self.segment.rho_at(self.walk.t) + self.segment.b_at(self.walk.t))
+
+    @property
+    def b(self) -> float:
+        """The b that a fit would choose: where no β is free, the middle of its interval."""
+        beta, h = self.beta, self.h
+        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))
+
+    @property
+    def f(self) -> Floats:
+        """f of each variable's sample."""
+        return np.asarray(self.problem.p - self.h - self.problem.d * self.beta + self.b)
+
+
+def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> float:
+    """b from some of the variables: the mean of h over the free ones or, without any, the middle of its interval."""
+    if len(problem.totals) == 0:
+        return 0.0
+    near = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
+    up, low = among & (beta < problem.upper - near), among & (beta > problem.lower + near)
+    if (up & low).any():
+        return float(h[up & low].mean())
+    ends = [end for end in (h[up].max(initial=-np.inf), h[low].min(initial=np.inf)) if np.isfinite(end)]
+    return float(np.mean(ends)) if ends else 0.0
+
+
+def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:
+    """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
+    if not isinstance(model, DualMachine):
+        raise TypeError(
+            f"{type(model).__name__} is no machine with support vectors; use one such as SVC or SVR, or for least "
+            "squares RLSRegressorCV, whose loo_residuals_ are exact"
+        )
+    machine = clone(model)
+    fit = Fit.of(machine, X, y, sample_weight)
+    if _is_fitted(model):  # what the fit chose from its data stays as it was
+        fit = replace(fit, kernel=model.kernel_)
+    gram = fit.gram()
+    if gram.positive_definite == "no":
+        raise ValueError(f"{fit.kernel!r} is not positive definite on these samples, so there is no exact solution")
+    found = []
+    tasks = tasks_of(machine, fit)
+    for task in tasks:
+        problem = task.problem
+        if not isinstance(problem, DualProblem) or len(problem.totals) > 1 or not np.isfinite(_largest(problem)):
+            raise ValueError(
+                f"{machine!r} is not one problem with at most one b; use SVC or SVR with a finite C, and multiclass "
+                "'ovo' or 'ovr'"
+            )
+        rows = np.arange(gram.n) if task.rows is None else task.rows
+        place = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
+        start = _start(model, fit, problem) if len(tasks) == 1 else None
+        limits = replace(fit.limits.stop, tol=_ROUGH_TOL)
+        rough = task.solve(problem, place, limits, start)[0]
+        walk = settled(problem, KernelRows(place), rough.beta)
+        found.append(Settlement(problem, rows, walk, walk.segment()))
+    return fit, found
+
+
+def _largest(problem: DualProblem) -> float:
+    """The largest bound where errors have no price per square."""
+    plain = problem.d == 0
+    return float(np.maximum(np.abs(problem.lower), np.abs(problem.upper))[plain].max(initial=0.0))
+
+
+def _start(model: Any, fit: Fit, problem: DualProblem) -> Floats | None:
+    """The coefficients of a fitted machine, if they are those of as many samples."""
+    if not _is_fitted(model) or model.shape_fit_[0] != fit.n or problem.twins:
+        return None
+    own = np.zeros(fit.n)
+    own[model.support_] = model.dual_coef_[0]
+    merged = fit.merged
+    beta = np.bincount(merged.member, weights=own[merged.rows], minlength=len(merged.y))
+    return problem.nearest_feasible(beta.astype(np.float64))
+
+
+def _is_fitted(model: Any) -> bool:
+    return hasattr(model, "_expansion_")

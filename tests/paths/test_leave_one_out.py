@@ -1,0 +1,103 @@
+"""Leave-one-out against n refits."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from mercer import SVC, SVR, NuSVC, RLSRegressor, leave_one_out
+from reference.path_problems import random_problem
+
+LOSSES = ("epsilon_insensitive", "huber", "squared_epsilon_insensitive", "expectile")
+
+
+def machine_and_data(seed):
+    X, y, weight, options, rng = random_problem(seed)
+    n = min(len(y), 24)
+    X = X[:n, :n] if options["kernel"] == "precomputed" else X[:n]
+    y, weight = y[:n].copy(), weight[:n].copy()
+    y[0], y[-1], weight[0], weight[-1] = 1, -1, 1.0, 1.0
+    C = 10 ** rng.uniform(-1, 2)
+    if seed % 4 == 0:
+        target = np.asarray(X)[:, 0] + rng.normal(size=n)
+        return SVR(C=C, loss=LOSSES[seed // 4 % 4], tol=1e-10, **options), X, target, weight
+    slack = "l2" if seed % 7 == 0 else "l1"
+    return SVC(C=C, slack=slack, tol=1e-10, **options), X, y, weight
+
+
+def refits(model, X, y, weight):
+    """f of each sample by a fit without it; NaN where only one class would be left."""
+    values = np.full(len(y), np.nan)
+    for i in np.flatnonzero(weight):
+        others = np.delete(np.arange(len(y)), i)
+        if isinstance(model, SVC) and len(np.unique(y[others][weight[others] > 0])) < 2:
+            continue
+        square = model.kernel == "precomputed"
+        model.fit(X[np.ix_(others, others)] if square else X[others], y[others], sample_weight=weight[others])
+        row = X[[i]][:, others] if square else X[[i]]
+        values[i] = (model.decision_function if isinstance(model, SVC) else model.predict)(row)[0]
+    return values
+
+
+def check(seed):
+    model, X, y, weight = machine_and_data(seed)
+    found = leave_one_out(model, X, y, sample_weight=weight)
+    expected = refits(model, X, y, weight)
+    told = ~np.isnan(expected)
+    np.testing.assert_allclose(
+        found.values[told], expected[told], atol=1e-6 * max(1.0, np.abs(expected[told]).max(initial=0))
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(20))
+def test_it_equals_refits(seed):
+    check(seed)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(20, 80))
+def test_it_equals_refits_on_many_problems(seed):
+    check(seed)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_several_classes(multiclass):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::4], y[::4]
+    model = SVC(C=5.0, gamma=0.7, tol=1e-9, multiclass=multiclass)
+    found = leave_one_out(model, X, y)
+    for i in range(len(y)):
+        others = np.delete(np.arange(len(y)), i)
+        refit = SVC(C=5.0, gamma=0.7, tol=1e-9, multiclass=multiclass).fit(X[others], y[others])
+        assert found.predictions[i] == refit.predict(X[[i]])[0]
+    assert found.error == pytest.approx((found.predictions != y).mean())
+    assert found.values.shape == (len(y), 3)
+
+
+def test_a_fitted_model_keeps_its_kernel_and_samples_without_weight_are_not_counted():
+    X, y = load_iris(return_X_y=True)
+    X, y, weight = X[50:], y[50:], np.ones(100)
+    weight[::5] = 0
+    model = SVC().fit(X[:60], y[:60])
+    found = leave_one_out(model, X, y, sample_weight=weight)
+    other = leave_one_out(SVC(gamma=model.kernel_.gamma), X[weight > 0], y[weight > 0])
+    np.testing.assert_allclose(found.values[weight > 0], other.values, atol=1e-9)
+    assert found.error == other.error
+    assert np.isnan(found.values[weight == 0]).all()
+    assert 0 < found.n_removed < 80
+
+
+def test_the_only_sample_of_a_class_is_given_to_the_other():
+    found = leave_one_out(SVC(kernel="linear"), [[0.0], [1.0], [3.0]], ["a", "a", "b"])
+    assert found.predictions.tolist()[2] == "a"
+
+
+def test_what_has_no_exact_solution_is_refused():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.raises(TypeError, match="RLSRegressorCV"):
+        leave_one_out(RLSRegressor(), X, y)
+    with pytest.raises(ValueError, match="at most one b"):
+        leave_one_out(NuSVC(), X, y)
+    with pytest.raises(ValueError, match="finite C"):
+        leave_one_out(SVC(C=np.inf), X, y)

@@ -1,0 +1,202 @@
+"""The path in C: every C against direct solves, its ends, and what it refuses."""
+
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC as PeerSVC
+
+from mercer import SVC, svm_path
+from reference.path_problems import KINDS, random_problem
+from reference.problems import problem_of
+from reference.qp import Unsolved, by_clarabel
+
+matplotlib.use("Agg")
+
+
+def unit_problem(path, C):
+    """The dual at C, written out."""
+    fit = path._fit
+    y = np.where(fit.merged.y == 1, 1.0, -1.0)
+    bound = C * fit.merged.weight
+    totals = (0.0,) if path._machine.bias is True else ()
+    return problem_of(y, np.minimum(0, y * bound), np.maximum(0, y * bound), totals)
+
+
+def check(seed, n_prices):
+    X, y, weight, options, rng = random_problem(seed)
+    path = svm_path(X, y, sample_weight=weight, **options)
+    assert path.stop_reason_ in ("converged", "rounding floor")
+    assert (np.diff(path.C_) > 0).all()
+    K = path._fit.gram().full()
+    ends = (path.C_[0], path.C_[-1]) if len(path.C_) else (1.0, 1.0)
+    for C in 10 ** rng.uniform(np.log10(ends[0]) - 0.3, np.log10(min(3 * ends[1], path.C_range_[1])), n_prices):
+        used = np.bincount(path._fit.merged.member, path.alpha(C)[path._fit.merged.rows], len(K))
+        y_merged = np.where(path._fit.merged.y == 1, 1.0, -1.0)
+        beta = y_merged * used
+        problem = unit_problem(path, C)
+        u = K @ beta
+        size = max(1.0, float(np.abs(K).max() * np.abs(beta).sum()))
+        floor = 1e-8 + 4e-16 * size
+        assert problem.violation(np.clip(beta, problem.lower, problem.upper), problem.p - u) < floor
+        # A generic solver's point has no larger value.
+        value = y_merged @ beta - 0.5 * beta @ u
+        try:
+            other_value, other = by_clarabel(problem, K)
+        except Unsolved:
+            continue
+        assert other_value <= value + 1e-7 * max(1.0, abs(value))
+        # ½‖w − w*‖² is at most what is missing to the optimum.
+        missing = max(0.0, value - other_value) + 1e-9 * max(1.0, abs(value))
+        assert np.abs(K @ other - u).max() <= np.sqrt(2 * missing * np.diagonal(K).max())
+
+
+@pytest.mark.parametrize("seed", range(16), ids=lambda s: f"{KINDS[s % len(KINDS)]} {s}")
+def test_every_price_is_solved(seed):
+    check(seed, 4)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(16, 136), ids=lambda s: f"{KINDS[s % len(KINDS)]} {s}")
+def test_every_price_of_many_problems_is_solved(seed):
+    check(seed, 20)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_at_is_the_fitted_estimator(seed):
+    X, y, weight, options, _ = random_problem(seed)
+    path = svm_path(X, y, sample_weight=weight, **options)
+    Cs = path.C_[[0, len(path.C_) // 3, len(path.C_) // 2]] * 0.99
+    together = path.decision_function(X, Cs)
+    for k, C in enumerate(Cs):
+        model, fresh = path.at(C), SVC(C=C, tol=1e-9, **options).fit(X, y, sample_weight=weight)
+        assert model.certificate_.violation < 1e-8
+        assert model.converged_
+        assert model.certificate_.dual == pytest.approx(fresh.certificate_.dual, rel=1e-9)
+        np.testing.assert_allclose(model.decision_function(X), fresh.decision_function(X), atol=1e-7)
+        if np.isnan(model._b_range_).all():
+            np.testing.assert_allclose(together[:, k], fresh.decision_function(X), atol=1e-7)
+            np.testing.assert_array_equal(path.predict(X, [C])[:, 0], np.where(together[:, k] >= 0, 1, -1))
+        alpha = np.zeros(len(y))
+        alpha[model.support_] = np.abs(model.dual_coef_[0])
+        np.testing.assert_allclose(path.alpha(C), alpha, atol=1e-7 * C)
+
+
+def test_scikit_learn_agrees_between_breakpoints():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)[:200]
+    path = svm_path(X, y[:200], gamma=0.03, C_max=50)
+    for C in (0.03, 1.7, 20.0):
+        peer = PeerSVC(C=C, gamma=0.03, tol=1e-9).fit(X, y[:200])
+        np.testing.assert_allclose(path.decision_function(X, [C])[:, 0], peer.decision_function(X), atol=1e-5)
+        np.testing.assert_array_equal(np.flatnonzero(path.alpha(C) > 1e-9), np.sort(peer.support_))
+
+
+def test_alpha_is_linear_between_breakpoints_and_bends_at_them():
+    X, y, weight, options, _ = random_problem(11)
+    path = svm_path(X, y, sample_weight=weight, **options)
+    bends = 0
+    for left, right in zip(path.C_[:-1], path.C_[1:], strict=True):
+        middle = 0.5 * (path.alpha(left * (1 + 1e-12)) + path.alpha(right * (1 - 1e-12)))
+        assert np.abs(path.alpha(0.5 * (left + right)) - middle).max() < 1e-8 * right
+        wide = 0.1 * (right - left)
+        before = path.alpha(right - wide)
+        straight = path.alpha(right - 2 * wide) - before
+        bends += np.abs(path.alpha(right + 1e-3 * wide) - before + 1.001 * straight).max() > 1e-12
+    assert bends > 0.9 * (len(path.C_) - 1)
+
+
+def test_by_hand():
+    """x = ±1 under a linear kernel: α = C until the margin is reached at C = ½, and ½ from there on."""
+    path = svm_path(np.array([[-1.0], [1.0]]), [0, 1], kernel="linear")
+    np.testing.assert_allclose(path.C_, [0.5])
+    np.testing.assert_allclose(path.alpha(0.2), 0.2)
+    np.testing.assert_allclose(path.alpha(7.0), 0.5)
+    np.testing.assert_allclose(path.margin_, 1.0)
+    assert path.C_range_ == (0.0, math.inf)
+
+
+def test_unequal_classes_begin_with_the_larger_ones_label():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.r_[np.ones(30), np.zeros(10)]
+    path = svm_path(X, y, gamma=1.0)
+    C = path.C_[0] / 10
+    f = path.decision_function(X, [C])[:, 0]
+    np.testing.assert_allclose(f, 1.0, atol=20 * C)
+    alpha = path.alpha(C)
+    np.testing.assert_allclose(alpha[y == 0], C)
+    assert alpha[y == 1].sum() == pytest.approx(10 * C)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_equal_rows_with_both_labels(bias):
+    X, y = np.ones((7, 2)), [0, 0, 0, 1, 1, 1, 1]
+    path = svm_path(X, y, gamma=1.0, bias=bias, C_max=100)
+    for C in (0.01, 0.3, 50.0):
+        fresh = SVC(C=C, gamma=1.0, bias=bias, tol=1e-9).fit(X, y)
+        np.testing.assert_allclose(path.at(C).decision_function(X), fresh.decision_function(X), atol=1e-9)
+        assert path.at(C).certificate_.violation < 1e-8
+
+
+def test_a_part_of_the_path():
+    X, y, weight, options, _ = random_problem(3)
+    whole, part = svm_path(X, y, sample_weight=weight, **options), None
+    inner = (whole.C_ > 0.5) & (whole.C_ < 20)
+    part = svm_path(X, y, sample_weight=weight, C_min=0.5, C_max=20, **options)
+    np.testing.assert_allclose(part.C_, whole.C_[inner], rtol=1e-8)
+    np.testing.assert_allclose(part.alpha(3.0), whole.alpha(3.0), atol=1e-8)
+    with pytest.raises(ValueError, match="outside of this path"):
+        part.alpha(0.1)
+
+
+def test_kernel_values_that_do_not_fit_are_computed_as_they_are_needed():
+    X, y, _, options, _ = random_problem(8)
+    X = np.repeat(X, 4, axis=0) + 0.01 * np.random.default_rng(1).normal(size=(4 * len(X), X.shape[1]))
+    y = np.repeat(y, 4)
+    small = svm_path(X, y, cache_size=0.02, C_max=10, **options)
+    large = svm_path(X, y, C_max=10, **options)
+    np.testing.assert_allclose(small.C_, large.C_, rtol=1e-7)
+
+
+def test_what_is_seen_at_breakpoints():
+    X, y, _, options, _ = random_problem(5)
+    path = svm_path(X, y, **options)
+    C = float(path.C_[len(path.C_) // 2]) * (1 - 1e-9)
+    k = len(path.C_) // 2
+    model = path.at(C)
+    assert path.margin_[k] == pytest.approx(1 / model.rkhs_norm_, rel=1e-6)
+    assert path.n_support_[k] == len(model.support_)
+    wrong = (model.predict(X) != y).mean()
+    assert path.error(X, y, [C])[0] == pytest.approx(wrong)
+    assert path.n_checks_ >= 0
+    assert path.largest_violation_ < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slack": "l2"}, "no exact path"),
+        ({"C": 3.0}, "leave C"),
+        ({"theta": 3.0}, "leave C"),
+        ({"C_min": 2.0, "C_max": 1.0}, "not below"),
+        ({"multiclass": "crammer-singer"}, "has no path"),
+    ],
+)
+def test_what_has_no_path_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        svm_path([[0.0], [1.0]], [0, 1], **options)
+
+
+def test_three_classes_are_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"y == label"):
+        svm_path([[0.0], [1.0], [2.0]], [0, 1, 2])
+
+
+def test_an_indefinite_matrix_is_refused():
+    K = np.array([[0.0, 2.0], [2.0, 0.0]])
+    with pytest.warns(match="negative eigenvalue"), pytest.raises(ValueError, match="not positive definite"):
+        svm_path(K, [0, 1], kernel="precomputed")
