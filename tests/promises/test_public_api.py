@@ -41,6 +41,7 @@ NAMES = [
     "TunedSVC",
     "TunedSVR",
     "TuningResult",
+    "certify",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -50,6 +51,7 @@ NAMES = [
     "svm_path",
     "tabular",
     "tune",
+    "trace",
 ]
 
 KERNELS = [
