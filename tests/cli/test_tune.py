@@ -81,7 +81,7 @@ def test_easy_scales_searches_trains_and_predicts(rows, capsys) -> None:  # type
 
 @pytest.mark.parametrize(
     ("text", "truth"),
-    [("-5,15,10", [-5, 5, 15]), ("3,-3,-2", [3, 1, -1, -3]), ("1,2,0.5", [1, 1.5, 2]), ("null", None)],
+    [("-5,15,10", [-5, 5, 15]), ("3,-1,-2", [3, 1, -1]), ("1,2,0.5", [1, 1.5, 2]), ("null", None)],
 )
 def test_exponents(text: str, truth: list[float] | None) -> None:
     assert exponents(text) == truth
