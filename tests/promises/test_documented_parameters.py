@@ -47,7 +47,13 @@ def told(text):
     return out
 
 
-NAMES = [name for name in listed() if inspect.isfunction(thing(name)) or inspect.isclass(thing(name))]
+# Formulas in the letters of docs/notation.md; the site shows their types in the signature.
+BY_LETTER = "mercer.theory."
+NAMES = [
+    name
+    for name in listed()
+    if (inspect.isfunction(thing(name)) or inspect.isclass(thing(name))) and not name.startswith(BY_LETTER)
+]
 
 
 def test_names_are_found():
