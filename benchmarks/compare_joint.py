@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds for each call of R")
     options = parser.parse_args()
     task = tasks.load(options.data, options.name).dense().first(options.rows)
-    print(f"{task.name}, {task.scaling}: {task.X.shape[0]:,} × {task.X.shape[1]}, {len(np.unique(task.y))} classes\n")
+    print(f"{task.name}, {task.form}: {task.X.shape[0]:,} × {task.X.shape[1]}, {len(np.unique(task.y))} classes\n")
     print("| machine | C | library | seconds | support vectors | test accuracy | relative gap |")
     print("|---|---|---|---|---|---|---|")
     for C in map(float, options.C.split(",")):

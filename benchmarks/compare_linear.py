@@ -1,7 +1,7 @@
 """mercer's LinearSVC against LIBLINEAR and scikit-learn's LinearSVC, to the same relative duality gap.
 
     python benchmarks/compare_linear.py --data FOLDER                  all data sets
-    python benchmarks/compare_linear.py --data FOLDER --rows a9a,w8a   some of them
+    python benchmarks/compare_linear.py --data FOLDER --sets a9a,w8a   some of them
 
 Everybody gets LIBLINEAR's problem: bias regularised as one more weight, C·Σξ or C·Σξ². mercer is asked for the gap
 (gap_tol), and its time is to a certified gap. The others say nothing of a dual: theirs is P(w) − D* over D*, computed
@@ -204,7 +204,7 @@ def report(records: list[dict[str, Any]], facts: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", metavar="FOLDER", required=True)
-    parser.add_argument("--rows", default=",".join(SETS))
+    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--losses", default="hinge,squared")
     parser.add_argument("--targets", default="1e-2,1e-4,1e-6")
     parser.add_argument("--repeats", type=int, default=3)
@@ -215,7 +215,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     records: list[dict[str, Any]] = []
     facts = harness.machine(PACKAGES, options.threads)
-    for name in options.rows.split(","):
+    for name in options.sets.split(","):
         task = tasks.load(options.data, name, 100_000 if name == "mixture" else None).binary()
         for loss in options.losses.split(","):
             records += measure(task, loss == "squared", tuple(map(float, options.targets.split(","))), options.repeats)

@@ -180,20 +180,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", metavar="FOLDER", required=True, help="where the .npz files are")
     parser.add_argument("--only", nargs="*", default=MACHINES, choices=MACHINES)
-    parser.add_argument("--rows", nargs="*", default=None, help="data sets")
+    parser.add_argument("--sets", nargs="*", default=None, help="data sets")
     parser.add_argument("--quick", action="store_true", help=f"at most {_QUICK} rows, one repeat")
-    parser.add_argument("--limit", type=int, metavar="N", help=f"at most N rows; {_ROWS} unless told")
+    parser.add_argument("--rows", type=int, metavar="N", help=f"at most N rows; {_ROWS} unless told")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", metavar="FILE", help="write all numbers here")
     options = parser.parse_args(arguments)
     harness.same_threads_for_all(options.threads)
-    n = options.limit or (_QUICK if options.quick else _ROWS)
+    n = options.rows or (_QUICK if options.quick else _ROWS)
     repeats = options.repeats or (1 if options.quick else 3)
     results: dict[str, Any] = {"machine": harness.machine(PACKAGES, options.threads), "records": []}
     for machine in options.only:
-        for name in options.rows or (_REGRESSION if machine in ("SVR", "NuSVR") else _CLASSES):
+        for name in options.sets or (_REGRESSION if machine in ("SVR", "NuSVR") else _CLASSES):
             X, target = load(options.data, name, n)
             results["records"].append(race(machine, name, X, target, options.tol, repeats))
             harness.save_json(results, options.json)

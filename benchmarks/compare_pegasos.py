@@ -1,7 +1,7 @@
 """PegasosSVC against scikit-learn's SGDClassifier: seconds per epoch and the objective reached, both at the same λ.
 
     python benchmarks/compare_pegasos.py                  generated data, dense and CSR, under a minute
-    python benchmarks/compare_pegasos.py --data FOLDER --rows a9a,reuters
+    python benchmarks/compare_pegasos.py --data FOLDER --sets a9a,reuters
 
 Both make the same number of epochs and average their iterates; the objective is (λ/2)‖(w, b)‖² + mean hinge loss for
 both, though SGDClassifier leaves b out of the norm. Merging, the objective and every check are part of our time.
@@ -69,14 +69,14 @@ def measure(task: tasks.Task, lam: float, epochs: int, repeats: int) -> list[lis
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", metavar="FOLDER", help="where the .npz files are; without it, generated data only")
-    parser.add_argument("--rows", default="", help="data sets of that folder, such as a9a,reuters")
+    parser.add_argument("--sets", default="", help="data sets of that folder, such as a9a,reuters")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--size", type=int, default=50_000, help="rows of the generated data")
     options = parser.parse_args()
     harness.same_threads_for_all(1)
     sets = [tasks.mixture(options.size), text_like(options.size)]
-    sets += [tasks.load(options.data, name).binary() for name in options.rows.split(",") if name]
+    sets += [tasks.load(options.data, name).binary() for name in options.sets.split(",") if name]
     lines = [
         line for task in sets for lam in (1e-3, 1e-4) for line in measure(task, lam, options.epochs, options.repeats)
     ]

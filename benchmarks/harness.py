@@ -83,6 +83,17 @@ def interleave(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, T
     return timings
 
 
+def serial_share(call: Callable[[], Any], threads: int) -> float:
+    """The share of a call's time in which one thread works: s with cpu ÷ wall = s + threads · (1 − s).
+
+    Threads that wait use no processor in mercer. On a busy machine the share comes out too large.
+    """
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return float(np.clip((threads - cpu / wall) / (threads - 1), 0.0, 1.0))
+
+
 def growth_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """The slope of log seconds over log sizes by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])

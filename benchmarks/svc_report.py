@@ -13,6 +13,8 @@ Record = dict[str, Any]
 _WIDE = ("sklearn", "sklearnex", "libsvm", "thundersvm")  # compared with mercer on float64 input
 _NARROW = ("sklearnex32", "sklearn32")  # compared with mercer on float32 input
 _NAMES = {**TITLES, "sklearn32": "scikit-learn, float32"}
+# The forms of the data that a table of README shows together.
+_FORMS = {"Standardised data:": ("standardised", "generated"), "Raw data, most of them mostly zeros:": ("raw",)}
 # Peers stop on numbers of their own that are rounded: a hair above tol is not worth a note.
 _HAIR = 1.01
 
@@ -48,29 +50,36 @@ def heading(results: Record) -> str:
 
 
 def readme(results: Record) -> str:
-    """The speed table of README.md."""
-    fits = results["sections"]["fit"]
+    """The speed tables of README.md: standardised data, and raw ones."""
+    fits, facts = results["sections"]["fit"], results["machine"]
     predicted = {_key(record): record for record in results["sections"].get("predict", [])}
     shown = [name for name in (*_WIDE, "sklearnex32") if _present(fits, name)]
     header = ["data", "rows × features", "C", "SVs", "mercer", *(f"× {_NAMES[name]}" for name in shown)]
     header += ["predict, × scikit-learn"] if predicted else []
-    rows = []
-    for record in fits:
-        cells = [record["data"], f"{record['n']} × {record['d']}", f"{record['C']:g}", _get(record, "mercer", "nSV")]
-        cells += [_seconds(_best(record, "mercer")), *(_times(_ratio(record, name)) for name in shown)]
-        if predicted:
-            cells.append(_times(_ratio(predicted.get(_key(record), {}), "sklearn")))
-        rows.append(cells)
-    means = [_mean_cell(fits, name) for name in shown]
-    means += [_mean_cell(list(predicted.values()), "sklearn")] if predicted else []
-    rows.append(["geometric mean", "", "", "", "", *means])
-    facts = results["machine"]
+    parts = []
+    for title, forms in _FORMS.items():
+        some = [record for record in fits if record["form"] in forms]
+        if not some:
+            continue
+        rows = []
+        for record in some:
+            cells = [record["data"], f"{record['n']} × {record['d']}", f"{record['C']:g}"]
+            cells += [_get(record, "mercer", "nSV"), _seconds(_best(record, "mercer"))]
+            cells += [_times(_ratio(record, name)) for name in shown]
+            if predicted:
+                cells.append(_times(_ratio(predicted.get(_key(record), {}), "sklearn")))
+            rows.append(cells)
+        means = [_mean_cell(some, name) for name in shown]
+        known = [predicted[_key(record)] for record in some if _key(record) in predicted]
+        means += [_mean_cell(known, "sklearn")] if predicted else []
+        rows.append(["geometric mean", "", "", "", "", *means])
+        parts += [title, table(header, rows)]
     notes = (
-        f'Gaussian kernel, gamma="scale", tol=1e-3, {facts["threads"]} threads, {facts["cpu"]}, {facts["level"]}; '
+        f'Gaussian kernel, gamma="scale", tol=1e-3, {facts["threads"]} threads of {facts["cpu"]} ({facts["level"]}); '
         "minimum of interleaved runs in one process, mercer's certificate included. "
         "× is the other library's time divided by mercer's on the same input."
     )
-    return "\n\n".join([table(header, rows), notes, *_misses(fits)])
+    return "\n\n".join([*parts, notes, *_misses(fits)])
 
 
 # --- sections -------------------------------------------------------------------------------------------------------
@@ -131,6 +140,35 @@ def _predict(records: list[Record]) -> str:
     ]
     rows.append(["geometric mean", "", "", "", "", *(_mean_cell(records, name) for name in peers)])
     return "\n\n".join(["## Prediction (decision_function)", table(header, rows), *_slower(records)])
+
+
+def _small(records: list[Record]) -> str:
+    header = ["data", "rows × features", "classes"]
+    header += [f"{what}, {side}" for what in records[0]["seconds"] for side in ("mercer", "× scikit-learn")]
+    rows = []
+    for record in records:
+        cells = [record["data"], f"{record['n']} × {record['d']}", record["classes"]]
+        for seconds in record["seconds"].values():
+            ours, theirs = seconds["mercer"], seconds.get("sklearn")
+            cells += [f"{1e3 * ours:.3g} ms", "" if theirs is None else f"{theirs / ours:.2f}×"]
+        rows.append(cells)
+    return "\n\n".join(["## Small data, standardised, C = 1", table(header, rows)])
+
+
+def _threads(records: list[Record]) -> str:
+    counts = list(records[0]["seconds"])
+    header = ["data", "form", "n × d", "C", *(f"{count} threads" for count in counts)]
+    header += [f"serial share, {count}" for count in records[0]["serial"]]
+    rows = []
+    for record in records:
+        cells = [record["data"], record["form"], f"{record['n']} × {record['d']}", f"{record['C']:g}"]
+        cells += [_seconds(record["seconds"][count]) for count in counts]
+        rows.append([*cells, *(f"{100 * share:.0f} %" for share in record["serial"].values())])
+    note = (
+        "The serial share s is the part of the time in which one thread works: cpu ÷ wall = s + t(1 − s) for t "
+        "threads, so that s = 2 − cpu ÷ wall for two."
+    )
+    return "\n\n".join(["## Threads", table(header, rows), note])
 
 
 def _multiclass(records: list[Record]) -> str:
@@ -200,6 +238,8 @@ def _memory(records: list[Record]) -> str:
 _WRITERS: dict[str, Callable[[list[Record]], str]] = {
     "fit": _fit,
     "predict": _predict,
+    "small": _small,
+    "threads": _threads,
     "multiclass": _multiclass,
     "kernels": _kernels,
     "hard": _hard,
@@ -213,10 +253,10 @@ _WRITERS: dict[str, Callable[[list[Record]], str]] = {
 
 def _race_table(records: list[Record], names: Iterable[str]) -> str:
     peers = [name for name in names if _present(records, name)]
-    header = ["data", "scaling", "n × d", "C", "gamma", "SVs", "mercer", "±", *(_NAMES[name] for name in peers)]
+    header = ["data", "form", "n × d", "C", "gamma", "SVs", "mercer", "±", *(_NAMES[name] for name in peers)]
     rows = []
     for record in records:
-        cells = [record["data"], record["scaling"], f"{record['n']} × {record['d']}", f"{record['C']:g}"]
+        cells = [record["data"], record["form"], f"{record['n']} × {record['d']}", f"{record['C']:g}"]
         cells += [f"{record['gamma']:.4g}", _get(record, "mercer", "nSV"), _seconds(_best(record, "mercer"))]
         spread = _get(record, "mercer", "spread")
         cells.append("" if spread is None else f"{100 * spread:.0f} %")
@@ -245,7 +285,7 @@ def _misses(records: list[Record]) -> list[str]:
         for record in records:
             violation = _get(record, name, "violation")
             if violation is not None and violation > record["tol"] * (1.0 if name == "mercer" else _HAIR):
-                missed.append(f"{record['data']} C={record['C']:g} ({violation:.1e})")
+                missed.append(f"{_named(record)} ({violation:.1e})")
         if missed:
             sentences.append(f"{_NAMES[name]} misses tol on {', '.join(missed)}.")
     return sentences
@@ -254,7 +294,7 @@ def _misses(records: list[Record]) -> list[str]:
 def _slower(records: list[Record]) -> list[str]:
     """Where mercer loses."""
     lost = [
-        f"{record['data']} C={record['C']:g} against {_NAMES[name]} ({ratio:.2f}×)"
+        f"{_named(record)} against {_NAMES[name]} ({ratio:.2f}×)"
         for record in records
         for name in (*_WIDE, *_NARROW)
         if (ratio := _ratio(record, name)) is not None and ratio < 1
@@ -262,8 +302,13 @@ def _slower(records: list[Record]) -> list[str]:
     return [f"mercer is slower on {', '.join(lost)}."] if lost else ["mercer is the fastest on every row."]
 
 
+def _named(record: Record) -> str:
+    form = f" ({record['form']})" if record.get("form") in ("standardised", "raw") else ""
+    return f"{record['data']}{form} C={record['C']:g}"
+
+
 def _key(record: Record) -> tuple[Any, ...]:
-    return record["data"], record["n"], record["C"]
+    return record["data"], record["form"], record["n"], record["C"]
 
 
 def _present(records: list[Record], name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,13 @@ import harness
 import instruments
 import memory
 import numpy as np
+import svc_small
 import tasks
 import truth
 from sklearn.exceptions import ConvergenceWarning
 from truth import Setting
+
+import mercer
 
 Record = dict[str, Any]
 _ALL = ("mercer", "sklearn", "sklearnex", "libsvm", "thundersvm", "mercer32", "sklearnex32")
@@ -23,11 +26,18 @@ _ALL = ("mercer", "sklearn", "sklearnex", "libsvm", "thundersvm", "mercer32", "s
 
 @dataclass(frozen=True)
 class Row:
-    """A data set, how many of its rows (None: all), and C."""
+    """A data set, how many of its rows (None: all), C, and its form (None: the usual one)."""
 
     data: str
     C: float
     n: int | None = None
+    form: str | None = None
+
+
+def _both(*rows: Row) -> tuple[Row, ...]:
+    """Every row standardised, and every row raw; what is generated has one form."""
+    forms = [replace(row, form=form) for form in tasks.FORMS for row in rows if row.data != "mixture"]
+    return (*forms, *(row for row in rows if row.data == "mixture"))
 
 
 @dataclass(frozen=True)
@@ -41,10 +51,12 @@ class Plan:
     growth: tuple[tuple[str, float], ...]
     sizes: tuple[int, ...]
     memory: tuple[tuple[Row, tuple[str, ...]], ...]
+    small: tuple[str, ...]  # data sets of svc_small.py
+    threads: tuple[Row, ...]
 
 
 FULL = Plan(
-    fit=(
+    fit=_both(
         Row("letter", 1),
         Row("letter", 10),
         Row("letter", 100),
@@ -55,6 +67,7 @@ FULL = Plan(
         Row("w8a", 1),
         Row("covtype10k", 10),
         Row("mnist", 1, 10_000),
+        Row("mnist", 10, 10_000),
         Row("mnist", 10, 20_000),
         Row("mixture", 1, 50_000),
     ),
@@ -83,10 +96,20 @@ FULL = Plan(
         (Row("mixture", 1, 50_000), ("mercer", "sklearnex")),
         (Row("mixture", 1, 200_000), ("mercer",)),
     ),
+    small=svc_small.SETS,
+    threads=(
+        Row("letter", 10),
+        Row("letter", 100),
+        Row("usps", 10, form="standardised"),
+        Row("w8a", 1, form="standardised"),
+        Row("mnist", 10, 10_000, "standardised"),
+        Row("mnist", 10, 20_000),
+        Row("mixture", 1, 200_000),
+    ),
 )
 
 QUICK = Plan(
-    fit=(
+    fit=_both(
         Row("letter", 1, 4000),
         Row("letter", 100, 4000),
         Row("spam", 10),
@@ -108,6 +131,8 @@ QUICK = Plan(
     growth=(("mixture", 1),),
     sizes=(2000, 4000, 8000),
     memory=((Row("letter", 10, 8000), ("mercer", "sklearn", "sklearnex")),),
+    small=("iris", "mixture 300", "digits"),
+    threads=(Row("letter", 10, 8000), Row("mixture", 1, 8000)),
 )
 
 
@@ -119,7 +144,8 @@ class Run:
     competitors: dict[str, Any]
     repeats: int = 3
     threads: int = 2
-    only_rows: tuple[str, ...] = ()
+    only_sets: tuple[str, ...] = ()
+    forms: tuple[str, ...] = tasks.FORMS
     limit: int | None = None
     test_limit: int | None = None
     patience: float = float("inf")  # seconds that each peer may take in all
@@ -128,14 +154,17 @@ class Run:
 
     def load(self, row: Row) -> tasks.Task | None:
         """The task of a row, or None if it was not asked for or is not there."""
-        if self.only_rows and row.data not in self.only_rows:
+        if not self.wanted(row):
             return None
         try:
-            return tasks.load(self.folder, row.data, self.rows(row)).first_tests(self.test_limit)
+            return tasks.load(self.folder, row.data, self.rows(row), row.form).first_tests(self.test_limit)
         except FileNotFoundError as error:
             if (why := str(error)) not in self.skipped:
                 self.skipped.append(why)
             return None
+
+    def wanted(self, row: Row) -> bool:
+        return (not self.only_sets or row.data in self.only_sets) and row.form in (None, *self.forms)
 
     def rows(self, row: Row) -> int | None:
         return row.n if self.limit is None else min(row.n or self.limit, self.limit)
@@ -257,12 +286,39 @@ def growth(run: Run, plan: Plan) -> Iterator[Record]:
 def extra_memory(run: Run, plan: Plan) -> Iterator[Record]:
     """Show 8: what a fit needs beyond the data."""
     for row, names in plan.memory:
-        if run.only_rows and row.data not in run.only_rows:
+        if not run.wanted(row):
             continue
         for name in run.choose(names):
             found = memory.extra_memory(name, run.threads, folder=run.folder, data=row.data, n=run.rows(row), C=row.C)
             harness.progress(f"memory  {row.data} {name}: {found.get('megabytes', found.get('error'))} MB")
             yield {"data": row.data, "C": row.C, "competitor": name, **found}
+
+
+def threads(run: Run, plan: Plan) -> Iterator[Record]:
+    """Part 8, show 3: mercer's seconds with 1, 2, 4, … threads, and the serial share of each fit."""
+    counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if count <= run.threads]
+    for row in plan.threads:
+        task = run.load(row)
+        if task is None:
+            continue
+        task = task.dense().binary()
+        calls = {str(t): partial(mercer.SVC(C=row.C, gamma=task.gamma(), n_jobs=t).fit, task.X, task.y) for t in counts}
+        timings = harness.interleave(calls, run.repeats)
+        shares = {str(t): harness.serial_share(calls[str(t)], t) for t in counts if t > 1}
+        harness.progress(f"threads  {task.name} n={len(task.y)}: {[timing.best for timing in timings.values()]}")
+        n, d = task.X.shape
+        seconds = {count: timing.best for count, timing in timings.items()}
+        yield {"data": task.name, "form": task.form, "n": n, "d": d, "C": row.C, "seconds": seconds, "serial": shares}
+
+
+def small(run: Run, plan: Plan) -> Iterator[Record]:
+    """Part 8, show 4: fits and predictions of small data."""
+    if run.only_sets:
+        return
+    for name in plan.small:
+        record = svc_small.measure(name, run.choose(("mercer", "sklearn")), 5 * run.repeats)
+        harness.progress(f"small  {name}: {record['seconds']}")
+        yield record
 
 
 # --- what the sections have in common -------------------------------------------------------------------------------
@@ -285,7 +341,7 @@ def _race(
     n, d = task.X.shape
     record = {
         "data": task.name,
-        "scaling": task.scaling,
+        "form": task.form,
         "n": n,
         "d": d,
         "C": setting.C,
@@ -333,6 +389,6 @@ def _predictions(run: Run, task: tasks.Task, record: Record, timings: dict[str, 
             calls["sklearn32"] = partial(one.decide, timing.result, (task.Xtest.astype(np.float32), None))
     found = harness.interleave(calls, run.repeats)
     run.account({name: timing for name, timing in found.items() if name in timings})
-    shared = {key: record[key] for key in ("data", "scaling", "n", "d", "C", "gamma")}
+    shared = {key: record[key] for key in ("data", "form", "n", "d", "C", "gamma")}
     times = {name: timing.to_dict() for name, timing in found.items()}
     return {**shared, "n_test": len(task.ytest), "competitors": times}

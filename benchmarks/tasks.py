@@ -1,7 +1,8 @@
 """Data sets as learning tasks: .npz files (X, y, Xtest, ytest, or the pieces of CSR matrices) and generated ones.
 
-Binary tasks are halves of the classes in their order; letter, spam and covtype10k are standardised with the mean and
-standard deviation of their training rows, all others are taken as published.
+Binary tasks are halves of the classes in their order. Every set has two forms: raw, as published, and standardised with
+the mean and standard deviation of its training rows, dense then. Where no form is asked for, letter, spam and
+covtype10k are standardised and all others raw.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-STANDARDISED = ("letter", "spam", "covtype10k")
+FORMS = ("standardised", "raw")
+_USUALLY_STANDARDISED = ("letter", "spam", "covtype10k")
 # How many of the classes, in order, are the positive half: A–M, the digits 0–4, the cover types 1–3 of 7.
 _POSITIVE = {"letter": 13, "usps": 5, "mnist": 5, "covtype10k": 3}
 _MIXTURE = "mixture"
@@ -21,17 +23,14 @@ _MIXTURE = "mixture"
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Training and test samples; X is a float64 array or CSR matrix."""
+    """Training and test samples; X is a float64 array or CSR matrix. The form is "generated" where none applies."""
 
     name: str
     X: Any
     y: np.ndarray
     Xtest: Any
     ytest: np.ndarray
-
-    @property
-    def scaling(self) -> str:
-        return "standardised" if self.name in STANDARDISED else "as published" if self.name != _MIXTURE else "generated"
+    form: str = "raw"
 
     def first(self, n: int | None) -> Task:
         """The task with at most n training rows, its first ones."""
@@ -58,8 +57,11 @@ class Task:
         return float(1.0 / (X.shape[1] * variance))
 
 
-def load(folder: str | Path | None, name: str, n: int | None = None) -> Task:
-    """A data set by name, in float64; "mixture" is generated and needs n (50,000 unless told)."""
+def load(folder: str | Path | None, name: str, n: int | None = None, form: str | None = None) -> Task:
+    """A data set by name, in float64; "mixture" is generated and needs n (50,000 unless told).
+
+    Standardising takes all training rows, of which the first n are then left.
+    """
     if name == _MIXTURE:
         return mixture(50_000 if n is None else n)
     if folder is None:
@@ -70,10 +72,12 @@ def load(folder: str | Path | None, name: str, n: int | None = None) -> Task:
         else:
             X, Xtest = (_csr(file, prefix) for prefix in ("", "test"))
         task = Task(name, X, file["y"], Xtest, file["ytest"])
-    if name in STANDARDISED:
+    if (form or ("standardised" if name in _USUALLY_STANDARDISED else "raw")) == "standardised":
+        task = task.dense()
         mean, deviation = task.X.mean(axis=0), task.X.std(axis=0)
         deviation[deviation == 0] = 1.0
-        task = replace(task, X=(task.X - mean) / deviation, Xtest=(task.Xtest - mean) / deviation)
+        X, Xtest = ((part - mean) / deviation for part in (task.X, task.Xtest))
+        task = replace(task, X=X, Xtest=Xtest, form="standardised")
     return task.first(n)
 
 
@@ -85,7 +89,7 @@ def mixture(n: int, d: int = 20, n_test: int = 5000, seed: int = 0) -> Task:
     cloud = rng.integers(16, size=n + n_test)
     X = (centres[cloud] + rng.normal(size=(n + n_test, d))) / np.sqrt(1 + apart**2)
     y = np.where((cloud % 2 == 0) ^ (rng.random(n + n_test) < 0.05), 1, -1)
-    return Task(_MIXTURE, X[:n], y[:n], X[n:], y[n:])
+    return Task(_MIXTURE, X[:n], y[:n], X[n:], y[n:], "generated")
 
 
 def few_of_each_class(y: np.ndarray, count: int = 200) -> np.ndarray:

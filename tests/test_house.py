@@ -39,6 +39,9 @@ RANK = {
     "margins": 4,
     "certificates": 4,
     "solution": 5,
+    "rkhs": 5,
+    "datasets": 5,
+    "features": 5,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,
@@ -49,6 +52,8 @@ RANK = {
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "teaching": 9,
+    "theory": 9,
     "cli": 10,
     "__init__": 11,
 }
@@ -108,7 +113,7 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),

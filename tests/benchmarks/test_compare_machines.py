@@ -38,7 +38,7 @@ def test_truth_is_what_the_certificate_says(machine):
 
 def test_a_race_makes_a_table(tmp_path, capsys):
     np.savez(tmp_path / "kin40k_reg.npz", X=X, y=T)
-    options = ["--data", str(tmp_path), "--only", "SVR", "--rows", "kin40k_reg", "--quick", "--json"]
+    options = ["--data", str(tmp_path), "--only", "SVR", "--sets", "kin40k_reg", "--quick", "--json"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_machines.harness, "same_threads_for_all", lambda threads: None)
         compare_machines.main([*options, str(tmp_path / "out.json")])

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import harness  # noqa: E402
 import instruments  # noqa: E402
 import peers  # noqa: E402
 import svc_report  # noqa: E402
+import svc_small  # noqa: E402
 import tasks  # noqa: E402
 import truth  # noqa: E402
 
@@ -94,13 +96,49 @@ def test_turns_are_taken_and_failures_kept():
 
 def test_tables_from_a_tiny_run(tmp_path):
     file = tmp_path / "results.json"
-    arguments = ["--quick", "--limit", "300", "--rows", "mixture", "--peers", "sklearn,mercer32", "--json", str(file)]
-    options = compare_svc.parse([*arguments, "--only", "fit,predict"])
+    arguments = ["--quick", "--rows", "300", "--sets", "mixture", "--peers", "sklearn,mercer32", "--json", str(file)]
+    options = compare_svc.parse([*arguments, "--sections", "fit,predict,threads"])
     text = svc_report.report(compare_svc.run(options))
     results = json.loads(file.read_text())
     assert "| mixture | generated | 300 × 20 |" in text
     assert "Distance to the n × nSV bound" in text
+    assert "serial share, 2" in text
     assert results["sections"]["fit"][0]["competitors"]["mercer"]["violation"] <= 1e-3
     table = svc_report.readme(results)
     assert "× scikit-learn" in table
     assert "geometric mean" in table
+
+
+def test_every_set_has_a_standardised_and_a_raw_form(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = 3.0 + 2.0 * rng.normal(size=(400, 5)), rng.integers(2, size=400)
+    np.savez(tmp_path / "spam.npz", X=X, y=y, Xtest=X[:50], ytest=y[:50])
+    file = tmp_path / "results.json"
+    arguments = ["--quick", "--data", str(tmp_path), "--sets", "spam", "--peers", "sklearn", "--json", str(file)]
+    compare_svc.run(compare_svc.parse([*arguments, "--sections", "fit,predict"]))
+    results = json.loads(file.read_text())
+    assert [record["form"] for record in results["sections"]["fit"]] == ["standardised", "raw"]
+    table = svc_report.readme(results)
+    assert table.index("Standardised data") < table.index("Raw data")
+    assert table.count("geometric mean") == 2
+    assert results["machine"]["cpu"] in table
+    assert results["machine"]["level"] in table
+    standardised, raw = (tasks.load(tmp_path, "spam", form=form).X for form in tasks.FORMS)
+    np.testing.assert_allclose(standardised.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(raw, X)
+
+
+def test_small_data_and_the_serial_share():
+    competitors = peers.assemble(["mercer", "sklearn"], threads=2)[0]
+    record = svc_small.measure("iris", competitors, 1)
+    assert set(record["seconds"]) == {"fit", "one row", "all rows"}
+    assert all(seconds > 0 for each in record["seconds"].values() for seconds in each.values())
+    assert "iris" in svc_report._small([record])
+    assert harness.serial_share(lambda: time.sleep(0.05), 2) == 1.0
+
+
+def test_unknown_forms_and_sections_are_refused():
+    with pytest.raises(SystemExit):
+        compare_svc.parse(["--forms", "scaled"])
+    with pytest.raises(SystemExit):
+        compare_svc.parse(["--sections", "fits"])

@@ -26,19 +26,38 @@ def problem(dtype, twins: bool):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("twins", [False, True])
+@pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_it_is_smo_on_all_variables(dtype, twins: bool) -> None:  # type: ignore[no-untyped-def]
+def test_it_solves_what_smo_solves(dtype, paired: bool, twins: bool) -> None:  # type: ignore[no-untyped-def]
+    """More steps than variables are made on a part of them, and the result is the same."""
     table, which, p, lower, upper, d, group = problem(dtype, twins)
-    beta, u = np.zeros(len(p)), np.zeros(len(p))
+    if not paired:
+        group = np.full(len(p), -1, np.int32)
+    beta, u, other = np.zeros(len(p)), np.zeros(len(p)), np.zeros(len(p))
     steps, violation, reason = _core.solve_stored(table, which, p, beta, u, lower, upper, d, group, 1e-6, 10_000, INF)
-    other = np.zeros(len(p))
-    assert (steps, violation, reason) == _core.smo(
-        np.ascontiguousarray(table[which]), p, other, lower, upper, d, group, 1e-6, 10_000, INF
-    )
-    np.testing.assert_array_equal(beta, other)
+    square = np.ascontiguousarray(table[which])
+    _core.smo(square, p, other, lower, upper, d, group, 1e-7, 10_000, INF)
     assert reason == "converged"
-    np.testing.assert_allclose(u, beta @ table[which].astype(np.float64), atol=1e-12)
-    assert np.abs(u[5:9]).min() > 1e-3  # u is also that of variables that cannot move
+    assert steps > 30
+    K = square.astype(np.float64)
+    np.testing.assert_allclose(u, K @ beta, atol=1e-12)
+    h = p - u
+    up, low = beta < upper, beta > lower
+    true = max(h[up].max(), -h[low].min()) if not paired else h[up].max() - h[low].min()
+    assert true <= 1e-6 * 1.1
+    assert violation == pytest.approx(max(true, 0.0), abs=2e-7)
+    values = [p @ b - 0.5 * b @ K @ b for b in (beta, other)]
+    assert values[0] == pytest.approx(values[1], abs=1e-5)
+    if not twins:
+        assert np.abs(u[5:9]).min() > 1e-3  # u is also that of variables that cannot move
+
+
+def test_few_steps_are_those_of_smo() -> None:
+    table, which, p, lower, upper, d, group = problem(np.float64, False)
+    beta, u, other = np.zeros(30), np.zeros(30), np.zeros(30)
+    found = _core.solve_stored(table, which, p, beta, u, lower, upper, d, group, 1e-6, 12, INF)
+    assert found == _core.smo(table, p, other, lower, upper, d, group, 1e-6, 12, INF)
+    np.testing.assert_array_equal(beta, other)
 
 
 def test_it_goes_on_from_where_it_is() -> None:

@@ -6,7 +6,7 @@ FITTING = [
     m(
         "the weights of copies are not summed",
         "mercer/data/merging.py",
-        "total = sums_by(member, weight[rows], len(first))",
+        "total = sums_by(member, own, len(first))",
         "total = weight[first]",
         "tests/promises/test_properties.py",
     ),

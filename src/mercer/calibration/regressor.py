@@ -35,7 +35,8 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
 
     Parameters
     ----------
-    estimator : a regressor, default=SVR()
+    estimator : a regressor, optional
+        What is calibrated; SVR() unless told.
     cv : int, splitter or "leave-one-out", default=5
         Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor`, which finds all n functions from
         one inverse, exactly (memory for n² numbers).
@@ -45,6 +46,17 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
     estimator_ : the machine, trained on all samples
     residuals_ : array of shape (n_samples,)
         |y − f(x)| of each sample by the machine that did not train on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RLSRegressor
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(40 * X[:, 0])
+    >>> model = RLSRegressor(lam=0.1).fit(X, y).calibrate(X, y, cv="leave-one-out")
+    >>> low, high = model.predict_interval(X, alpha=0.1)
+    >>> bool(np.mean((low <= y) & (y <= high)) > 0.85)
+    True
     """
 
     def __init__(self, estimator: Any = None, cv: Any = 5) -> None:

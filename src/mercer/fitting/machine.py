@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_ca
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.used_columns import narrowed
+from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
@@ -128,6 +130,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X : array or CSR matrix of shape (n_samples, n_features)
             A list of strings for a string kernel; the square kernel matrix for a precomputed one.
         y : array of shape (n_samples,)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 
@@ -201,6 +204,29 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
         """What a later training can start from."""
+
+    @property
+    def function_(self) -> Any:
+        """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
+        check_is_fitted(self)
+        return functions_of(self)
+
+    def insight(self, X: Any, y: Any = None, delta: float = 0.05) -> Any:
+        """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
+
+        Parameters
+        ----------
+        X, y : the samples and targets that it was fitted on
+        delta : float
+            The probability with which a bound may fail.
+
+        Returns
+        -------
+        mercer.theory.Insight
+            Print it. For several planes or outputs a list, one for each.
+        """
+        # Theory is about machines: this room lies below its own.
+        return import_module("mercer.theory").insight(self, X, y, delta)
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""

@@ -84,8 +84,8 @@ _SHARED: Final = {
     verbose : bool, default=False
         Print what is decomposed.
     max_time : float, optional
-        Limit in seconds: a TimeoutError if there is no decomposition by then. A decomposition is one call of LAPACK:
-        once begun, it is finished, however long it takes.
+        Limit in seconds: a TimeoutError if there is no decomposition by then. Eigenvectors are one call of
+        LAPACK: once begun, it is finished, however long it takes.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
 """,

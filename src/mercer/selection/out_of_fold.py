@@ -47,6 +47,9 @@ class TaskFit:
     stop_reason: str
     values: Floats | None = None  # of the held-out samples, where the problem is about all rows
     errors: Floats | None = None  # how far each can be from the value of these coefficients in exact arithmetic
+    lengths: Floats | None = None  # √k(x, x) of these samples
+    offset: float = 0.0  # the part of the values that is not ⟨w, φ(x)⟩
+    norm: float = 0.0  # ‖w‖, or a little more
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +97,10 @@ class FoldFitter:
             found[c][f] = fit
             told(c, f, fit)
 
-        machines = [clone(machine).set_params(solver="decomposition") for machine in machines]
+        machines = [
+            machine if machine.solver == "decomposition" else clone(machine).set_params(solver="decomposition")
+            for machine in machines
+        ]
         kernels = self._shared.kernels(machines[0])
         for group in self._shared.same(kernels):
             kernel = kernels[group[0]]
@@ -149,6 +155,7 @@ class _GroupFit:
         self._wanted, self._keep = wanted, keep
         self._folds = [fitter.shared.folds[f] for f in folds]
         self._gram = fitter.gram(kernel)
+        self._gram.share()
 
     def run(self) -> None:
         pairs = self._pairs()
@@ -228,7 +235,17 @@ class _GroupFit:
         rows = chain.place.rows
         coefficients = task.problem.row_coefficients(solution.beta, len(rows))
         return TaskFit(
-            rows, coefficients, b, certificate, solution.steps, solution.stop_reason, u[test] + offset, e[test].copy()
+            rows,
+            coefficients,
+            b,
+            certificate,
+            solution.steps,
+            solution.stop_reason,
+            values=u[test] + offset,
+            errors=e[test].copy(),
+            lengths=kernel.sizes[test],
+            offset=offset,
+            norm=float(np.sqrt(max(0.0, coefficients @ u[rows] + np.abs(coefficients) @ e[rows]))),
         )
 
     # --- pairs of classes --------------------------------------------------------------------------------------------

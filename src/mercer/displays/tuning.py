@@ -1,0 +1,115 @@
+"""The picture of a search: scores over two parameters or along one, and what was skipped."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.optional import require
+
+
+class TuningDisplay:
+    """Scores of a search: a surface over two parameters, or a curve over one with its standard errors.
+
+    Attributes
+    ----------
+    results : dict
+        The `cv_results_` of the search.
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, results: dict[str, Any], best_index: int | None, parameters: tuple[str, ...]) -> None:
+        self.results, self.best_index, self.parameters = results, best_index, parameters
+
+    @classmethod
+    def from_search(cls, search: Any, parameters: Any = None, ax: Any = None) -> Self:
+        """The picture of a `TuningResult`, a fitted `TunedSVC` and the like, or scikit-learn's GridSearchCV.
+
+        Parameters
+        ----------
+        parameters : list of one or two names, optional
+            The parameters to draw along; those that vary, if there are no more than two. Of cells that differ in
+            others, the best is drawn.
+        """
+        results = search.cv_results_
+        varied = _varied(results["params"])
+        chosen = tuple(varied if parameters is None else parameters)
+        if not 1 <= len(chosen) <= 2:
+            raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
+        return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into an axis, or into a new figure."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", "plotting a search").subplots(figsize=(6, 4.2), layout="tight")
+        (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_curve(self, ax: Any) -> None:
+        (name,) = self.parameters
+        values, cells = self._best_by([name])
+        x = np.array([value[0] for value in values], dtype=float)
+        means, spread = (np.asarray(self.results[key])[cells] for key in ("mean_test_score", "std_test_score"))
+        n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
+        ax.errorbar(x, means, spread / np.sqrt(n_folds), fmt="o-", capsize=3, label="mean, with its standard error")
+        self._mark_skipped_on_curve(ax, x, cells)
+        if self.best_index is not None:
+            ax.axvline(float(self.results["params"][self.best_index][name]), color="0.6", linestyle=":")
+        if (x > 0).all():
+            ax.set_xscale("log")
+        ax.set(xlabel=name, ylabel="score on held-out samples")
+        ax.legend()
+
+    def _mark_skipped_on_curve(self, ax: Any, x: Any, cells: Any) -> None:
+        skipped = np.isnan(np.asarray(self.results["mean_test_score"])[cells])
+        if skipped.any():
+            bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
+            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped, or not scored")
+
+    def _plot_surface(self, ax: Any) -> None:
+        across, along = self.parameters
+        values, cells = self._best_by([across, along])
+        columns, rows = (sorted({value[k] for value in values}, key=_sort_key) for k in (0, 1))
+        scores = np.full((len(rows), len(columns)), np.nan)
+        means = np.asarray(self.results["mean_test_score"])
+        for (a, b), cell in zip(values, cells, strict=True):
+            scores[rows.index(b), columns.index(a)] = means[cell]
+        image = ax.imshow(scores, origin="lower", aspect="auto")
+        ax.figure.colorbar(image, ax=ax, label="score on held-out samples")
+        for row, column in np.argwhere(np.isnan(scores)):
+            ax.plot(column, row, "x", color="0.4")
+        if self.best_index is not None:
+            best = self.results["params"][self.best_index]
+            ax.plot(columns.index(best[across]), rows.index(best[along]), "o", mfc="none", mec="red", ms=14, mew=2)
+        ax.set_xticks(range(len(columns)), [_told(value) for value in columns], rotation=45, ha="right")
+        ax.set_yticks(range(len(rows)), [_told(value) for value in rows])
+        ax.set(xlabel=across, ylabel=along, title="o best, × skipped")
+
+    def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
+        """For each combination of these parameters the cell with the largest score, whatever else varies."""
+        means = np.asarray(self.results["mean_test_score"])
+        found: dict[tuple[Any, ...], int] = {}
+        for cell, params in enumerate(self.results["params"]):
+            if all(name in params for name in names):
+                key = tuple(params[name] for name in names)
+                if key not in found or not means[found[key]] >= means[cell]:
+                    found[key] = cell if not np.isnan(means[cell]) or key not in found else found[key]
+        ordered = sorted(found, key=lambda key: [_sort_key(value) for value in key])
+        return ordered, [found[key] for key in ordered]
+
+
+def _varied(points: list[dict[str, Any]]) -> list[str]:
+    names = list(dict.fromkeys(name for point in points for name in point))
+    return [name for name in names if len({repr(point.get(name)) for point in points}) > 1] or names[:1]
+
+
+def _sort_key(value: Any) -> tuple[int, Any]:
+    number = isinstance(value, int | float | np.number)
+    return (0, float(value)) if number else (1, repr(value))
+
+
+def _told(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, int | float | np.number) else str(value)

@@ -1,0 +1,61 @@
+"""Any estimator, fitted fold by fold: nothing is shared but, along C, a solution that the next fit can go on from."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from mercer.selection.folds import part_of
+from mercer.selection.scoring import scored
+
+if TYPE_CHECKING:
+    from mercer.selection.tune import Search
+
+
+def fit_fold_by_fold(search: Search, group: list[int]) -> None:
+    """Fit and score these points in every fold; an error is kept with its cell, and the rest goes on."""
+    for fold, (train, _) in enumerate(search.splits):
+        model = clone(search.estimator)
+        warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
+        X, y = _training(search, train)
+        X_new, y_new, weight_new = search.held_out(fold)
+        for point in group:
+            if not search.wanted(point, fold):
+                continue
+            begun = time.perf_counter()
+            try:
+                model.set_params(**search.cells.points[point])
+                if warm is not None and hasattr(_last(model), "certificate_"):
+                    model.set_params(**{warm: True})
+                model.fit(X, y, **_weights(search, train))
+                score = scored(search.scorer, model, X_new, y_new, weight_new)
+            except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
+                search.cells.fail(point, fold, error)
+            else:
+                proof = getattr(_last(model), "certificate_", None)
+                gap, relative = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
+                search.cells.put(point, fold, score, gap, relative, time.perf_counter() - begun)
+            search.told(point, fold)
+
+
+def _last(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _training(search: Search, train: Any) -> tuple[Any, Any]:
+    square = getattr(search.estimator, "kernel", None) == "precomputed"
+    X = search.X.iloc[train] if hasattr(search.X, "iloc") else part_of(search.X, train, train if square else None)
+    return X, None if search.y is None else search.y[train]
+
+
+def _weights(search: Search, train: Any) -> dict[str, Any]:
+    if search.sample_weight is None:
+        return {}
+    name = "sample_weight"
+    if isinstance(search.estimator, Pipeline):
+        name = f"{search.estimator.steps[-1][0]}__{name}"
+    return {name: search.sample_weight[train]}

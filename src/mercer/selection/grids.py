@@ -1,0 +1,136 @@
+"""The points of a grid: their names, which of them share a kernel, grids made for the data, and the edge of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+
+from mercer.kernels import Kernel, kernel_accepts
+
+# Parameters that change a problem, but neither its samples nor its kernel: first those that grow with the price of
+# errors, and those that fall with it.
+RISING, FALLING = ("C",), ("theta", "lam")
+PRICES = (*RISING, *FALLING, "epsilon", "nu", "delta")
+# C from almost no influence of any sample to almost none of its price, in factors of about 3.
+_CS = tuple(float(f"{value:.3g}") for value in np.logspace(-2, 3, 11))
+# Gaussians from four times wider to eight times narrower than 1/(2γ) = the mean squared distance of the samples.
+_WIDTHS = tuple(2.0**k for k in range(-4, 4))
+
+
+def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
+    """Every point of a grid, with the names that `set_params` takes."""
+    if not isinstance(grid, Mapping) and not (isinstance(grid, Sequence) and grid and not isinstance(grid, str)):
+        raise TypeError(f"grid={grid!r} must be a dictionary from parameters to values, or a list of such dictionaries")
+    for part in [grid] if isinstance(grid, Mapping) else grid:
+        if not part or any(np.ndim(values) != 1 or len(values) == 0 for values in part.values()):
+            raise ValueError(f"grid={grid!r} must give a list of values, not an empty one, for each parameter")
+    found = [{full_name(estimator, name): value for name, value in point.items()} for point in ParameterGrid(grid)]
+    known = estimator.get_params()
+    for name in sorted({name for point in found for name in point}):
+        if name not in known and not any("kernel" in point or name.startswith("kernel__") for point in found):
+            raise ValueError(
+                f"grid names {name!r}, which is no parameter of {type(estimator).__name__}; it has "
+                f"{', '.join(sorted(known))}"
+            )
+    return found
+
+
+def full_name(estimator: Any, name: str) -> str:
+    """`gamma` of a kernel object is `kernel__gamma`, and parameters of a pipeline's last step need no prefix."""
+    known = estimator.get_params()
+    if isinstance(estimator, Pipeline) and name not in known:
+        last, machine = estimator.steps[-1]
+        return f"{last}__{full_name(machine, name)}"
+    kernel = getattr(estimator, "kernel", None)
+    if isinstance(kernel, Kernel) and f"kernel__{name}" in known and name in ("gamma", "degree", "coef0"):
+        return f"kernel__{name}"
+    return name
+
+
+def bare(name: str) -> str:
+    """The last part of a name."""
+    return name.rpartition("__")[2]
+
+
+def price_of(params: Mapping[str, Any]) -> float:
+    """A number that grows with the price of errors, for the order of fits and for ties; 0 where none is searched."""
+    for name, value in params.items():
+        if bare(name) in RISING:
+            return float(value)
+        if bare(name) in FALLING:
+            return -float(value)
+    return 0.0
+
+
+def by_kernel(points: Sequence[dict[str, Any]]) -> list[list[int]]:
+    """The points that share a kernel, and with it everything but prices: group by group, each from the lowest price up.
+
+    The group in the middle of a list of kernels comes first and the ends last: the best point is more often in the
+    middle, and a good one that is known early lets others be skipped.
+    """
+    groups: dict[str, list[int]] = {}
+    for k, params in enumerate(points):
+        rest = {name: value for name, value in params.items() if bare(name) not in PRICES}
+        groups.setdefault(repr(sorted(rest.items(), key=lambda item: item[0])), []).append(k)
+    ordered = [sorted(group, key=lambda k: (_others(points[k]), price_of(points[k]))) for group in groups.values()]
+    middle = (len(ordered) - 1) / 2
+    places = sorted(range(len(ordered)), key=lambda k: abs(k - middle))
+    return [ordered[k] for k in places]
+
+
+def _others(params: Mapping[str, Any]) -> str:
+    return repr([(n, v) for n, v in params.items() if bare(n) in PRICES and bare(n) not in (*RISING, *FALLING)])
+
+
+def default_grid(machine: Any, X: Any, y: Any) -> dict[str, list[Any]]:
+    """Values to try, in the units of the data: γ around that of `gamma="scale"`, ε as shares of y's deviation."""
+    grid: dict[str, list[Any]] = {}
+    names = machine.get_params()
+    if "C" in names:
+        grid["C"] = list(_CS)
+    if "nu" in names and "C" not in names:
+        grid["nu"] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+    if "epsilon" in names and y is not None:
+        spread = float(np.std(np.asarray(y, dtype=np.float64)))
+        grid["epsilon"] = [share * (spread or 1.0) for share in (0.01, 0.1, 0.3)]
+    kernel = machine.kernel
+    width = _scale_gamma(X)
+    if kernel_accepts(kernel) == "vectors" and width is not None:
+        if isinstance(kernel, Kernel) and "kernel__gamma" in names:
+            grid["kernel__gamma"] = [width * factor for factor in _WIDTHS]
+        elif isinstance(kernel, str) and kernel in ("rbf", "laplacian", "poly", "sigmoid"):
+            grid["gamma"] = [width * factor for factor in _WIDTHS]
+    return grid
+
+
+def _scale_gamma(X: Any) -> float | None:
+    """1/(columns · variance of X), as `gamma="scale"` has it."""
+    if not hasattr(X, "shape") or len(X.shape) != 2 or X.shape[1] == 0:
+        return None
+    if hasattr(X, "power"):
+        variance = float(X.power(2).mean() - X.mean() ** 2)
+    else:
+        try:
+            variance = float(np.asarray(X, dtype=np.float64).var())
+        except (TypeError, ValueError):
+            return None
+    return 1.0 / (X.shape[1] * variance) if variance > 0 and np.isfinite(variance) else None
+
+
+def edges_of(points: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> list[str]:
+    """The parameters whose best value is the smallest or the largest of at least three numbers that were tried."""
+    found = []
+    for name, value in best.items():
+        tried = {point[name] for point in points if name in point and _is_number(point[name])}
+        if _is_number(value) and len(tried) > 2 and value in (min(tried), max(tried)):
+            end = "smallest" if value == min(tried) else "largest"
+            found.append(f"{name}={value:.6g} is the {end} of the {len(tried)} values that were tried")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

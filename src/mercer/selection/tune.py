@@ -1,0 +1,276 @@
+"""`mercer.tune`: a grid search whose fits share kernel values and are certified, and that skips what provably loses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import column_or_1d
+
+from mercer.arrays import is_sparse
+from mercer.errors import warn_user
+from mercer.fitting.limits import bytes_of, deadline_of
+from mercer.fitting.lines import Lines, Sign, listener_for
+from mercer.kernels import kernel_accepts
+from mercer.parameters import one_of
+from mercer.selection.cells import Cells
+from mercer.selection.fold_by_fold import fit_fold_by_fold
+from mercer.selection.folds import part_of
+from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of
+from mercer.selection.result import TuningResult, best_of
+from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of
+from mercer.selection.search_gap import SearchGap
+from mercer.selection.shared_search import SharedSearch
+from mercer.threads import effective_n_threads
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search is about: the estimator, the samples, the folds, and how they are scored."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    sample_weight: Any
+    splits: list[tuple[Any, Any]]
+    scorer: Scorer
+    cells: Cells
+    n_threads: int
+    budget: int
+    deadline: float
+    told: Callable[[int, int], None]
+    gap: SearchGap
+
+    def wanted(self, point: int, fold: int) -> bool:
+        """Whether a fit can still change what is chosen, and there is time for it."""
+        return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
+
+    def held_out(self, fold: int) -> tuple[Any, Any, Any]:
+        """The held-out samples of a fold, their targets and their weights."""
+        train, test = self.splits[fold]
+        square = getattr(self.estimator, "kernel", None) == "precomputed"
+        X = part_of(self.X, test, train if square else None) if not hasattr(self.X, "iloc") else self.X.iloc[test]
+        return X, *(None if part is None else part[test] for part in (self.y, self.sample_weight))
+
+
+def tune(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    grid: Any = None,
+    cv: Any = 5,
+    scoring: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    refit: bool = True,
+    skip: Any = True,
+    one_standard_error: bool = False,
+    n_jobs: int | None = None,
+    max_time: float | None = None,
+    verbose: bool = False,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> TuningResult:
+    """Choose parameters by cross-validation, with kernel values shared between folds, prices and kernels.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        `SVC`, `SVR` and `OneClassSVM` share kernel values between all folds; in a Pipeline, whose other steps are
+        refitted for every fold, between the points of the grid. Other estimators are fitted fold by fold.
+    X, y
+        As for the estimator's `fit`.
+    grid : dict or list of dicts, optional
+        Values to try for each parameter, such as {"C": [1, 10], "gamma": [0.01, 0.1]}. `gamma` stands for
+        `kernel__gamma` of a kernel object, and names of a Pipeline's last step need no prefix. None makes a grid for
+        the data.
+    cv : int, splitter or list of (train, test), default=5
+        As in scikit-learn's GridSearchCV, with the same folds.
+    scoring : str, function or None
+        As in GridSearchCV: None is the accuracy for classifiers and R² for regressors. For one-class machines it is the
+        balanced accuracy where y has labels ±1, and otherwise how close the share of held-out samples outside is to ν.
+    groups : array, optional
+        For splitters that need them.
+    sample_weight : array, optional
+        Weights of the samples, in fits and in scores.
+    refit : bool, default=True
+        Whether the best point is fitted to all samples, by the estimator itself.
+    skip : True, False or "likely", default=True
+        True skips fits that provably cannot change what is chosen: it needs a score with a known maximum. "likely" also
+        skips cells whose folds so far are two standard errors below the best.
+    one_standard_error : bool, default=False
+        Choose the smallest C whose score is within one standard error of the best.
+    n_jobs : int, optional
+        Threads; None means as many as mercer uses otherwise.
+    max_time : float, optional
+        Seconds after which no further fit is begun; the result is then not complete.
+    verbose : bool, default=False
+        A line a second, with the time left.
+    callback : function, optional
+        Called after every fit with a dictionary: params, fold, score, gap, done, of.
+
+    Returns
+    -------
+    TuningResult
+        After Ctrl-C with what was found so far, `complete_` False, and not refitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import mercer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]})
+    >>> found.best_score_ > 0.95
+    True
+    >>> found.best_estimator_.certificate_.relative_gap < 1e-2
+    True
+    """
+    one_of("skip", skip, (True, False, "likely"))
+    machine = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    if y is None and (is_classifier(machine) or is_regressor(machine)):
+        raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
+    y = None if y is None else column_or_1d(y, warn=True)
+    if not hasattr(X, "shape") and kernel_accepts(getattr(machine, "kernel", "rbf")) != "sequences":
+        X = np.asarray(X)
+    elif is_sparse(X):
+        X = sp.csr_array(X)  # whose rows can be taken
+    if grid is None:
+        grid = default_grid(machine, X, y)
+        if not grid:
+            raise ValueError(f"there is no default grid for {machine!r}; give one, such as grid={{'C': [1, 10]}}")
+    points = points_of(estimator, grid)
+    splits = [(train, test) for train, test in check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)]
+    cells = Cells(points, len(splits), ends_of(machine, scoring) if skip else None, likely=skip == "likely")
+    progress = _Progress(cells, verbose, callback)
+    search = Search(
+        estimator=estimator,
+        X=X,
+        y=y,
+        sample_weight=None if sample_weight is None else np.asarray(sample_weight),
+        splits=splits,
+        scorer=scorer_of(machine, scoring),
+        cells=cells,
+        n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
+        budget=bytes_of(getattr(machine, "cache_size", 1000)),
+        deadline=deadline_of(max_time),
+        told=progress.told,
+        gap=SearchGap(points, counts_mistakes(machine, scoring) and sample_weight is None),
+    )
+    interrupted = False
+    try:
+        shared = _run(search)
+    except KeyboardInterrupt:
+        interrupted, shared = True, "interrupted"
+    progress.close()
+    result = _concluded(search, shared, refit and not interrupted, one_standard_error)
+    result.interrupted_ = interrupted
+    return result
+
+
+def _run(search: Search) -> str:
+    """Fit everything that is wanted; returns what was shared."""
+    words: dict[str, None] = {}
+    left = by_kernel(search.cells.points)
+    while left:
+        together = SharedSearch(search)
+        rest = together.run(left)
+        words.update(dict.fromkeys(together.words))
+        for group, reason in rest:
+            words[f"not shared: {reason}"] = None
+            fit_fold_by_fold(search, group)
+        again = set(search.cells.revive())
+        left = [kept for group in left if (kept := [k for k in group if k in again])]
+    return "; ".join(words)
+
+
+def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool) -> TuningResult:
+    cells = search.cells
+    best = best_of(cells, one_standard_error)
+    result = TuningResult(
+        cv_results_=cells.results(),
+        n_splits_=cells.n_folds,
+        complete_=cells.complete,
+        shared_=shared,
+        best_index_=best,
+    )
+    if best is None:
+        told = next((cells.why(k) for k in range(len(cells.points)) if cells.errors), "")
+        if cells.errors and refit and cells.complete:
+            weighed = "" if search.sample_weight is None else " with this sample_weight"
+            raise ValueError(f"no cell of the grid could be fitted{weighed} in every fold: {told}")
+        return result
+    result.best_params_, result.best_score_ = dict(cells.points[best]), float(cells.means[best])
+    result.search_gap_, result.search_gap_reason_ = search.gap.value(cells, best)
+    if refit:
+        best_model = clone(search.estimator).set_params(**result.best_params_)
+        result.best_estimator_ = best_model.fit(search.X, search.y, **_weights(search.estimator, search.sample_weight))
+        if not cells.complete:
+            told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
+            warn_user(f"{told}; the best of those was taken. Raise max_time, or try fewer points", ConvergenceWarning)
+        edges = edges_of(cells.points, result.best_params_)
+        if edges:
+            warn_user(f"the best score is at the edge of the grid: {'; '.join(edges)}. Widen the grid", UserWarning)
+    return result
+
+
+def _weights(estimator: Any, sample_weight: Any) -> dict[str, Any]:
+    """The weights as an argument of `fit`."""
+    if sample_weight is None:
+        return {}
+    if isinstance(estimator, Pipeline):
+        return {f"{estimator.steps[-1][0]}__sample_weight": sample_weight}
+    return {"sample_weight": sample_weight}
+
+
+class _Progress:
+    """A line a second, and a call of the caller's function for every fit."""
+
+    def __init__(self, cells: Cells, verbose: bool, callback: Callable[[dict[str, Any]], None] | None) -> None:
+        self._cells, self._callback, self._listener = cells, callback, listener_for(verbose)
+        self._begun = self._last = time.monotonic()
+
+    def told(self, point: int, fold: int) -> None:
+        cells, now = self._cells, time.monotonic()
+        if self._callback is not None:
+            self._callback(
+                {
+                    "params": cells.points[point],
+                    "fold": fold,
+                    "score": float(cells.scores[point, fold]),
+                    "gap": float(cells.gaps[point, fold]),
+                    "done": cells.done,
+                    "of": cells.scores.size,
+                }
+            )
+        if self._listener is not None and now >= self._last + 1.0:
+            self._last = now
+            self._listener(Sign(self._words(), now - self._begun, cells.done / cells.scores.size or None))
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener(Sign(self._words(), time.monotonic() - self._begun))
+            if isinstance(self._listener, Lines):
+                self._listener.close()
+
+    def _words(self) -> str:
+        cells, means = self._cells, self._cells.means
+        told = f"{cells.done:>6,} of {cells.scores.size:,} fits"
+        if cells.lost:
+            told += f", {len(cells.lost):,} cells skipped"
+        if not np.isnan(means).all():
+            best = int(np.nanargmax(means))
+            told += f", best {means[best]:.4f} at {_short(cells.points[best])}"
+        return told
+
+
+def _short(params: dict[str, Any]) -> str:
+    parts = [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items()]
+    return ", ".join(parts)

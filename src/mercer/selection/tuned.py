@@ -1,0 +1,218 @@
+"""Estimators that choose their own parameters: `tune` inside of `fit`, and the best machine behind `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, OutlierMixin, RegressorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats
+from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.parameters import store
+from mercer.selection.result import SearchInterrupted, TuningResult
+from mercer.selection.tune import tune
+
+_LEARNT = (
+    *("best_index_", "best_params_", "best_score_", "best_estimator_", "cv_results_", "n_splits_"),
+    *("search_gap_", "search_gap_reason_", "shared_", "complete_"),
+)
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    def check(tuned: Any) -> bool:
+        return hasattr(getattr(tuned, "best_estimator_", None) or tuned._machine(), name)
+
+    return check
+
+
+class Tuned(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """What the estimators that choose their parameters share."""
+
+    _kind: ClassVar[Any]
+
+    def __init__(
+        self,
+        grid: Any = None,
+        *,
+        estimator: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        skip: Any = True,
+        one_standard_error: bool = False,
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+        verbose: bool = False,
+    ) -> None:
+        store(self, locals())
+
+    def _machine(self) -> Any:
+        return self._kind() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Choose parameters by cross-validation and train the best machine on all samples.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        **params
+            `sample_weight`, and `groups` for splitters that need them.
+
+        Returns
+        -------
+        self
+            Unchanged if it is interrupted; the exception then has the `result` so far.
+        """
+        result = tune(
+            clone(self._machine()),
+            X,
+            y,
+            grid=self.grid,
+            cv=self.cv,
+            scoring=self.scoring,
+            skip=self.skip,
+            one_standard_error=self.one_standard_error,
+            n_jobs=self.n_jobs,
+            max_time=self.max_time,
+            verbose=self.verbose,
+            **params,
+        )
+        if result.interrupted_:
+            raise SearchInterrupted(result)
+        if result.best_estimator_ is None:
+            raise TimeoutError(
+                f"max_time={self.max_time:g} s were over before any point of the grid had a score in every fold; raise "
+                "max_time, or try fewer points"
+            )
+        for name in _LEARNT:
+            setattr(self, name, getattr(result, name))
+        return self
+
+    @property
+    def result_(self) -> TuningResult:
+        """Everything that the search found, for `plot` and `at`."""
+        check_is_fitted(self, "best_estimator_")
+        return TuningResult(**{name: getattr(self, name) for name in _LEARNT})
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def predict(self, X: Any) -> Any:
+        """The best machine's prediction of each sample."""
+        return self._best().predict(X)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def decision_function(self, X: Any) -> Floats:
+        """The best machine's decision values."""
+        values: Floats = self._best().decision_function(X)
+        return values
+
+    def __getattr__(self, name: str) -> Any:
+        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...
+        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._machine()).input_tags
+        return tags
+
+
+_SHARED_DOCS = """
+    Parameters
+    ----------
+    grid : dict or list of dicts, optional
+        Values to try for each parameter; None makes a grid for the data.
+    estimator : {name} or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is {name}().
+    cv, scoring, skip, one_standard_error, n_jobs, max_time, verbose
+        As in `mercer.tune`.
+
+    Attributes
+    ----------
+    best_estimator_ : {name}
+        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
+        `certificate_`.
+    best_params_, best_score_, best_index_, cv_results_, n_splits_
+        As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
+    search_gap_ : float or None
+        No C in the range that was tried can have a mean score more than this above `best_score_`; None where that is
+        not known, for the reason in `search_gap_reason_`.
+    shared_ : str
+        What the fits shared, in words.
+    complete_ : bool
+        Whether every point has its scores or was skipped with a proof.
+"""
+
+
+class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+    """Support vector classification that chooses C and the kernel's parameters by cross-validation.
+    {shared}
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import TunedSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TunedSVC({{"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}}).fit(X, y)
+    >>> model.best_score_ > 0.95, model.certificate_.proves
+    (True, 'optimality')
+    """
+
+    _kind = SVC
+
+
+class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+    """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
+    {shared}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import TunedSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = TunedSVR({{"C": [0.1, 1, 10, 100], "epsilon": [0.05, 0.1], "gamma": [0.1, 0.3, 1]}}).fit(X, y)
+    >>> bool(model.best_score_ > 0.9)
+    True
+    """
+
+    _kind = SVR
+
+
+class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+    """Novelty detection that chooses ν and the kernel's parameters by cross-validation.
+
+    With labels y = ±1, −1 for outliers, the balanced accuracy on held-out samples decides. Without labels it is how
+    close the share of held-out samples outside is to ν, which tells an overfitted kernel from others.
+    {shared}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import TunedOneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = TunedOneClassSVM({{"nu": [0.1], "gamma": [0.01, 0.1, 10.0]}}).fit(X)
+    >>> model.best_params_["gamma"] < 10
+    True
+    """
+
+    _kind = OneClassSVM
+
+    @available_if(_has("score_samples"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def score_samples(self, X: Any) -> Floats:
+        """The score that is compared with `offset_`."""
+        values: Floats = self._best().score_samples(X)
+        return values
+
+
+for _made in (TunedSVC, TunedSVR, TunedOneClassSVM):
+    if _made.__doc__ is not None:  # python -OO has none
+        _made.__doc__ = _made.__doc__.format(shared=_SHARED_DOCS.format(name=_made._kind.__name__))

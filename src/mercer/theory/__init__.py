@@ -1,0 +1,101 @@
+"""Learning theory as numbers: risks, complexities and bounds, each with what it rests on and whether that holds."""
+
+from mercer.theory.bound import Assumption, Bound
+from mercer.theory.complexity_rules import (
+    contraction_rule,
+    convex_hull_rule,
+    multiple_rule,
+    power_rule,
+    shift_rule,
+    subset_rule,
+    union_rule,
+)
+from mercer.theory.concentration import (
+    chernoff,
+    distance_of_distributions,
+    glivenko_cantelli,
+    hoeffding,
+    mcdiarmid,
+    test_set_bound,
+)
+from mercer.theory.consistency import consistent_C
+from mercer.theory.gaussian_process import GaussianProcess
+from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
+from mercer.theory.no_free_lunch import off_training_error
+from mercer.theory.of_machine import Insight, insight
+from mercer.theory.perceptron import Perceptron, mistake_bound, perceptron
+from mercer.theory.rademacher import (
+    Complexity,
+    ball_complexity,
+    expectation_bound,
+    finite_class_bound,
+    finite_complexity,
+    trace_bound,
+    true_complexity_bound,
+)
+from mercer.theory.radius import Ball, enclosing_ball, origin_radius
+from mercer.theory.risks import losses, regularised_risk, risk
+from mercer.theory.sample_complexity import (
+    best_lam,
+    hard_margin_samples,
+    hinge_lipschitz,
+    soft_margin_excess,
+    soft_margin_expectation,
+    soft_margin_samples,
+)
+from mercer.theory.sparseness import support_vectors_bound
+from mercer.theory.vc import dichotomies, dichotomies_chain, finite_rules_bound, linear_rules_bound
+
+__all__ = [
+    "Assumption",
+    "Ball",
+    "Bound",
+    "Complexity",
+    "GaussianProcess",
+    "Insight",
+    "Perceptron",
+    "ball_complexity",
+    "best_lam",
+    "chernoff",
+    "consistent_C",
+    "contraction_rule",
+    "convex_hull_rule",
+    "dichotomies",
+    "dichotomies_chain",
+    "distance_of_distributions",
+    "enclosing_ball",
+    "expectation_bound",
+    "finite_class_bound",
+    "finite_complexity",
+    "finite_rules_bound",
+    "glivenko_cantelli",
+    "hard_margin_bound",
+    "hard_margin_samples",
+    "hinge_lipschitz",
+    "hoeffding",
+    "insight",
+    "leave_one_out_bound",
+    "linear_rules_bound",
+    "losses",
+    "mcdiarmid",
+    "mistake_bound",
+    "multiple_rule",
+    "off_training_error",
+    "origin_radius",
+    "perceptron",
+    "power_rule",
+    "radius_margin",
+    "regularised_risk",
+    "risk",
+    "shift_rule",
+    "soft_margin_bound",
+    "soft_margin_excess",
+    "soft_margin_expectation",
+    "soft_margin_samples",
+    "subset_rule",
+    "support_vectors_bound",
+    "test_set_bound",
+    "trace_bound",
+    "true_complexity_bound",
+    "union_rule",
+]

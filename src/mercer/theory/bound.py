@@ -1,0 +1,111 @@
+"""A bound: a number, what it is made of, and what has to be true for it to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+_MARKS = {True: "holds", False: "does not hold", None: "your word"}
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something a bound rests on.
+
+    Attributes
+    ----------
+    text : str
+    holds : bool or None
+        Whether it holds here. None if no computation can tell, as with samples being drawn independently: then it
+        is the user's word.
+    """
+
+    text: str
+    holds: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text}: {_MARKS[self.holds]}"
+
+
+IID = Assumption("the samples are drawn independently from one distribution")
+UNSEEN = Assumption("the rule was fixed before these samples were seen")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number that bounds a quantity, if its assumptions hold.
+
+    Attributes
+    ----------
+    quantity : str
+        What is bounded.
+    value : float
+    terms : dict
+        The value's parts by name, which add up to it.
+    assumptions : tuple of Assumption
+    delta : float or None
+        The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
+    says_nothing_from : float or None
+        A value that holds anyway, such as 1 for a probability; from there on the bound is vacuous.
+    side : "upper" or "lower"
+    source : str
+        Where it is stated and proven.
+
+    Examples
+    --------
+    >>> from mercer.theory import hoeffding
+    >>> bound = hoeffding(0.1, n=1000, delta=0.05)
+    >>> round(bound.value, 4), bound.vacuous, bound.applies
+    (0.1387, False, None)
+    """
+
+    quantity: str
+    value: float
+    terms: Mapping[str, float]
+    assumptions: tuple[Assumption, ...] = ()
+    delta: float | None = None
+    says_nothing_from: float | None = None
+    side: Literal["upper", "lower"] = "upper"
+    source: str = field(default="", kw_only=True)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the number says no more than what is known without it."""
+        if self.says_nothing_from is None:
+            return not abs(self.value) < float("inf")
+        if self.side == "upper":
+            return not self.value < self.says_nothing_from
+        return not self.value > self.says_nothing_from
+
+    @property
+    def applies(self) -> bool | None:
+        """False if an assumption does not hold here, True if all do; None if that is the user's word."""
+        answers = {assumption.holds for assumption in self.assumptions}
+        return False if False in answers else None if None in answers else True
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        sign = "≤" if self.side == "upper" else "≥"
+        how_sure = "" if self.delta is None else f"  with probability {1 - self.delta:g}"
+        note = "  (vacuous)" if self.vacuous else ""
+        lines = [f"{self.quantity} {sign} {self.value:.6g}{how_sure}{note}"]
+        if len(self.terms) > 1:
+            lines += [f"  {value:12.6g}  {name}" for name, value in self.terms.items()]
+        lines += [f"  if {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+def summed(
+    quantity: str,
+    terms: Mapping[str, float],
+    assumptions: tuple[Assumption, ...],
+    delta: float | None,
+    says_nothing_from: float | None,
+    source: str,
+) -> Bound:
+    """An upper bound that is the sum of its terms."""
+    parts = {name: float(value) for name, value in terms.items()}
+    return Bound(quantity, sum(parts.values()), parts, assumptions, delta, says_nothing_from, source=source)

@@ -1,0 +1,239 @@
+"""What theory says about a trained machine and its training samples, in numbers for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats, n_samples, take
+from mercer.kernels import Kernel
+from mercer.margins import Margins, SeveralMargins
+from mercer.theory.bound import Bound
+from mercer.theory.margin_bounds import leave_one_out_bound, norm_with_bias, radius_margin, soft_margin_bound
+from mercer.theory.rademacher import Complexity, ball_complexity, trace_bound
+from mercer.theory.radius import enclosing_ball
+from mercer.theory.risks import risk
+from mercer.theory.sparseness import support_vectors_bound
+from mercer.theory.vc import linear_rules_bound
+
+# Up to here the whole matrix K is made for the complexity and the enclosing ball: 32 MB.
+_WHOLE_MATRIX_ROWS = 2000
+_DRAWS = 256
+# Slacks up to here count as none: a hard margin meets its constraints to tol.
+_SEPARATED_TO = 1e-3
+_BiasKind = Literal["none", "regularized", "free"]
+
+
+@dataclass(frozen=True, eq=False)
+class Insight:
+    """The numbers of one function of a machine.
+
+    Attributes
+    ----------
+    name : str
+        Of which classes or which output.
+    n, n_features : int
+        Samples and features; features of samples that are no vectors are counted as 0.
+    norm, b : float
+        ‖w‖ and the bias.
+    bias : str
+        "none", "regularized" (a weight like the others) or "free".
+    origin_radius : float
+        R₀ = max √k(x, x).
+    enclosing_radius : float or None
+        R of the smallest ball; None for more samples than a matrix is made for.
+    risks : dict
+    complexity : Complexity or Bound
+        R̂ of the ball ‖w‖ ≤ ‖w‖ of this machine; only its bound where there are many samples.
+    bounds : dict
+        Bounds by name.
+    margins : Margins or None
+    n_support : int or None
+    """
+
+    name: str
+    n: int
+    n_features: int
+    norm: float
+    b: float
+    bias: str
+    origin_radius: float
+    enclosing_radius: float | None
+    risks: Mapping[str, float]
+    complexity: Complexity | Bound
+    bounds: Mapping[str, Bound]
+    margins: Margins | None
+    n_support: int | None
+
+    @property
+    def effective_dimension(self) -> float:
+        """R₀²‖w‖²: what the sample complexity of a large margin depends on, in the place of the dimension."""
+        return (self.origin_radius * self.norm) ** 2
+
+    @property
+    def least_kernel_values(self) -> int | None:
+        """n times the support vectors: no fit can do with fewer kernel values, for it must check every sample."""
+        return None if self.n_support is None else self.n * self.n_support
+
+    def __str__(self) -> str:
+        lines = [self.name] if self.name else []
+        lines.append(f"samples                 {self.n}, {self.n_features} features")
+        lines.append(f"|w|                     {self.norm:.6g}, bias {self.b:.6g} ({self.bias})")
+        if self.margins is not None:
+            smallest = self.margins.geometric_margin
+            lines.append(f"margins                 rho {self.margins.rho:.6g}, smallest {smallest:.6g}")
+        radius = "not computed" if self.enclosing_radius is None else f"{self.enclosing_radius:.6g}"
+        lines.append(f"radius                  around the origin {self.origin_radius:.6g}, smallest ball {radius}")
+        dimension = f"{self.effective_dimension:.6g} = R²|w|², beside {self.n_features} features"
+        lines.append(f"effective dimension     {dimension}")
+        lines += [f"{f'risk, {name}':23} {value:.6g}" for name, value in self.risks.items()]
+        if isinstance(self.complexity, Complexity):
+            error, limit = self.complexity.standard_error, self.complexity.bound
+            above = "" if limit is None else f", at most {limit.value:.6g}"
+            lines.append(f"Rademacher complexity   {self.complexity.value:.6g} ± {error:.2g}{above}")
+        else:
+            lines.append(f"Rademacher complexity   at most {self.complexity.value:.6g}")
+        if self.n_support is not None:
+            lines.append(f"support vectors         {self.n_support}; at least {self.least_kernel_values} kernel values")
+        for name, bound in self.bounds.items():
+            lines += ["", name, *("  " + line for line in str(bound).splitlines())]
+        return "\n".join(lines)
+
+
+def insight(model: Any, X: Any, y: Any = None, delta: float = 0.05) -> Insight | list[Insight]:
+    """What theory says about a trained machine; a list with one entry per plane or output, if it has several.
+
+    Parameters
+    ----------
+    model : a trained kernel machine or linear machine
+    X, y : the samples and targets that it was trained on
+        Of other samples the risks are right, but the bounds and the count of support vectors are not about them.
+    delta : float
+        The probability with which a bound may fail.
+    """
+    check_is_fitted(model)
+    functions = model.function_
+    functions = functions if isinstance(functions, list) else [functions]
+    kernel: Kernel = functions[0].kernel
+    if is_classifier(model):
+        margins = model.margins(X, y)
+        parts = list(margins) if isinstance(margins, SeveralMargins) else [margins]
+        found = [_of_plane(model, kernel, X, part, delta) for part in parts]
+    else:
+        outputs = [np.asarray(f(X), dtype=np.float64) for f in functions]
+        targets = _targets(y, len(outputs)) if is_regressor(model) and y is not None else [None] * len(outputs)
+        found = [
+            _of_output(model, kernel, X, f, values, target)
+            for f, values, target in zip(functions, outputs, targets, strict=True)
+        ]
+    return found[0] if len(found) == 1 else found
+
+
+def _targets(y: Any, n_outputs: int) -> list[Floats]:
+    table = np.asarray(y, dtype=np.float64)
+    return list(table.T) if table.ndim == 2 else [table] * n_outputs
+
+
+def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float) -> Insight:
+    rows = X if len(margins.rows) == n_samples(X) else _rows(kernel, X, margins.rows)
+    n, bias = len(margins.rows), _bias_kind(model, margins.b)
+    diagonal = kernel.diag(rows)
+    trace, origin = float(diagonal.sum()), float(np.sqrt(max(0.0, float(diagonal.max()))))
+    norm, whole_trace = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias)
+    complexity, radius = _complexity_and_radius(kernel, rows, n, norm, trace)
+    signs, values = margins.signs, margins.decision_values
+    risks = {loss: risk(loss, signs, values) for loss in ("zero_one", "ramp", "hinge")}
+    bounds = {"soft margin": soft_margin_bound(margins.slacks, whole_trace, norm, delta, bias=bias == "free")}
+    if margins.slacks.max() <= _SEPARATED_TO and margins.rkhs_norm > 0:
+        one = radius if bias == "free" else float(np.hypot(origin, 1.0)) if bias == "regularized" else origin
+        if one is not None and radius_margin(one, 1 / norm) < np.inf:
+            bounds["leave one out"] = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
+    recipe = kernel.recipe()
+    if recipe is not None and recipe.linear:
+        wide = int(rows.shape[1])
+        bounds["linear rules"] = linear_rules_bound(risks["zero_one"], wide, n, delta, bias=bias != "none")
+    n_support = _n_support(margins)
+    C = _soft_price(model)
+    if C is not None and n_support is not None:
+        gap = float(model.certificate_.gap)
+        bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap)
+    return Insight(
+        name=f"{margins.classes[1]} against {margins.classes[0]}",
+        n=n,
+        n_features=_columns_of(kernel, rows),
+        norm=margins.rkhs_norm,
+        b=margins.b,
+        bias=bias,
+        origin_radius=origin,
+        enclosing_radius=radius,
+        risks=risks,
+        complexity=complexity,
+        bounds=bounds,
+        margins=margins,
+        n_support=n_support,
+    )
+
+
+def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, target: Floats | None) -> Insight:
+    diagonal = kernel.diag(X)
+    norm = f.norm if kernel.accepts != "gram" else float(np.sqrt(max(0.0, f.coefficients @ (values - f.b))))
+    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), norm, float(diagonal.sum()))
+    support = getattr(model, "support_", None)
+    return Insight(
+        name="",
+        n=len(diagonal),
+        n_features=_columns_of(kernel, X),
+        norm=norm,
+        b=f.b,
+        bias=_bias_kind(model, f.b),
+        origin_radius=float(np.sqrt(max(0.0, float(diagonal.max())))),
+        enclosing_radius=radius,
+        risks={} if target is None else {"squared": risk("squared", target, values)},
+        complexity=complexity,
+        bounds={},
+        margins=None,
+        n_support=None if support is None else len(support),
+    )
+
+
+def _complexity_and_radius(
+    kernel: Kernel, X: Any, n: int, norm: float, trace: float
+) -> tuple[Complexity | Bound, float | None]:
+    if n > _WHOLE_MATRIX_ROWS:
+        return trace_bound(trace, n, norm), None
+    K = kernel(X)
+    return ball_complexity(K, norm, n_draws=_DRAWS), enclosing_ball("precomputed", K).radius
+
+
+def _rows(kernel: Kernel, X: Any, rows: Any) -> Any:
+    """Some of the samples; of a matrix of kernel values, their part of it."""
+    return np.asarray(X)[np.ix_(rows, rows)] if kernel.accepts == "gram" else take(X, rows)
+
+
+def _columns_of(kernel: Kernel, X: Any) -> int:
+    return int(np.shape(X)[1]) if kernel.accepts == "vectors" and hasattr(X, "shape") else 0
+
+
+def _bias_kind(model: Any, b: float) -> _BiasKind:
+    """What the bias is to a bound; anything but a machine that says otherwise has a free one, unless it is 0."""
+    said = getattr(model, "bias", None)
+    if said == "regularized":
+        return "regularized"
+    return "none" if said is False or b == 0 else "free"
+
+
+def _soft_price(model: Any) -> float | None:
+    """C of a 1-norm soft margin that all samples share; None for other machines."""
+    C = getattr(model, "C", None)
+    plain = getattr(model, "slack", None) == "l1" and getattr(model, "class_weight", None) is None
+    given = getattr(model, "theta", None) is None and getattr(model, "lam", None) is None
+    return float(C) if C is not None and plain and given and np.isfinite(C) and len(model.classes_) == 2 else None
+
+
+def _n_support(margins: Margins) -> int | None:
+    return None if margins.standings is None else len(margins.free) + len(margins.bounded)

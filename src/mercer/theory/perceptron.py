@@ -1,0 +1,71 @@
+"""The perceptron in feature space, and the number of its mistakes: at most (R/ρ)² (Novikoff 1962; Igel, section 4.1.1).
+
+It takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side. ρ is the margin of any plane
+through the origin that separates the samples, R the largest ‖φ(x)‖.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.parameters import integer, positive
+
+
+@dataclass(frozen=True, eq=False)
+class Perceptron:
+    """What the perceptron found.
+
+    Attributes
+    ----------
+    alpha : array
+        How often each sample was added: w = Σ α_i y_i φ(x_i).
+    mistakes : int
+        Σα.
+    converged : bool
+        Whether a whole pass went by without a mistake.
+    passes : int
+    """
+
+    alpha: Floats
+    mistakes: int
+    converged: bool
+    passes: int
+
+
+def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
+    """The perceptron on samples with the kernel matrix K and labels ±1; f(x) = 0 counts as a mistake.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.theory import perceptron
+    >>> X, y = np.array([[2.0, 1.0], [-1.0, 1.0]]), [1, -1]
+    >>> found = perceptron(X @ X.T, y)
+    >>> found.mistakes, found.converged
+    (1, True)
+    """
+    K, signs = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if K.shape != (len(signs), len(signs)) or not np.isin(signs, (-1.0, 1.0)).all():
+        raise ValueError(f"K must be square with a row per label, labels -1 and +1; its shape is {K.shape}")
+    integer("max_passes", max_passes, 1, "how often the samples are taken in turn")
+    alpha, f = np.zeros(len(signs)), np.zeros(len(signs))
+    for done in range(1, max_passes + 1):
+        before = alpha.sum()
+        for i in range(len(signs)):
+            if signs[i] * f[i] <= 0:
+                alpha[i] += 1
+                f += signs[i] * K[i]
+        if alpha.sum() == before:
+            return Perceptron(alpha, int(before), True, done)
+    return Perceptron(alpha, int(alpha.sum()), False, max_passes)
+
+
+def mistake_bound(radius: float, rho: float) -> int:
+    """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come."""
+    ratio = positive("radius", radius) / positive("rho", rho)
+    return math.floor(ratio**2 * (1 + 1e-12))

@@ -1,0 +1,75 @@
+"""Balls in feature space: R₀ = max √k(x, x) around the origin, and the smallest ball around the samples."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.arrays import Floats, Indices, n_samples
+from mercer.estimators import SVDD
+from mercer.kernels import as_kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The smallest ball that holds all samples.
+
+    Attributes
+    ----------
+    radius : float
+    radius_bounds : (float, float)
+        The true radius lies between these: √(2·dual) and √(2·primal) of the certified problem.
+    rows, coefficients : array
+        The centre is Σ coefficients_j φ(x_rows_j), a convex combination.
+    """
+
+    radius: float
+    radius_bounds: tuple[float, float]
+    rows: Indices
+    coefficients: Floats
+
+
+def origin_radius(kernel: Any, X: Any) -> float:
+    """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> from mercer.theory import origin_radius
+    >>> origin_radius(Linear(), [[3.0, 4.0], [1.0, 0.0]])
+    5.0
+    """
+    bound = as_kernel(kernel).bind(X)
+    if n_samples(X) == 0:
+        raise ValueError("a ball around no samples has no radius")
+    return math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
+
+
+def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
+    """The smallest ball in feature space around the samples.
+
+    Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> from mercer.theory import enclosing_ball
+    >>> ball = enclosing_ball(Linear(), [[0.0], [1.0], [4.0]])
+    >>> round(ball.radius, 9), ball.rows.tolist(), ball.coefficients.round(6).tolist()
+    (2.0, [0, 2], [0.5, 0.5])
+    """
+    n = n_samples(X)
+    if n == 0:
+        raise ValueError("a ball around no samples has no radius")
+    with warnings.catch_warnings():
+        # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
+    certificate = model.certificate_
+    low, high = (math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
+    return Ball(min(max(model.radius_, low), high), (low, high), model.support_, model.dual_coef_[0])

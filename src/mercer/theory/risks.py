@@ -1,0 +1,72 @@
+"""Risks: the mean of a loss over samples, alone or with the price of the function's norm.
+
+With the margin m = y f(x) and a target margin γ > 0:
+
+    zero_one   1 where f(x) and y differ in sign, f(x) = 0 counting as positive
+    hinge      max(0, γ − m)/γ          at γ = 1 the slack ξ
+    ramp       min(1, max(0, γ − m)/γ)  the hinge, cut at 1
+    squared    (y − f(x))²
+
+zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which the ramp counts as errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.parameters import not_negative, one_of, positive
+
+LossName = Literal["zero_one", "hinge", "ramp", "squared"]
+_LOSSES = ("zero_one", "hinge", "ramp", "squared")
+
+
+def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats:
+    """The loss of each sample with target y (±1, or a number for "squared") and value f(x)."""
+    one_of("loss", loss, _LOSSES)
+    gamma = positive("target_margin", target_margin)
+    targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+    if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
+        raise ValueError(
+            f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
+        )
+    if loss == "squared":
+        return np.asarray((targets - values) ** 2)
+    if not np.isin(targets, (-1.0, 1.0)).all():
+        raise ValueError(f"the loss {loss!r} needs labels -1 and +1, but y contains {np.unique(targets)[:5].tolist()}")
+    if loss == "zero_one":
+        return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
+    hinge = np.maximum(0.0, gamma - targets * values) / gamma
+    return np.minimum(1.0, hinge) if loss == "ramp" else hinge
+
+
+def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_weight: Any = None) -> float:
+    """The empirical risk: the mean loss, by weight if samples have one.
+
+    Examples
+    --------
+    >>> from mercer.theory import risk
+    >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
+    >>> risk("zero_one", y, f), risk("hinge", y, f), risk("ramp", y, f)
+    (0.25, 0.625, 0.375)
+    >>> risk("hinge", y, f, target_margin=0.5)
+    0.75
+    """
+    return float(np.average(losses(loss, y, f, target_margin), weights=sample_weight))
+
+
+def regularised_risk(
+    loss: LossName, y: Any, f: Any, norm: float, theta: float, *, target_margin: float = 1.0, sample_weight: Any = None
+) -> float:
+    """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
+
+    Examples
+    --------
+    >>> from mercer.theory import regularised_risk
+    >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=1.5, theta=0.1)
+    0.475
+    """
+    price = not_negative("theta", theta) * not_negative("norm", norm) ** 2
+    return risk(loss, y, f, target_margin=target_margin, sample_weight=sample_weight) + price

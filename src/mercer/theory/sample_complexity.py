@@ -1,0 +1,75 @@
+"""How many samples are enough, and what regularisation costs in expectation (Shalev-Shwartz).
+
+    hard margin   m ≥ 8/ε² (2(R/γ)² + ln(2/δ))              error at most ε with probability 1 − δ
+    soft margin   E L(A(S)) ≤ L(u) + λ‖u‖² + 2R²/(λm)       for every u; A minimises λ‖w‖² + hinge risk
+    best λ        √(2R²/(B²m))                              excess √(8R²B²/m) over the best w with ‖w‖ ≤ B
+
+R is the largest ‖φ(x)‖, and the machine has no bias.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mercer.parameters import integer, not_negative, positive, share
+from mercer.theory.bound import IID, Assumption, Bound, summed
+
+_SOURCE = "Shalev-Shwartz, lecture 8"
+
+
+def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: float) -> int:
+    """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
+
+    Examples
+    --------
+    >>> from mercer.theory import hard_margin_samples
+    >>> hard_margin_samples(0.1, 0.05, radius=1.0, margin=0.1)
+    162952
+    """
+    ratio = positive("radius", radius) / positive("margin", margin)
+    enough = 8.0 / share("epsilon", epsilon) ** 2 * (2.0 * ratio**2 + math.log(2.0 / share("delta", delta)))
+    return math.ceil(enough)
+
+
+def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
+    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm."""
+    integer("m", m, 1, "the number of samples")
+    terms = {
+        "L(u)": not_negative("risk", risk),
+        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) ** 2,
+        "2R²/(λm)": 2.0 * not_negative("radius", radius) ** 2 / (lam * m),
+    }
+    return summed("the expected hinge risk", terms, _assumptions(), None, None, _SOURCE)
+
+
+def best_lam(radius: float, B: float, m: int) -> float:
+    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B."""
+    integer("m", m, 1, "the number of samples")
+    return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
+
+
+def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
+    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation."""
+    integer("m", m, 1, "the number of samples")
+    value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
+    quantity = "expected error − best hinge risk"
+    return summed(quantity, {"√(8R²B²/m)": value}, _assumptions(), None, 1.0, _SOURCE)
+
+
+def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
+    """How many samples bring that excess to ε: 8R²B²/ε²."""
+    return math.ceil(8.0 * (positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)) ** 2)
+
+
+def hinge_lipschitz(radius: float) -> float:
+    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w."""
+    return not_negative("radius", radius)
+
+
+def _assumptions() -> tuple[Assumption, ...]:
+    return (
+        IID,
+        Assumption("every ‖φ(x)‖ is at most the radius"),
+        Assumption("f has no bias outside of its norm"),
+        Assumption("λ was fixed before the data were seen"),
+    )

@@ -1,0 +1,124 @@
+"""The pages that say how to add something say all of it: their steps are taken, word for word, in a copy."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def fences(page, language):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def new_files(page):
+    """Blocks that begin with a comment that names their file."""
+    for block in fences(page, "python"):
+        if found := re.match(r"# ((?:src|tests)/\S+)\n", block):
+            yield found[1], block[found.end() :]
+
+
+def edits(page):
+    """(file, lines that are there, lines to add below them) of each place of a diff; no lines there: at the end."""
+    for block in fences(page, "diff"):
+        path, *places = re.split(r"^\+\+\+ (\S+)\n|^@@\n", block, flags=re.MULTILINE)[1:2] + re.split(
+            r"^@@\n", block.partition("\n")[2], flags=re.MULTILINE
+        )
+        for place in places:
+            lines = place.splitlines()
+            yield path, [line[1:] for line in lines if line[:1] == " "], [line[1:] for line in lines if line[:1] == "+"]
+
+
+def apply(folder, path, there, added):
+    file = folder / path
+    lines = file.read_text(encoding="utf-8").splitlines()
+    at = len(lines)
+    if there:
+        fits = [k for k in range(len(lines)) if lines[k : k + len(there)] == there]
+        assert fits, f"{path} has no such lines: {there}"
+        at = fits[0] + len(there)
+    else:
+        added = ["", "", *added]
+    file.write_text("\n".join([*lines[:at], *added, *lines[at:], ""]), encoding="utf-8")
+
+
+def take_the_steps(page, folder):
+    """A copy of the repository in which everything was done that the page says."""
+    left_out = shutil.ignore_patterns("__pycache__", ".*", "gallery", "generated", "_build", "*.mercer")
+    for part in ("src", "tests", "docs", "examples"):
+        shutil.copytree(ROOT / part, folder / part, ignore=left_out)
+    for file in (*ROOT.glob("*.md"), ROOT / "pyproject.toml"):
+        shutil.copy(file, folder)
+    for path, text in new_files(page):
+        (folder / path).write_text(text, encoding="utf-8")
+    for path, there, added in edits(page):
+        apply(folder, path, there, added)
+
+
+def run_tests(folder, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+# What of the suite speaks of the new thing by its name, or counts names.
+KERNEL_TESTS = (
+    "tests/kernels/test_kernel_contract.py",
+    "tests/kernels/test_kernel_values.py",
+    "tests/kernels/test_kernel_names.py",
+    "tests/promises/test_doc_pages.py::test_the_table_of_kernels",
+    "tests/promises/test_doc_pages.py::test_the_reference_lists_every_public_name",
+    "tests/promises/test_public_api.py::test_names",
+    "tests/promises/test_doc_pages.py::test_every_public_name_has_an_example[kernels.Intersection]",
+    "tests/promises/test_documented_parameters.py::test_every_parameter_is_typed_and_explained[mercer.kernels.Intersection]",
+    "tests/promises/test_readme.py::test_doctests[mercer.kernels.intersection]",
+)
+
+
+def test_a_kernel(tmp_path):
+    take_the_steps("add_a_kernel.md", tmp_path)
+    run_tests(tmp_path, *KERNEL_TESTS)
+    script = """if True:
+        import numpy as np, mercer
+        X = np.random.default_rng(0).dirichlet(np.ones(4), size=40)
+        model = mercer.SVC(kernel="intersection").fit(X, X[:, 0] > 0.2)
+        mercer.save(model, "a.mercer")
+        assert (mercer.load("a.mercer").decision_function(X) == model.decision_function(X)).all()
+        print(model.certificate_.proves, model.kernel_)
+    """
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "optimality Intersection()\n", done.stderr
+
+
+MACHINE_TESTS = (
+    "tests/test_house.py",
+    "tests/promises/test_public_api.py",
+    "tests/promises/test_sklearn_checks.py",
+    "tests/promises/test_documented_parameters.py",
+    "tests/promises/test_doc_pages.py",
+    "tests/files/test_model_file.py",
+    "tests/bad_inputs/test_forms.py",
+    "tests/promises/test_readme.py",
+)
+
+
+def test_a_machine(tmp_path):
+    take_the_steps("add_a_machine.md", tmp_path)
+    told = run_tests(tmp_path, *MACHINE_TESTS, "-k", "TwoPricedSVR or two_priced or every_public_name or test_names")
+    assert int(re.search(r"(\d+) passed", told)[1]) > 50
+
+
+@pytest.mark.parametrize("page", ["add_a_kernel.md", "add_a_machine.md"])
+def test_steps_are_found(page):
+    assert list(new_files(page))
+    assert len(list(edits(page))) > 5

@@ -1,0 +1,384 @@
+"""Every number of mercer.theory against its formula, computed in another way."""
+
+import itertools
+import math
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import linprog
+
+from mercer import SVC, theory
+from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.problems.novelty import data_description
+from reference.qp import by_every_solver
+
+getcontext().prec = 40
+
+
+def ln(x):
+    return Decimal(x).ln()
+
+
+def near(value, expected, rel=1e-12):
+    assert value == pytest.approx(float(expected), rel=rel)
+
+
+# --- a bound -----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_bound_says():
+    bound = theory.soft_margin_bound(np.zeros(100), trace=100.0, norm=2.0, rho=0.5, delta=0.05)
+    near(sum(bound.terms.values()), bound.value)
+    assert bound.vacuous
+    assert bound.applies is None
+    assert float(bound) == bound.value
+    text = str(bound)
+    assert text.startswith("the probability of error ≤ ")
+    assert "(vacuous)" in text
+    assert "drawn independently from one distribution: your word" in text
+    assert "f has no bias outside of its norm: holds" in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [({"bias": True}, "f has no bias"), ({"rho": 0.6}, "1/ρ")],
+)
+def test_assumptions_that_do_not_hold(changed, why):
+    options = {"rho": 0.5, "delta": 0.05} | changed
+    bound = theory.soft_margin_bound(np.zeros(10**6), 1e6, 2.0, **options)
+    assert bound.applies is False
+    assert why in next(a.text for a in bound.assumptions if a.holds is False)
+    assert not bound.vacuous
+
+
+# --- risks -------------------------------------------------------------------------------------------------------
+
+
+def test_risks():
+    rng = np.random.default_rng(0)
+    y, f = rng.choice((-1.0, 1.0), 200), rng.normal(size=200)
+    f[:5] = 0.0
+    weight = rng.random(200)
+    for gamma in (0.3, 1.0, 2.0):
+        hinge = [max(0.0, gamma - yi * fi) / gamma for yi, fi in zip(y, f, strict=True)]
+        near(theory.risk("hinge", y, f, target_margin=gamma), math.fsum(hinge) / 200)
+        ramp = [min(1.0, h) for h in hinge]
+        near(theory.risk("ramp", y, f, target_margin=gamma, sample_weight=weight), np.dot(ramp, weight) / weight.sum())
+        # sgn(0) is +1, and the ramp counts both signs as errors there
+        wrong = theory.losses("zero_one", y, f)
+        assert (wrong <= theory.losses("ramp", y, f, gamma)).all()
+        assert (theory.losses("ramp", y, f, gamma) <= theory.losses("hinge", y, f, gamma)).all()
+    near(theory.risk("zero_one", y, f), np.mean(np.where(f >= 0, 1, -1) != y))
+    near(theory.risk("squared", y, f), np.mean([(a - b) ** 2 for a, b in zip(y, f, strict=True)]))
+
+
+def test_regularised_risk_is_what_a_machine_minimises():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=60) > 0, 1, -1)
+    model = SVC(C=2.0, tol=1e-8).fit(X, y)
+    theta = 1 / (2 * 2.0 * 60)
+    value = theory.regularised_risk("hinge", y, model.decision_function(X), model.rkhs_norm_, theta)
+    near(value, model.certificate_.primal / (2.0 * 60), rel=1e-9)
+
+
+# --- complexities ------------------------------------------------------------------------------------------------
+
+KERNELS = [Linear(), Gaussian(gamma=0.5), Gaussian(gamma=50.0), Polynomial(degree=2, gamma=1.0, coef0=1.0)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("n", [1, 5, 9, 60])
+def test_complexity_of_a_ball_below_its_trace_bound(kernel, n):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    found = theory.ball_complexity(kernel(X), B=1.7, n_draws=512)
+    assert found.value <= found.bound.value + 3 * found.standard_error + 1e-12
+    near(found.bound.value, 2 * 1.7 / n * math.sqrt(sum(kernel.diag(X))))
+    assert found.value >= found.bound.value / math.sqrt(2) - 3 * found.standard_error  # Khintchine and Kahane
+
+
+def test_complexity_of_a_ball_by_enumeration():
+    X = np.random.default_rng(3).normal(size=(6, 2))
+    signs = np.array(list(itertools.product((-1, 1), repeat=6)))
+    expected = np.mean([2 * 0.5 / 6 * np.linalg.norm(s @ X) + 2 * 0.3 / 6 * abs(s.sum()) for s in signs])
+    found = theory.ball_complexity(X @ X.T, 0.5, bias=0.3)
+    near(found.value, expected)
+    assert found.standard_error == 0.0
+    drawn = theory.ball_complexity(X @ X.T, 0.5, bias=0.3, n_draws=63)
+    assert abs(drawn.value - expected) <= 4 * drawn.standard_error
+
+
+def test_monte_carlo_has_the_error_it_states():
+    K = Gaussian(gamma=1.0)(np.random.default_rng(4).normal(size=(30, 2)))
+    truth = theory.ball_complexity(K, n_draws=200_000, random_state=1).value
+    found = [theory.ball_complexity(K, n_draws=100, random_state=seed) for seed in range(300)]
+    scores = [(one.value - truth) / one.standard_error for one in found]
+    assert 0.85 < np.std(scores) < 1.15
+
+
+@pytest.mark.parametrize(("n_functions", "n"), [(1, 5), (7, 5), (30, 8), (2, 200)])
+def test_finite_classes(n_functions, n):
+    table = np.random.default_rng(n).choice((-1.0, 1.0), (n_functions, n))
+    found = theory.finite_complexity(table)
+    assert found.value <= theory.finite_class_bound(n_functions, n).value + 3 * found.standard_error
+    near(theory.finite_class_bound(n_functions, n).value, 2 * (2 * ln(2 * n_functions) / n).sqrt())
+
+
+def test_bounds_with_complexities():
+    three = 3 * (ln(2 / Decimal("0.05")) / 200).sqrt()
+    near(theory.expectation_bound(0.1, 0.2, 100, 0.05).value, Decimal("0.3") + three)
+    near(theory.expectation_bound(0.1, 0.2, 100, 0.05, empirical=False).value, Decimal("0.3") + three / 3)
+    near(theory.true_complexity_bound(0.2, 100, 0.05).value, Decimal("0.2") + 2 * (ln(20) / 200).sqrt())
+
+
+# --- margins -----------------------------------------------------------------------------------------------------
+
+
+def test_margin_bounds():
+    slacks = np.array([0.0, 0.5, 3.0, 0.0])
+    three = 3 * (ln(2 / Decimal("0.1")) / 8).sqrt()
+    clipped = theory.soft_margin_bound(slacks, 9.0, 2.0, 0.1, rho=0.25)
+    near(clipped.value, Decimal("0.375") + 4 * 3 / Decimal("1.0") + three)
+    printed = theory.soft_margin_bound(slacks, 9.0, 2.0, 0.1, rho=0.25, clipped=False)
+    near(printed.value - clipped.value, 0.5)
+    near(theory.hard_margin_bound(9.0, 4, 2.0, 0.1, rho=0.25).value, clipped.value - 0.375)
+    # Slacks and margin in another unit are the same statement.
+    other = theory.soft_margin_bound(2 * slacks, 9.0, 4.0, 0.1, rho=0.125, target_margin=2.0)
+    near(other.value, clipped.value)
+
+
+@pytest.mark.parametrize("norm", [0.0, 0.3, 1.0, 1.0 + 1e-15, 2.0, 2.1, 37.0, 1e9])
+def test_the_grid_of_margins(norm):
+    bound = theory.hard_margin_bound(1.0, 1, norm, 0.1, grid_from=1.0)
+    assert bound.applies is None
+    rho = 4.0 / bound.terms["4/(nργ) √tr K"]
+    j = round(-math.log2(rho))
+    assert norm * 2.0**-j <= 1.0
+    assert j == 0 or norm * 2.0 ** -(j - 1) > 1.0  # the largest that will do
+    near(bound.terms["3√(ln(2/δ)/2n)"], 3 * (ln(Decimal(2) * (j + 1) * (j + 2) / Decimal("0.1")) / 2).sqrt())
+
+
+def test_the_shares_of_delta_add_up():
+    assert sum(1 / ((j + 1) * (j + 2)) for j in range(10**5)) < 1.0
+
+
+def leave_one_out_errors(X, y, **options):
+    wrong = 0
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        wrong += int(
+            SVC(kernel="linear", C=np.inf, tol=1e-6, **options).fit(X[rest], y[rest]).predict(X[[i]])[0] != y[i]
+        )
+    return wrong
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_leave_one_out_errors_stay_below_their_bound(bias):
+    rng = np.random.default_rng(5)
+    for trial in range(6):
+        X = rng.normal(size=(12, 2))
+        w = rng.normal(size=2)
+        f = X @ w + (0.4 if bias else 0.0)
+        keep = np.abs(f) > 0.15
+        X, y = X[keep], np.where(f[keep] > 0, 1, -1)
+        if min(np.bincount(y + 1, minlength=3)[[0, 2]]) < 2:
+            continue
+        rho = 1 / SVC(kernel="linear", C=np.inf, bias=bias, tol=1e-6).fit(X, y).rkhs_norm_
+        radius = theory.enclosing_ball(Linear(), X).radius if bias else theory.origin_radius(Linear(), X)
+        bound = theory.leave_one_out_bound(radius, rho, len(y), bias=bias, separable=True)
+        assert leave_one_out_errors(X, y, bias=bias) <= bound.value * len(y), trial
+        near(bound.value, (4 if bias else 1) * (radius / rho) ** 2 / len(y))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_smallest_enclosing_balls(kernel, n):
+    X = np.random.default_rng(n + 10).normal(size=(n, 2))
+    K = kernel(X)
+    ball = theory.enclosing_ball(kernel, X)
+    if n > 1:
+        values = [
+            2 * value for value, _ in by_every_solver(data_description(K.diagonal(), np.ones(n), 0.5 / n), K).values()
+        ]
+        assert min(abs(ball.radius - math.sqrt(value)) for value in values) <= 1e-7 * max(1.0, ball.radius)
+    # Every sample lies inside, and the bounds are bounds.
+    centre = np.zeros(n)
+    centre[ball.rows] = ball.coefficients
+    distances = np.sqrt(np.maximum(K.diagonal() - 2 * K @ centre + centre @ K @ centre, 0.0))
+    assert distances.max() <= ball.radius_bounds[1] + 1e-9
+    assert ball.radius_bounds[0] <= ball.radius <= ball.radius_bounds[1]
+    assert ball.radius <= theory.origin_radius(kernel, X) + 1e-9
+
+
+# --- counting ----------------------------------------------------------------------------------------------------
+
+
+def separable(X, y):
+    """Whether some w has y⟨w, x⟩ ≥ 1 for all rows, by linear programming."""
+    found = linprog(np.zeros(X.shape[1]), A_ub=-y[:, None] * X, b_ub=-np.ones(len(y)), bounds=(None, None))
+    return found.status == 0
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 3), (2, 4), (2, 5), (3, 4), (3, 5), (4, 3)])
+def test_dichotomies_by_enumeration(d, n):
+    X = np.random.default_rng(d * 10 + n).normal(size=(n, d))
+    found = sum(separable(X, np.array(y)) for y in itertools.product((-1.0, 1.0), repeat=n))
+    assert theory.dichotomies(d, n) == found
+    with_bias = np.column_stack([X[:, : d - 1], np.ones(n)]) if d > 1 else None
+    if with_bias is not None:
+        found = sum(separable(with_bias, np.array(y)) for y in itertools.product((-1.0, 1.0), repeat=n))
+        assert theory.dichotomies(d, n) == found  # d − 1 dimensions and a bias
+
+
+def test_the_chain_of_bounds():
+    for n in range(3, 30):
+        for d in range(1, n + 1):
+            first, second, third = theory.dichotomies_chain(d, n)
+            assert first <= second <= third
+    with pytest.raises(ValueError, match="d ≤ n dimensions, not for d=10, n=3"):
+        theory.dichotomies_chain(10, 3)
+    assert 3 * 3**9 / math.factorial(9) < theory.dichotomies(10, 3)  # why not
+    assert theory.dichotomies(1, 2) > 3 * 2**0 / math.factorial(0) - 2  # and n^d needs n ≥ 3 for d = 1
+    assert theory.dichotomies(1, 2) <= 3
+
+
+def test_vapnik_and_chervonenkis():
+    near(theory.finite_rules_bound(0.1, 20, 50, 0.05).value, Decimal("0.1") + ((ln(20) + ln(20)) / 100).sqrt())
+    valid = theory.linear_rules_bound(0.1, 3, 50, 0.05)
+    near(valid.value, Decimal("0.1") + (8 * ln(4 * theory.dichotomies(3, 100) * 20) / 50).sqrt())
+    printed = theory.linear_rules_bound(0.1, 3, 50, 0.05, heuristic=True)
+    near(printed.value, Decimal("0.1") + ((ln(theory.dichotomies(3, 50)) + ln(20)) / 100).sqrt())
+    assert printed.applies is False
+    assert theory.linear_rules_bound(0.1, 3, 50, bias=True).value == theory.linear_rules_bound(0.1, 4, 50).value
+
+
+# --- concentration -----------------------------------------------------------------------------------------------
+
+
+def test_concentration():
+    near(theory.hoeffding(0.2, 100, 0.05, width=3.0).value, Decimal("0.2") + 3 * (ln(20) / 200).sqrt())
+    near(theory.hoeffding(0.2, 100, 0.05, sides=2).value, Decimal("0.2") + (ln(40) / 200).sqrt())
+    c = np.array([0.1, 0.2, 0.3])
+    near(theory.mcdiarmid(1.0, c, 0.05).value, 1 + (Decimal("0.14") * ln(20) / 2).sqrt())
+    near(theory.mcdiarmid(0.2, np.full(100, 0.01), 0.05).value, theory.hoeffding(0.2, 100, 0.05).value)
+    near(theory.glivenko_cantelli(100, 0.05).value, (ln(40) / 200).sqrt())
+
+
+@pytest.mark.parametrize(("errors", "n"), [(0, 20), (3, 20), (20, 20), (5, 1000)])
+def test_bounds_from_counts(errors, n):
+    exact, chernoff = theory.test_set_bound(errors, n, 0.05).value, theory.chernoff(errors, n, 0.05).value
+    assert exact <= chernoff <= theory.hoeffding(errors / n, n, 0.05).value
+    if errors < n:
+        near(stats.binom.cdf(errors, n, exact), 0.05, rel=1e-9)
+        a = Decimal(errors) / n
+        p = Decimal(chernoff)
+        entropy = (a * (a / p).ln() if errors else 0) + (1 - a) * ((1 - a) / (1 - p)).ln()
+        near(float(entropy * n), ln(20), rel=1e-9)
+    if errors == 0:
+        near(exact, 1 - Decimal("0.05") ** (Decimal(1) / n))
+
+
+def test_distances_of_distributions():
+    rng = np.random.default_rng(6)
+    sample = rng.normal(size=50)
+    near(theory.distance_of_distributions(sample, stats.norm.cdf), stats.kstest(sample, "norm").statistic)
+
+
+# --- the rest ----------------------------------------------------------------------------------------------------
+
+
+def test_sample_complexities():
+    enough = 8 / Decimal("0.01") * (2 * 16 + ln(40))
+    assert theory.hard_margin_samples(0.1, 0.05, 2.0, 0.5) == math.ceil(enough)
+    R, B, m = 3.0, 2.0, 500
+    lam = theory.best_lam(R, B, m)
+    bound = theory.soft_margin_expectation(0.1, B, lam, R, m)
+    near(bound.terms["λ‖u‖²"], bound.terms["2R²/(λm)"])
+    near(bound.value - 0.1, theory.soft_margin_excess(R, B, m).value)
+    near(theory.soft_margin_excess(R, B, m).value, math.sqrt(8 * R * R * B * B / m))
+    least = theory.soft_margin_samples(0.05, R, B)
+    assert theory.soft_margin_excess(R, B, least).value <= 0.05 < theory.soft_margin_excess(R, B, least - 1).value
+    # The hinge of w and of another differ by at most R‖w − v‖.
+    rng = np.random.default_rng(7)
+    X, w, v = rng.normal(size=(50, 3)), rng.normal(size=3), rng.normal(size=3)
+    apart = np.abs(np.maximum(0, 1 - X @ w) - np.maximum(0, 1 - X @ v)).max()
+    assert apart <= theory.hinge_lipschitz(theory.origin_radius(Linear(), X)) * np.linalg.norm(w - v)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("tol", [1e-1, 1e-6])
+def test_support_vectors(C, tol):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(80, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 0, 1, -1)
+    model = SVC(C=C, tol=tol).fit(X, y)
+    hinge = theory.risk("hinge", y, model.decision_function(X))
+    bound = theory.support_vectors_bound(model.rkhs_norm_, hinge, C, 80, gap=model.certificate_.gap)
+    assert len(model.support_) >= bound.value - 1e-9
+    near(bound.value, np.abs(model.dual_coef_).sum() / C, rel=1e-6)
+    near(bound.terms["2nϑ‖f‖²"] + bound.terms["n·hinge risk"], model.rkhs_norm_**2 / C + 80 * hinge)
+
+
+def test_the_schedule():
+    sizes = np.array([10**k for k in range(2, 9)])
+    for a in (0.1, 0.25, 0.4):
+        C = np.array([theory.consistent_C(int(n), 2.0, 100, a) for n in sizes])
+        theta = 1 / (2 * C * sizes)
+        assert (np.diff(theta) < 0).all()
+        assert (np.diff(sizes * theta**2) > 0).all()
+        near(theta[-1] / theta[0], (sizes[0] / sizes[-1]) ** a)
+    assert theory.consistent_C(100, 2.0, 100) == 2.0
+    with pytest.raises(ValueError, match="strictly between 0 and ½"):
+        theory.consistent_C(100, a=0.5)
+
+
+def test_mistakes_of_the_perceptron():
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        X = rng.normal(size=(30, 3))
+        w = rng.normal(size=3)
+        X = X[np.abs(X @ w) > 0.3]
+        y = np.where(X @ w > 0, 1, -1)
+        found = theory.perceptron(X @ X.T, y)
+        rho = 1 / SVC(kernel="linear", C=np.inf, bias=False, tol=1e-6).fit(X, y).rkhs_norm_
+        assert found.converged
+        assert found.mistakes == found.alpha.sum() <= theory.mistake_bound(theory.origin_radius(Linear(), X), rho)
+        assert (y * (X @ (X.T @ (found.alpha * y))) > 0).all()
+    xor = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    assert not theory.perceptron(xor @ xor.T, [1, 1, -1, -1], max_passes=5).converged
+    assert theory.perceptron((xor @ xor.T) ** 2, [1, 1, -1, -1]).converged
+
+
+def test_no_free_lunch():
+    def machine(x_train, y_train, x_test):
+        if len(set(y_train)) < 2:
+            return np.full(len(x_test), y_train[0])
+        return SVC(C=1.0, gamma=0.3).fit(x_train[:, None], y_train).predict(x_test[:, None])
+
+    def contrary(x_train, y_train, x_test):
+        return np.full(len(x_test), -1 if sum(y_train) > 0 else 1)
+
+    for learner in (machine, contrary):
+        assert theory.off_training_error(learner, 6, 4) == theory.off_training_error(learner, 5, 3) == 0.5
+
+
+def test_bad_arguments():
+    for call, message in [
+        (lambda: theory.risk("hinge", [0, 1], [1.0, 2.0]), "needs labels -1 and"),
+        (lambda: theory.risk("log", [1], [1.0]), "must be one of"),
+        (lambda: theory.ball_complexity(np.ones((2, 3))), "square matrix"),
+        (lambda: theory.finite_complexity([1.0]), "a row per function"),
+        (lambda: theory.soft_margin_bound([-1.0], 1.0, 1.0), "slacks must be"),
+        (lambda: theory.test_set_bound(3, 2, 0.1), "cannot be more errors than samples"),
+        (lambda: theory.hoeffding(0.1, 10, 1.5), "strictly between 0 and 1"),
+        (lambda: theory.linear_rules_bound(1.2, 2, 10), "between 0 and 1"),
+        (lambda: theory.off_training_error(len, 30, 2), "at most"),
+        (lambda: theory.off_training_error(lambda *_: [0], 3, 2), "a label of -1 or"),
+        (lambda: theory.enclosing_ball("linear", np.empty((0, 2))), "no samples"),
+        (lambda: theory.perceptron(np.eye(3), [1, -1]), "a row per label"),
+        (lambda: theory.mcdiarmid(1.0, [-0.1], 0.1), "one finite number ≥ 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,117 @@
+"""model.insight: the numbers of a trained machine, against the same numbers computed apart."""
+
+import math
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import theory
+from mercer.kernels import Gaussian
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(70, 3))
+Y = np.where(X[:, 0] + 0.4 * rng.normal(size=70) > 0, "yes", "no")
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+REAL = np.sin(X[:, 0])
+
+
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+def test_a_soft_margin(bias):
+    model = mercer.SVC(C=0.7, gamma=0.5, bias=bias, tol=1e-6).fit(X, Y)
+    found = model.insight(X, Y, delta=0.1)
+    f, s = model.decision_function(X), np.where(Y == "yes", 1, -1)
+    assert found.risks["zero_one"] == np.mean(np.where(f >= 0, 1, -1) != s)
+    assert found.risks["hinge"] == pytest.approx(np.maximum(0, 1 - s * f).mean())
+    assert found.n_support == len(model.support_)
+    assert found.least_kernel_values == 70 * len(model.support_)
+    assert found.origin_radius == 1.0
+    assert found.effective_dimension == pytest.approx(model.rkhs_norm_**2)
+    K = Gaussian(gamma=0.5)(X)
+    assert found.enclosing_radius == pytest.approx(theory.enclosing_ball("precomputed", K).radius, abs=1e-7)
+    norm, trace = model.rkhs_norm_, 70.0
+    if bias == "regularized":
+        norm, trace = math.hypot(norm, model.intercept_[0]), 140.0
+    expected = theory.soft_margin_bound(np.maximum(0, 1 - s * f), trace, norm, 0.1, bias=bias is True)
+    bound = found.bounds["soft margin"]
+    assert bound.value == pytest.approx(expected.value)
+    assert bound.applies is (False if bias is True else None)
+    assert bound.vacuous
+    assert found.bounds["support vectors"].value <= found.n_support + 1e-9
+    assert found.complexity.value <= found.complexity.bound.value + 3 * found.complexity.standard_error
+    assert {"soft margin", "support vectors"} == set(found.bounds)
+    text = str(found)
+    for words in ("yes against no", "samples                 70, 3 features", "(vacuous)", "effective dimension"):
+        assert words in text
+    assert ("f has no bias outside of its norm: does not hold" in text) == (bias is True)
+
+
+def test_a_hard_margin_with_a_linear_kernel():
+    wide = X[np.abs(X[:, 0]) > 0.3]
+    labels = np.where(wide[:, 0] > 0, 1, -1)
+    model = mercer.SVC(C=np.inf, kernel="linear", tol=1e-6).fit(wide, labels)
+    found = model.insight(wide, labels)
+    radius = theory.enclosing_ball("linear", wide).radius
+    bound = found.bounds["leave one out"]
+    assert bound.value == pytest.approx(4 * radius**2 * model.rkhs_norm_**2 / len(wide), rel=1e-6)
+    assert bound.applies is True
+    assert found.bounds["linear rules"].value == theory.linear_rules_bound(0.0, 3, len(wide), bias=True).value
+
+
+def test_several_classes():
+    found = mercer.SVC(gamma=0.5).fit(X, THREE).insight(X, THREE)
+    assert [part.name for part in found] == ["0 against 1", "0 against 2", "1 against 2"]
+    assert [part.n for part in found] == [np.isin(THREE, pair).sum() for pair in ([0, 1], [0, 2], [1, 2])]
+    assert all("support vectors" not in part.bounds for part in found)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (mercer.SVR(), REAL),
+        (mercer.RLSRegressor(), np.column_stack([REAL, X[:, 1]])),
+        (mercer.RLSClassifier(), THREE),
+        (mercer.OneClassSVM(), None),
+        (mercer.SVDD(), None),
+        (mercer.NystromRLS(n_landmarks=20), REAL),
+        (mercer.LinearSVC(), Y),
+        (mercer.LinearSVR(), REAL),
+        (mercer.PegasosSVC(kernel="rbf", random_state=0), Y),
+        (mercer.KernelMachineClassifier(), Y),
+        (mercer.NuSVC(nu=0.3), Y),
+        (mercer.QuantileSVR(quantiles=[0.2, 0.8]), REAL),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_kind_of_machine(model, target):
+    found = model.fit(X, target).insight(X, target)
+    for one in found if isinstance(found, list) else [found]:
+        assert one.n > 0
+        assert one.norm > 0
+        assert str(one)
+    if isinstance(model, mercer.SVR):
+        assert found.risks["squared"] == pytest.approx(np.mean((model.predict(X) - REAL) ** 2))
+        assert found.n_support == len(model.support_)
+
+
+def test_a_matrix_of_kernel_values():
+    K = Gaussian(gamma=0.5)(X)
+    given = mercer.SVC(kernel="precomputed", bias=False, tol=1e-9).fit(K, Y).insight(K, Y)
+    known = mercer.SVC(kernel=Gaussian(gamma=0.5), bias=False, tol=1e-9).fit(X, Y).insight(X, Y)
+    assert given.bounds["soft margin"].value == pytest.approx(known.bounds["soft margin"].value, rel=1e-6)
+    K3 = mercer.SVC(kernel="precomputed").fit(K, THREE).insight(K, THREE)
+    assert len(K3) == 3
+
+
+def test_many_samples_get_the_bound_on_their_complexity(monkeypatch):
+    monkeypatch.setattr("mercer.theory.of_machine._WHOLE_MATRIX_ROWS", 50)
+    found = mercer.SVC(gamma=0.5).fit(X, Y).insight(X, Y)
+    assert found.enclosing_radius is None
+    assert found.complexity.value == pytest.approx(2 * found.norm / 70 * math.sqrt(70))
+    assert "not computed" in str(found)
+
+
+def test_before_training():
+    with pytest.raises(ValueError, match="not fitted"):
+        mercer.SVC().insight(X, Y)
