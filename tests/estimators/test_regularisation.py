@@ -130,3 +130,18 @@ def test_the_old_spelling_of_theta_works_and_says_so(machine, y):
         old = machine(lam=0.01).fit(X, y)
     assert told[0].filename == __file__
     np.testing.assert_array_equal(old.predict(X), machine(theta=0.01).fit(X, y).predict(X))
+
+
+def test_a_schedule_of_C_that_is_consistent():
+    C = [regularisation.C_from_consistency(n, 10.0, 100, 0.3) for n in (100, 1_000, 10_000)]
+    assert C[0] == 10.0
+    theta = 1 / (2 * np.array(C) * [100, 1_000, 10_000])
+    assert (np.diff(theta) < 0).all()
+    assert (np.diff(theta**2 * [100, 1_000, 10_000]) > 0).all()
+    for a in (0.0, 0.5, -1):
+        with pytest.raises(ValueError, match="between 0 and 1/2"):
+            regularisation.C_from_consistency(1_000, 10.0, 100, a)
+    for kernel in ("linear", "poly", kernels.Linear() + kernels.Polynomial()):
+        with pytest.raises(ValueError, match="universal"):
+            regularisation.C_from_consistency(1_000, 10.0, 100, 0.3, kernel=kernel)
+    assert regularisation.C_from_consistency(1_000, 10.0, 100, 0.3, kernel="laplacian") == C[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from mercer import SVC, SVR, NuSVC, RLSRegressor, leave_one_out
+from mercer import SVC, SVR, NuSVC, OneClassSVM, QuantileSVR, RLSRegressor, leave_one_out
 from reference.path_problems import random_problem
 
 LOSSES = ("epsilon_insensitive", "huber", "squared_epsilon_insensitive", "expectile")
@@ -19,6 +19,8 @@ def machine_and_data(seed):
     C = 10 ** rng.uniform(-1, 2)
     if seed % 4 == 0:
         target = np.asarray(X)[:, 0] + rng.normal(size=n)
+        if seed % 5 == 0:
+            return QuantileSVR(C=C, tol=1e-10, **options), X, target, weight
         return SVR(C=C, loss=LOSSES[seed // 4 % 4], tol=1e-10, **options), X, target, weight
     slack = "l2" if seed % 7 == 0 else "l1"
     return SVC(C=C, slack=slack, tol=1e-10, **options), X, y, weight
@@ -99,5 +101,7 @@ def test_what_has_no_exact_solution_is_refused():
         leave_one_out(RLSRegressor(), X, y)
     with pytest.raises(ValueError, match="at most one b"):
         leave_one_out(NuSVC(), X, y)
+    with pytest.raises(ValueError, match="Σβ = 0"):
+        leave_one_out(OneClassSVM(), X, None)
     with pytest.raises(ValueError, match="finite C"):
         leave_one_out(SVC(C=np.inf), X, y)

@@ -124,7 +124,7 @@ public:
     using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
     Dense(Rows rows_, Vector<const T> norms, int ending, nb::handle numbers, int n_threads)
-        : Samples(ending, mercer::kDenseEndings, numbers, n_threads), rows_array_(rows_), norms_(norms) {
+        : Samples(ending, mercer::dense_endings<T>, numbers, n_threads), rows_array_(rows_), norms_(norms) {
         samples_ = {rows_array_.data(), static_cast<std::int64_t>(rows_array_.shape(0)),
                     static_cast<std::int64_t>(rows_array_.shape(1)), norms_.data()};
     }

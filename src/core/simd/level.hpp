@@ -56,6 +56,9 @@ enum Ending {
     kLaplacianOfDifferences,
     kDenseEndings
 };
+// The endings that dense samples of type T have.
+template <class T>
+inline constexpr int dense_endings = sizeof(T) == sizeof(double) ? kDenseEndings : kEndings;
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
 inline constexpr int kMaxPanel = 32;  // widest panel of any level
 inline constexpr int kSums = 2;       // sums of the same Gaussian values that are made together

@@ -7,6 +7,8 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
     (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C Σ ξ_i²              C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
+C that makes a machine consistent as n grows: `C_from_consistency`.
+
 For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
 themselves, and report it (`equivalent_C_`, `epsilon_`).
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.kernels import as_kernel
 from mercer.parameters import positive
 
 _DEFAULT_C = 1.0
@@ -81,6 +84,25 @@ def C_from_liblinear(C: float) -> float:
         LIBLINEAR's.
     """
     return 2.0 * C
+
+
+def C_from_consistency(n: float, C0: float, n0: float, a: float = 0.25, *, kernel: Any = "rbf") -> float:
+    """C for n samples so that machines become consistent as n grows, from a C₀ that was good for n₀: C₀(n₀/n)^(1−a).
+
+    ϑ = 1/(2Cn) then falls like n^(−a), and ϑ²n grows: with a universal kernel the error approaches that of the Bayes
+    rule (Steinwart, 2002; Igel, sec. 4.2). No other kernel can promise that, so it is refused.
+    """
+    for name, value in (("n", n), ("C0", C0), ("n0", n0)):
+        positive(name, value)
+    if not 0 < a < 0.5:
+        raise ValueError(f"a={a!r} must lie between 0 and 1/2: ϑ = 1/(2Cn) ~ n^(−a) must vanish, and ϑ²n must not")
+    known = as_kernel(kernel)
+    if known.universal != "yes":
+        raise ValueError(
+            f"{known!r} is not known to be universal (universal={known.universal!r}), so that no schedule of C makes "
+            "its machines consistent; use a Gaussian or Laplacian kernel, or choose C by validation"
+        )
+    return float(C0 * (n0 / n) ** (1.0 - a))
 
 
 def check_price(machine: Any) -> None:

@@ -1,15 +1,31 @@
 """Solutions for every C, and for every sample left out."""
 
+from typing import TYPE_CHECKING
+
 from mercer.on_demand import on_demand
 
-__all__ = ["CPath", "LeaveOneOut", "leave_one_out", "svm_path"]
+__all__ = [
+    "CPath",
+    "Estimate",
+    "LeaveOneOut",
+    "leave_one_out",
+    "radius_margin",
+    "span_bound",
+    "span_estimate",
+    "svm_path",
+    "xi_alpha",
+]
 
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
+if TYPE_CHECKING:
+    from mercer.paths.c_path import CPath
+    from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_estimate, xi_alpha
+    from mercer.paths.every_price import svm_path
+    from mercer.paths.left_out import LeaveOneOut, leave_one_out
+else:
+    _HOMES = dict.fromkeys(__all__, "mercer.paths.estimates") | {
         "CPath": "mercer.paths.c_path",
         "LeaveOneOut": "mercer.paths.left_out",
         "leave_one_out": "mercer.paths.left_out",
         "svm_path": "mercer.paths.every_price",
-    },
-)
+    }
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,8 @@ class CPath:
         1/‖w‖.
     intercept_ : array of shape (n_breakpoints,)
         b; in the middle of its interval where no sample is on the margin.
+    gap_ : array of shape (n_breakpoints - 1,)
+        Of an ε-path, the largest relative duality gap between each fit and the next.
     exact_ : bool
         Whether α is exact for every C, or certified to a relative gap of `epsilon_`.
     stop_reason_ : str
@@ -45,6 +46,13 @@ class CPath:
         How often optimality was checked from scratch on the way, and the worst of these; how often the factor was
         computed afresh; and how often the path went on from an ordinary solution, where rounding had decided the order
         of events.
+
+    Examples
+    --------
+    >>> from mercer import svm_path
+    >>> path = svm_path([[-1.0], [1.0]], [0, 1], kernel="linear")
+    >>> path.C_.tolist(), path.alpha(0.2).tolist(), path.alpha(7).tolist()
+    ([0.5], [0.2, 0.2], [0.5, 0.5])
     """
 
     C_: Floats
@@ -95,7 +103,7 @@ class CPath:
         model: SVC = trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
         return model
 
-    def decision_function(self, X: Any, Cs: Sequence[float]) -> Floats:
+    def decision_function(self, X: Any, Cs: Any) -> Floats:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""
         values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
         found = [self._found.at(C) for C in values]
@@ -108,12 +116,12 @@ class CPath:
         X = read_samples(self._machine, X, expansion.kernel, reset=False)
         return expansion(X, self._fit.limits.n_threads)
 
-    def predict(self, X: Any, Cs: Sequence[float]) -> np.ndarray:
+    def predict(self, X: Any, Cs: Any) -> np.ndarray:
         """The class of every sample (row) at every C (column)."""
         labels: np.ndarray = self._fit.target.labels
         return np.asarray(labels[(self.decision_function(X, Cs) >= 0).astype(np.intp)])
 
-    def error(self, X: Any, y: Any, Cs: Sequence[float]) -> Floats:
+    def error(self, X: Any, y: Any, Cs: Any) -> Floats:
         """The share of these samples that are misclassified at every C."""
         wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
         return np.asarray(wrong.mean(axis=0))

@@ -38,8 +38,15 @@ class LeaveOneOut:
         y_i − f(x_i); None for a classifier.
     error : float
         The share of misclassified samples, or the mean absolute residual; by weight.
+    unique : array of bool of shape (n_samples,)
+        Whether the machine without sample i is the only solution. Where no support vector is free, b may be anywhere in
+        an interval, and is in its middle.
     n_removed : int
         How many samples had to be removed; the others have α = 0.
+
+    Examples
+    --------
+    See `leave_one_out`.
     """
 
     values: Floats
@@ -47,6 +54,7 @@ class LeaveOneOut:
     wrong: Flags | None
     residuals: Floats | None
     error: float
+    unique: Flags
     n_removed: int
 
 
@@ -81,10 +89,10 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     fit, found = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     values = np.full((fit.n, len(found)), np.nan)
-    removed = np.zeros(fit.n, dtype=np.bool_)
+    removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
     for k, one in enumerate(found):
         values[merged.rows, k] = _of_others(fit, one)[merged.member] if len(one.rows) < len(merged.y) else np.nan
-        _leave_each_out(fit, one, values[:, k], removed)
+        _leave_each_out(fit, one, values[:, k], removed, unique)
     if classifies:
         labels, several = fit.target.labels, len(fit.target.labels) > 2
         if several and not model._function_per_class:
@@ -107,6 +115,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         wrong=None if wrong is None else freeze(wrong),
         residuals=None if residuals is None else freeze(residuals),
         error=float(weight @ losses[merged.rows] / weight.sum()),
+        unique=freeze(unique),
         n_removed=int(removed.sum()),
     )
 
@@ -119,7 +128,7 @@ def _of_others(fit: Fit, one: Settlement) -> Floats:
     return np.asarray(gram.product(coefficients) + one.b)
 
 
-def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags) -> None:
+def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags, unique: Flags) -> None:
     """Put f of each of the caller's rows without that row into `values`."""
     merged, problem = fit.merged, one.problem
     place = np.full(len(merged.y), -1)
@@ -139,17 +148,19 @@ def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags) -
                 walk = settled(less, one.walk.K, beta)
             else:
                 walk = without(problem, one.walk, one.segment, variables, share)
-        values[i] = _f_of(less, walk, variables, share)
+        values[i], sole = _f_of(less, walk, variables, share)
+        unique[i] &= sole
 
 
-def _f_of(problem: DualProblem, walk: Walk, variables: list[int], share: float) -> float:
-    """f of a variable's sample, with the b that a fit without these variables would choose."""
+def _f_of(problem: DualProblem, walk: Walk, variables: list[int], share: float) -> tuple[float, bool]:
+    """f of a variable's sample, with the b that a fit without these variables would choose, and whether it must."""
     segment, v = walk.segment(), variables[0]
     beta = walk.beta(walk.t, segment)
     h = segment.rho_at(walk.t) + segment.b_at(walk.t)
     among = np.ones(len(h), dtype=np.bool_)
     among[variables] = share < 1
-    return float(problem.p[v] - h[v] - problem.d[v] * beta[v]) + chosen_b(problem, beta, h, among)
+    b, sole = chosen_b(problem, beta, h, among)
+    return float(problem.p[v] - h[v] - problem.d[v] * beta[v]) + b, sole
 
 
 def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:

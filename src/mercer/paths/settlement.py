@@ -14,8 +14,9 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.kernel_rows import KernelRows
+from mercer.solvers.active_set.segment import Segment
 from mercer.solvers.active_set.settle import settled
-from mercer.solvers.active_set.walk import Segment, Walk
+from mercer.solvers.active_set.walk import Walk
 
 # How precisely a problem is solved before its exact solution is looked for.
 _ROUGH_TOL = 1e-3
@@ -45,7 +46,7 @@ class Settlement:
     def b(self) -> float:
         """The b that a fit would choose: where no β is free, the middle of its interval."""
         beta, h = self.beta, self.h
-        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))
+        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))[0]
 
     @property
     def f(self) -> Floats:
@@ -53,16 +54,17 @@ class Settlement:
         return np.asarray(self.problem.p - self.h - self.problem.d * self.beta + self.b)
 
 
-def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> float:
-    """b from some of the variables: the mean of h over the free ones or, without any, the middle of its interval."""
+def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tuple[float, bool]:
+    """b from some of the variables: the mean of h over the free ones or, without any, the middle of its interval; and
+    whether it is the only one."""
     if len(problem.totals) == 0:
-        return 0.0
+        return 0.0, True
     near = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
     up, low = among & (beta < problem.upper - near), among & (beta > problem.lower + near)
     if (up & low).any():
-        return float(h[up & low].mean())
+        return float(h[up & low].mean()), True
     ends = [end for end in (h[up].max(initial=-np.inf), h[low].min(initial=np.inf)) if np.isfinite(end)]
-    return float(np.mean(ends)) if ends else 0.0
+    return float(np.mean(ends)) if ends else 0.0, False
 
 
 def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:
@@ -83,10 +85,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     tasks = tasks_of(machine, fit)
     for task in tasks:
         problem = task.problem
-        if not isinstance(problem, DualProblem) or len(problem.totals) > 1 or not np.isfinite(_largest(problem)):
+        if not isinstance(problem, DualProblem) or _is_other(problem):
             raise ValueError(
-                f"{machine!r} is not one problem with at most one b; use SVC or SVR with a finite C, and multiclass "
-                "'ovo' or 'ovr'"
+                f"{machine!r} is not one problem with at most one b, finite bounds and Σβ = 0; use SVC or SVR with a "
+                "finite C, and multiclass 'ovo' or 'ovr'"
             )
         rows = np.arange(gram.n) if task.rows is None else task.rows
         place = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
@@ -98,10 +100,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     return fit, found
 
 
-def _largest(problem: DualProblem) -> float:
-    """The largest bound where errors have no price per square."""
-    plain = problem.d == 0
-    return float(np.maximum(np.abs(problem.lower), np.abs(problem.upper))[plain].max(initial=0.0))
+def _is_other(problem: DualProblem) -> bool:
+    """Whether there are several b, a sum that depends on the samples, or a bound that is infinite."""
+    bounds = np.maximum(np.abs(problem.lower), np.abs(problem.upper))[problem.d == 0]
+    return len(problem.totals) > 1 or bool(problem.totals.any()) or not np.isfinite(bounds).all()
 
 
 def _start(model: Any, fit: Fit, problem: DualProblem) -> Floats | None:

@@ -16,6 +16,10 @@ from mercer.arrays import Floats
 # then leaves less than its square, about the rounding of float64.
 _DRIFTED_SHARE = 1e-7
 _REFINEMENTS = 3
+# A residual of this share of the right side is rounding.
+_ROUNDING_SHARE = 1e-14
+# Rows of the inverse that are changed at a time: what is added to them stays in the cache.
+_ROWS_AT_A_TIME = 64
 
 
 class FreeSystem:
@@ -63,27 +67,36 @@ class FreeSystem:
         size = float(np.abs(right).max(initial=0.0))
         x = inverse @ right
         residual = right - matrix @ x
-        if not float(np.abs(residual).max()) <= _DRIFTED_SHARE * size:
+        worst = float(np.abs(residual).max())
+        if not worst <= _DRIFTED_SHARE * size:
             self.refactor()
             inverse = self._inverse[: self.size, : self.size]
             x = inverse @ right
             residual = right - matrix @ x
-        left = np.inf
-        for _ in range(_REFINEMENTS):
             worst = float(np.abs(residual).max())
-            if not worst < 0.5 * left or worst <= 1e-15 * size:
+        for _ in range(_REFINEMENTS):
+            if worst <= _ROUNDING_SHARE * size:
                 break
-            left = worst
             x = x + inverse @ residual
             residual = right - matrix @ x
+            before, worst = worst, float(np.abs(residual).max())
+            if not worst < 0.5 * before:
+                break
         return x
+
+    def distances(self) -> Floats:
+        """The squared distance of each free variable's image from the affine hull of the others (without bias: from
+        their span); infinite where there are none."""
+        with np.errstate(divide="ignore"):
+            found = 1 / np.diagonal(self._inverse)[self.first : self.size]
+        return np.full(1, np.inf) if self.first and self.n_free == 1 else found
 
     def column(self, values: Floats) -> Floats:
         """A new variable's kernel values with the free ones as a column of M."""
         return np.concatenate([[self.border], values]) if self.first else values
 
-    def add(self, column: Floats, diagonal: float) -> None:
-        """Let in the variable with this `column`."""
+    def add(self, column: Floats, diagonal: float, z: Floats | None = None) -> None:
+        """Let in the variable with this `column`; z is M⁻¹ times it, where that is known."""
         self._grow()
         m = self.size
         self._matrix[m, :m] = self._matrix[:m, m] = column
@@ -96,9 +109,9 @@ class FreeSystem:
                 inverse[0, 0] = 1 / diagonal
             self.size += 1
             return
-        z = self.solve(column)
+        z = self.solve(column) if z is None else z
         left = diagonal - float(column @ z)
-        inverse[:m, :m] += np.multiply.outer(z / left, z)
+        _add_outer(inverse, z / left, z)
         inverse[m, :m] = inverse[:m, m] = -z / left
         inverse[m, m] = 1 / left
         self.size += 1
@@ -109,7 +122,7 @@ class FreeSystem:
         inverse, m = self._inverse, self.size
         if self.n_free > 1:
             a = inverse[:m, k].copy()
-            inverse[:m, :m] -= np.multiply.outer(a / a[k], a)
+            _add_outer(inverse, a / -a[k], a)
         for array in (self._matrix, inverse):
             array[k, :m] = array[last, :m]
             array[:m, k] = array[:m, last]
@@ -130,3 +143,11 @@ class FreeSystem:
             larger = np.zeros((self._room, self._room))
             larger[: self.size, : self.size] = getattr(self, name)[: self.size, : self.size]
             setattr(self, name, larger)
+
+
+def _add_outer(matrix: Floats, left: Floats, right: Floats) -> None:
+    """matrix += left right' in its first rows and columns."""
+    m = len(left)
+    for top in range(0, m, _ROWS_AT_A_TIME):
+        some = slice(top, min(m, top + _ROWS_AT_A_TIME))
+        matrix[some, :m] += np.multiply.outer(left[some], right)

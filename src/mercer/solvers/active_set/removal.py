@@ -9,8 +9,10 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.family import Family, Line
+from mercer.solvers.active_set.segment import Segment
+from mercer.solvers.active_set.sets import FREE, LOWER, UPPER
 from mercer.solvers.active_set.settle import settled
-from mercer.solvers.active_set.walk import FREE, LOWER, UPPER, Segment, Stalled, Walk
+from mercer.solvers.active_set.walk import Stalled, Walk
 
 
 def without(problem: DualProblem, walk: Walk, segment: Segment, variables: Sequence[int], share: float) -> Walk:

@@ -13,7 +13,8 @@ from mercer.arrays import Floats
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.family import Family, Line
 from mercer.solvers.active_set.kernel_rows import KernelRows
-from mercer.solvers.active_set.walk import FREE, LOWER, UPPER, Walk
+from mercer.solvers.active_set.sets import FREE, LOWER, UPPER
+from mercer.solvers.active_set.walk import Walk
 
 
 def settled(problem: DualProblem, K: KernelRows, beta: Floats) -> Walk:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,8 @@ class Layout:
 
     def of_pairs(self, which: Indices) -> Layout:
         """The same for some of the pairs."""
+        if len(which) == self.n:
+            return self
         pairs = self.pairs.reshape(-1, 2)[which]
         return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
@@ -162,6 +165,7 @@ class Layout:
         lengths = np.diff(self.offsets)[which]
         return np.arange(lengths.sum()) + np.repeat(self.offsets[which] - np.cumsum(lengths) + lengths, lengths)
 
+    @cached_property
     def rows(self) -> Indices:
         """The sample of each variable."""
         sizes, starts = np.diff(self.starts)[self.pairs], self.starts[self.pairs]
@@ -175,7 +179,7 @@ class Layout:
     def errors(self, unit: Floats, beta: Floats) -> Floats:
         """How far each u = Kβ can be from the true one, with what each row errs by for ‖β‖₁ = 1."""
         l1 = np.add.reduceat(np.abs(beta), self.offsets[:-1])
-        return np.asarray(unit[self.rows()] * np.repeat(l1, np.diff(self.offsets)))
+        return np.asarray(unit[self.rows] * np.repeat(l1, np.diff(self.offsets)))
 
     @property
     def arrays(self) -> tuple[Indices, Indices, Indices, Indices]:

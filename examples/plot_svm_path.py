@@ -1,0 +1,51 @@
+"""
+Every C at once
+===============
+
+``svm_path`` follows the exact solution of a support vector machine from C = 0 to where nothing changes any more. α is
+linear between breakpoints, and every breakpoint is found.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.animation import FuncAnimation
+
+from mercer import svm_path
+from mercer.displays import CPathDisplay
+
+rng = np.random.default_rng(0)
+y = np.repeat([-1, 1], 30)
+X = rng.normal(size=(60, 2)) + 0.8 * y[:, None]
+X_new = rng.normal(size=(2000, 2)) + 0.8 * np.repeat([-1, 1], 1000)[:, None]
+y_new = np.repeat([-1, 1], 1000)
+
+path = svm_path(X, y, gamma=0.5, C_max=1000)
+print(path)
+display = CPathDisplay.from_path(path, X_new, y_new)
+
+# %%
+# The machine at any C is one that its certificate proves.
+
+print(path.at(0.37).certificate_)
+
+# %%
+# One step: the breakpoint in the middle, just before and just after. One sample joins the margin, or leaves it.
+
+C = path.C_[len(path.C_) // 2]
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+for ax, at in zip(axes, (C * 0.999, C * 1.001), strict=True):
+    display.plot_elbow(X, at, ax)
+
+# %%
+# A film of the whole path.
+
+figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+
+
+def draw(C):
+    ax.clear()
+    display.plot_elbow(X, C, ax)
+
+
+film = FuncAnimation(figure, draw, frames=np.geomspace(path.C_[0], 100, 40), interval=150)
+plt.show()

@@ -1,0 +1,243 @@
+"""Leave-one-out errors estimated from one solution: ξα, the span of support vectors, radius and margin.
+
+With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = max k_ii − min k_ij:
+
+    ξα              a sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000); without bias, if α_ik_ii + ξ_i ≥ 1
+                    (Jaakkola and Haussler, 1999)
+    span            if α_iS_i² ≥ y_if(x_i), S_i the distance of φ(x_i) from the affine hull of the other free vectors;
+                    a bounded vector always, and a free one also if α_iS_i·max(D, 1/√C) ≥ 1, where S_i keeps to those
+                    points of the hull that α_i can be handed over to, and D is the diameter of the smallest ball
+                    (Vapnik and Chapelle, 2000)
+    radius–margin   4R²/ρ² errors at most, R the radius of the smallest ball; R₀²/ρ² without bias, R₀² = max k_ii
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Flags, Floats, freeze, row_blocks
+from mercer.fitting.fit import Fit
+from mercer.gram.gram import Gram
+from mercer.paths.settlement import Settlement, settlements
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Stop
+from mercer.solvers.active_set.sets import FREE
+from mercer.solvers.dual.certified import solve_certified
+
+# Slack that is rounding, in units of f.
+_NO_SLACK = 1e-7
+_FREE_VECTORS = "a free support vector in each of the machines with one sample left out, so that their b is unique"
+_SOLVED = Stop(tol=1e-6, max_iter=10_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate of the leave-one-out error.
+
+    Attributes
+    ----------
+    error : float
+        The share of samples, by weight, that may be misclassified when left out.
+    proven : bool
+        Whether this solution alone proves that it is an upper bound on the leave-one-out error.
+    assumes : str
+        What it needs to be one.
+    suspects : array of bool of shape (n_samples,), or None
+        Which samples may be misclassified; None where only their number is bounded.
+    recall, precision : float
+        For the second class, as ξα estimates them; NaN for the others.
+    """
+
+    error: float
+    proven: bool
+    assumes: str
+    suspects: Flags | None = None
+    recall: float = np.nan
+    precision: float = np.nan
+
+
+def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+    """Joachims' ξα estimates of error, recall and precision; parameters as in `leave_one_out`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from mercer import SVC
+    >>> from mercer.paths import leave_one_out, xi_alpha
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> bool(leave_one_out(SVC(), scale(X), y).error <= xi_alpha(SVC(), scale(X), y).error)
+    True
+    """
+    solved = _solved(model, X, y, sample_weight)
+    alpha, f, signs, merged = solved.alpha, solved.f, solved.signs, solved.fit.merged
+    slack = np.maximum(0.0, 1 - signs * f)
+    if solved.biased:
+        size = np.full(len(alpha), 2 * _range_of_values(solved.one.walk.K.gram))
+        assumes = _FREE_VECTORS
+    else:
+        size, assumes = solved.one.walk.K.diagonal, "no free bias, as here"
+    # One of several copies is left out alone.
+    own = alpha[merged.member] * merged.share * size[merged.member]
+    suspect = (own + slack[merged.member] >= 1) & (alpha[merged.member] > 0)
+    weight, second = merged.own_weight, signs[merged.member] > 0
+    missed, found = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
+    kept = float(weight @ second) - missed
+    return Estimate(
+        error=float(weight @ suspect / weight.sum()),
+        proven=not solved.biased,
+        assumes=assumes,
+        suspects=solved.own(suspect),
+        recall=kept / float(weight @ second),
+        precision=kept / (kept + found) if kept + found else np.nan,
+    )
+
+
+def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+    """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out;
+    parameters as in `leave_one_out`."""
+    solved = _solved(model, X, y, sample_weight)
+    alpha, merged = solved.alpha, solved.fit.merged
+    suspect = alpha * _span_squares(solved.one) >= solved.signs * solved.f
+    suspect &= alpha > 0
+    weight = merged.own_weight
+    return Estimate(
+        error=float(weight @ suspect[merged.member] / weight.sum()),
+        proven=False,
+        assumes="the same free and bounded support vectors whichever sample is left out; then it is no estimate but "
+        "the error itself",
+        suspects=solved.own(suspect[merged.member]),
+    )
+
+
+def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+    """Vapnik's and Chapelle's bound; parameters as in `leave_one_out`."""
+    solved = _solved(model, X, y, sample_weight)
+    if not solved.biased:
+        raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
+    one, alpha, merged = solved.one, solved.alpha, solved.fit.merged
+    bounds = np.maximum(one.problem.upper, -one.problem.lower)
+    reach = max(2 * np.sqrt(ball_square(one.walk.K.gram)), 1 / np.sqrt(float(bounds.min())))
+    suspect = alpha > 0
+    near = _span_squares(one)
+    for v in one.walk.order:
+        inside = alpha[v] * np.sqrt(near[v]) * reach < 1
+        suspect[v] = not inside or alpha[v] * np.sqrt(_handed_over_square(one, v)) * reach >= 1
+    weight = merged.own_weight
+    return Estimate(
+        error=float(weight @ suspect[merged.member] / weight.sum()),
+        proven=False,
+        assumes=_FREE_VECTORS,
+        suspects=solved.own(suspect[merged.member]),
+    )
+
+
+def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+    """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples; parameters as in `leave_one_out`."""
+    solved = _solved(model, X, y, sample_weight)
+    one, gram = solved.one, solved.one.walk.K.gram
+    beta = one.beta
+    square = float(beta @ one.walk.K.product(beta))
+    radius = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
+    slack = float(np.maximum(0.0, 1 - solved.signs * solved.f).max())
+    weight = solved.fit.merged.own_weight
+    least = float(weight.sum() / weight.max())  # so many samples of the largest weight
+    return Estimate(
+        error=min(1.0, radius * square / least),
+        proven=slack <= _NO_SLACK and not solved.biased,
+        assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {slack:.1g}",
+    )
+
+
+def ball_square(gram: Gram) -> float:
+    """R² of the smallest ball around the samples in feature space, from above."""
+    n = gram.n
+    problem = DualProblem(
+        p=0.5 * gram.diagonal,
+        lower=np.zeros(n),
+        upper=np.full(n, 2.0),
+        d=np.zeros(n),
+        row=np.arange(n),
+        group=np.zeros(n, dtype=np.int32),
+        totals=np.ones(1),
+    )
+    size = float(gram.diagonal.max())
+    return 2 * solve_certified(problem, gram, replace(_SOLVED, tol=1e-6 * size))[1].primal
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """The exact solution of a two-class machine, by merged sample."""
+
+    fit: Fit
+    one: Settlement
+    biased: bool
+    signs: Floats
+
+    @property
+    def alpha(self) -> Floats:
+        return np.abs(self.one.beta)
+
+    @property
+    def f(self) -> Floats:
+        return self.one.f
+
+    def own(self, suspect: Flags) -> Flags:
+        """By the caller's rows."""
+        rows = np.zeros(self.fit.n, dtype=np.bool_)
+        rows[self.fit.merged.rows] = suspect
+        found: Flags = freeze(rows)
+        return found
+
+
+def _solved(model: Any, X: Any, y: Any, sample_weight: Any) -> _Solved:
+    if getattr(model, "slack", None) != "l1":
+        raise ValueError(f"the estimates are for SVC with slack='l1', not {model!r}; leave_one_out takes any machine")
+    fit, found = settlements(model, X, y, sample_weight)
+    if len(found) != 1:
+        raise ValueError(
+            f"the estimates are for two classes, but y has {len(fit.target.labels)}; leave_one_out takes several"
+        )
+    problem = found[0].problem
+    return _Solved(fit, found[0], len(problem.totals) == 1, np.sign(problem.p))
+
+
+def _range_of_values(gram: Gram) -> float:
+    """max k(x, x) − min k(x, z)."""
+    everything, least = np.arange(gram.n), np.inf
+    for rows in row_blocks(gram.n, 8 * gram.n):
+        least = min(least, float(gram.block(everything[rows], everything).min()))
+    return float(gram.diagonal.max()) - least
+
+
+def _span_squares(one: Settlement) -> Floats:
+    """S² of every support vector: the squared distance from the affine hull of the other free ones; else zero."""
+    walk, squares = one.walk, np.zeros(one.problem.n_variables)
+    squares[walk.order] = walk.system.distances()
+    bounded = np.flatnonzero((walk.side != FREE) & (one.beta != 0))
+    for v in bounded.tolist():
+        squares[v] = walk.distance(v)
+    return squares
+
+
+def _handed_over_square(one: Settlement, v: int) -> float:
+    """S² of a free vector, with the hull's points that keep every α in its bounds when α_v is handed over; infinite
+    where there is none."""
+    problem, walk, beta = one.problem, one.walk, one.beta
+    others = np.array([j for j in walk.order if j != v], dtype=np.intp)
+    if len(others) == 0:
+        return np.inf
+    # β_j + β_vλ_j must stay in the box.
+    ends = np.stack([problem.lower[others] - beta[others], problem.upper[others] - beta[others]]) / beta[v]
+    lower, upper = ends.min(axis=0), ends.max(axis=0)
+    if not lower.sum() <= 1 <= upper.sum():
+        return np.inf
+    gram = walk.K.gram.view(others)
+    p = walk.K.row(int(v))[others]
+    m = len(others)
+    hull = DualProblem(p, lower, upper, np.zeros(m), np.arange(m), np.zeros(m, dtype=np.int32), np.ones(1))
+    own = float(walk.K.diagonal[v])
+    return max(0.0, own - 2 * solve_certified(hull, gram, replace(_SOLVED, tol=1e-6 * own))[1].dual)

@@ -1,0 +1,250 @@
+"""Which variables are free, and which are at a bound; the values that follow from that, and the equations behind them.
+
+Where F is free, β_F and b solve (K_FF + diag d_F)β_F + b = p_F − K_FB β_B and Σβ = total. A variable that would make
+these equations singular depends on the free ones: its row is a combination of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.arrays import Flags, Floats, sums_by
+from mercer.solvers.active_set.family import Family
+from mercer.solvers.active_set.free_system import FreeSystem
+from mercer.solvers.active_set.kernel_rows import KernelRows
+from mercer.solvers.active_set.segment import Near, Segment
+
+LOWER, FREE, UPPER = -1, 0, 1
+
+# What is left of a variable's k(x, x) beside the free ones, as a share of the terms that cancelled, below which it
+# depends on them: some hundred roundings of float64.
+_DEPENDENT_SHARE = 3e-14
+# Slopes below this share of the largest possible one are rounding.
+_FLAT_SHARE = 1e-14
+# From this many variables on only those residuals are followed that could change their sign soon.
+_MANY = 512
+
+
+class Sets:
+    """The sets of variables at some t of a family of problems."""
+
+    def __init__(self, family: Family, K: KernelRows, side: NDArray[np.int8], t: float) -> None:
+        """`side` says at which bound each variable is; those that are free must not depend on one another."""
+        self.family, self.K, self.t = family, K, t
+        self.side = side.copy()
+        self.order: list[int] = np.flatnonzero(side == FREE).tolist()
+        self.log: list[tuple[float, int, int]] = []  # t, variable and where it went
+        self.steps = 0
+        kappa = K.diagonal[family.row] + family.d
+        self.unit = float(kappa.max(initial=0.0)) or 1.0
+        self.kappa = np.where(kappa > 1e-8 * self.unit, kappa, self.unit)
+        self.system = FreeSystem(self.unit if family.total is not None else 0.0)
+        same = (family.lower.start == family.upper.start) & (family.lower.slope == family.upper.slope)
+        self.fixed: Flags = np.asarray(same)
+        self._still = np.zeros(family.n, dtype=np.bool_)
+        self._last: tuple[int, Floats | None] = (-1, None)  # a variable and its combination of the free ones
+        self._rows = np.empty((32 + 2 * len(self.order), K.n))
+        if self.order:
+            rows, m = family.row[self.order], len(self.order)
+            self._rows[:m] = K.rows(rows)
+            self.system.fill(self._rows[:m, rows] + np.diag(family.d[self.order]))
+        moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
+        self._flat = _FLAT_SHARE * (self.unit * float(moves.sum()) + float(np.abs(family.p.slope).max(initial=0.0)))
+        self._p = np.column_stack([family.p.start, family.p.slope])
+        # What is far stays far for a while only if w and b alone move residuals.
+        self._looks_around = family.n >= _MANY and not family.d.any() and not family.p.slope.any()
+        self._near: Near | None = None
+        self.restart()
+
+    # --- where things are -------------------------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """Recompute what the bounded variables add to Kβ and Σβ."""
+        family, bounded = self.family, self.side != FREE
+        upper = self.side == UPPER
+        self._at = np.zeros((family.n, 2))
+        for column, part in enumerate(("start", "slope")):
+            high, low = getattr(family.upper, part), getattr(family.lower, part)
+            self._at[:, column] = np.where(bounded, np.where(upper, high, low), 0.0)
+        self._u = np.empty((self.K.n, 2))
+        for column in range(2):
+            coefficients = sums_by(family.row, self._at[:, column], self.K.n)
+            self._u[:, column] = self.K.product(coefficients) if coefficients.any() else 0.0
+        self._sum = self._at.sum(axis=0)
+
+    def fork(self, family: Family) -> Self:
+        """A copy at t = 0 of a family that begins where this one is, and differs in the bounds of few variables.
+
+        Whoever asks puts those of these variables that are bounded onto their bounds again.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        other.family, other.t, other.log, other.steps = family, 0.0, [], 0
+        for name in ("side", "order", "_at", "_u", "_sum", "_still", "_rows"):
+            setattr(other, name, getattr(self, name).copy())
+        other.system = self.system.copy()
+        other._p = np.column_stack([family.p.start, family.p.slope])
+        other._near = None
+        moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
+        other._flat = _FLAT_SHARE * self.unit * float(moves.sum())
+        return other
+
+    def with_family(self, family: Family, t: float) -> Self:
+        """The same sets on the way of another family of problems with the same matrix."""
+        return type(self)(family, self.K, self.side, t)
+
+    def segment(self, *, near: bool = False) -> Segment:
+        """The values as long as the sets stay the same; of the residuals only the `near` ones, if they will do."""
+        family, F, first = self.family, self.order, self.system.first
+        if first and not F:
+            return self._resting()
+        # At t and in t: the values at t = 0 may be huge, and cancel.
+        here = np.array([[1.0, 0.0], [self.t, 1.0]])
+        row = family.row[F]
+        bounded = self._u[row] @ here
+        right = np.empty((self.system.size, 2))
+        if family.total is not None:
+            right[0] = self.unit * (np.array([family.total.start, family.total.slope]) - self._sum) @ here
+        right[first:] = self._p[F] @ here - bounded
+        x = self.system.solve(right)
+        b, x = (self.unit * x[0] if first else np.zeros(2)), x[first:]
+        known = self._near if near and self._near is not None else None
+        if known is None:
+            u = self._u @ here + self._rows[: len(F)].T @ x if F else self._u @ here
+            rho = self._p @ here - u[family.row] - b
+            if family.d.any():
+                beta = self._at @ here
+                beta[F] = x
+                rho -= family.d[:, None] * beta
+            return Segment(self.t, x, b, rho, None, self._speed(x[:, 1], bounded[:, 1], b[1]))
+        u = self._u[family.row[known.which]] @ here + known.rows[: len(F), : len(known.which)].T @ x
+        rho = self._p[known.which] @ here - u - b
+        return Segment(self.t, x, b, rho, known.which, self._speed(x[:, 1], bounded[:, 1], b[1]))
+
+    def _speed(self, x: Floats, u: Floats, b: float) -> float:
+        """‖w'‖ from the slopes of the free β, of Kβ without them, and of b."""
+        F, at = self.order, self._at[:, 1]
+        parts = at @ self._u[self.family.row, 1], x @ (u + self._p[F, 1] - b - self.family.d[F] * x)
+        return math.sqrt(max(0.0, float(sum(parts))) + 1e-12 * float(np.abs(parts).sum()))
+
+    def _resting(self) -> Segment:
+        """No variable is free, and b is in the middle of its interval at this t."""
+        h = self._gradient()
+        now = h[:, 0] + self.t * h[:, 1]
+        below, above = now[(self.side == LOWER) & ~self.fixed], now[(self.side == UPPER) & ~self.fixed]
+        ends = [end for end in (below.max(initial=-np.inf), above.min(initial=np.inf)) if np.isfinite(end)]
+        b = np.array([float(np.mean(ends)) if ends else 0.0, 0.0])
+        return Segment(self.t, np.empty((0, 2)), b, np.column_stack([now, h[:, 1]]) - b)
+
+    def _gradient(self) -> Floats:
+        """p − Kβ − dβ where no variable is free."""
+        return np.asarray(self._p - self._u[self.family.row] - self.family.d[:, None] * self._at)
+
+    def beta(self, t: float, segment: Segment | None = None) -> Floats:
+        """β at t, in the box."""
+        segment = segment or self.segment()
+        beta = self._at[:, 0] + t * self._at[:, 1] if math.isfinite(t) else self._at[:, 0].copy()
+        beta[self.order] = segment.free_at(t)
+        return np.clip(beta, self.family.lower(t), self.family.upper(t))
+
+    def energy(self, t: float, segment: Segment) -> float:
+        """β'Kβ at t."""
+        bounded, u = self._at[:, 0] + t * self._at[:, 1], self._u[:, 0] + t * self._u[:, 1]
+        row, F = self.family.row, self.order
+        x = segment.free_at(t)
+        # (Kβ)_F from the equations of the free variables
+        total = self.family.p(t)[F] - self.family.d[F] * x - segment.b_at(t)
+        return max(0.0, float(bounded @ u[row] + x @ (u[row[F]] + total)))
+
+    # --- who depends on whom -----------------------------------------------------------------------------------------
+
+    def combination(self, v: int) -> Floats | None:
+        """The combination of the free variables that v equals, or None where v is independent of them."""
+        if self.system.first and not self.order:
+            return None
+        z, left, terms = self._split(v)
+        if left > _DEPENDENT_SHARE * terms:
+            self._last = v, z
+            return None
+        return z[self.system.first :]
+
+    def distance(self, v: int) -> float:
+        """The squared distance of v's image from the affine hull of the free ones (without bias: from their span)."""
+        return np.inf if self.system.first and not self.order else max(0.0, self._split(v)[1])
+
+    def _split(self, v: int) -> tuple[Floats, float, float]:
+        """v's combination of the free ones, the squared length of what is left, and the terms that cancelled in it."""
+        own = float(self.K.diagonal[self.family.row[v]] + self.family.d[v])
+        if not self.order:
+            return np.empty(0), own, self.unit
+        column = self.system.column(self._rows[: len(self.order), self.family.row[v]])
+        z = self.system.solve(column)
+        left = own - float(column @ z)
+        # z solves its equations up to rounding, and what is left is wrong by z'|M|z roundings, or by fewer than these:
+        sizes, M = np.abs(z), self.system.matrix
+        terms = own + float(np.diagonal(M).max()) + self.unit * float(sizes.sum()) ** 2
+        if not left > _DEPENDENT_SHARE * terms:
+            terms = own + float(np.diagonal(M).max()) + float(sizes @ (np.abs(M) @ sizes))
+        return z, left, terms
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def let_in(self, v: int) -> None:
+        """Make a variable free; it must not depend on those that are."""
+        family, m = self.family, len(self.order)
+        row = self.K.row(int(family.row[v]))
+        self._leave_bound(v, row)
+        self.side[v] = FREE
+        if m == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        column = self.system.column(self._rows[:m, family.row[v]])
+        known, z = self._last
+        self.system.add(column, float(self.K.diagonal[family.row[v]] + family.d[v]), z if known == v else None)
+        self._last = -1, None
+        self._rows[m] = row
+        if self._near is not None and not self._near.add_row(m, row, family.row):
+            self._near = None
+        self.order.append(v)
+        self.log.append((self.t, v, FREE))
+
+    def let_go(self, v: int, side: int) -> None:
+        """Put a free variable onto a bound."""
+        k, last = self.order.index(v), len(self.order) - 1
+        self._join_bound(v, side, self._rows[k])
+        self.system.remove(k)
+        self._last = -1, None
+        self._rows[k] = self._rows[last]
+        if self._near is not None:
+            self._near.rows[k] = self._near.rows[last]
+        self.order[k] = self.order[last]
+        self.order.pop()
+        self._still[:] = False
+        if not self.order or (self._near is not None and not self._near.add(v, self._rows[:last, self.family.row[v]])):
+            self._near = None
+
+    def put(self, v: int, side: int) -> None:
+        """Put a variable that is not free onto a bound."""
+        row = self.K.row(int(self.family.row[v]))
+        self._leave_bound(v, row)
+        self._join_bound(v, side, row)
+
+    def _leave_bound(self, v: int, row: Floats) -> None:
+        at = self._at[v]
+        if at.any():
+            self._u -= np.multiply.outer(row, at)
+            self._sum -= at
+            self._at[v] = 0.0
+
+    def _join_bound(self, v: int, side: int, row: Floats) -> None:
+        bound = self.family.upper if side == UPPER else self.family.lower
+        at = np.array([bound.start[v], bound.slope[v]])
+        self.side[v] = side
+        self._at[v] = at
+        self.log.append((self.t, v, side))
+        if at.any():
+            self._u += np.multiply.outer(row, at)
+            self._sum += at

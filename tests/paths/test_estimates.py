@@ -1,0 +1,100 @@
+"""Estimates of the leave-one-out error against the error itself."""
+
+import numpy as np
+import pytest
+
+from mercer import SVC, SVR
+from mercer.paths import leave_one_out, radius_margin, span_bound, span_estimate, xi_alpha
+from mercer.paths.estimates import ball_square
+from reference.path_problems import random_problem
+
+
+def check(seed):
+    X, y, weight, options, rng = random_problem(seed)
+    model = SVC(C=10 ** rng.uniform(-1, 3), **options)
+    exact = leave_one_out(model, X, y, weight)
+    estimates = [xi_alpha(model, X, y, weight)]
+    if options["bias"] is True:
+        estimates.append(span_bound(model, X, y, weight))
+    for one in estimates:
+        assert one.proven == (options["bias"] is not True)
+        assert not (exact.wrong & ~one.suspects & exact.unique).any()
+        if one.proven or exact.unique.all():
+            assert exact.error <= one.error + 1e-12
+    by_radius = radius_margin(model, X, y, weight)
+    if by_radius.proven:
+        assert exact.error <= by_radius.error + 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_are_bounds(seed):
+    check(seed)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(24, 200))
+def test_bounds_are_bounds_on_many_problems(seed):
+    check(seed)
+
+
+def two_clouds():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], 40)
+    return rng.normal(size=(80, 2)) + 1.2 * y[:, None], y
+
+
+def test_span_is_exact_where_the_sets_stay():
+    """One margin pair more or less does not move the others of a regular polygon's worth of support vectors."""
+    X, y = two_clouds()
+    model = SVC(C=1e4, gamma=5.0)
+    exact, span = leave_one_out(model, X, y), span_estimate(model, X, y)
+    assert abs(exact.error - span.error) <= 0.05
+    assert not span.proven
+
+
+def test_suspects_by_hand():
+    """x = −1, 1, linear: α = ½, k(x, x') from −1 to 1, so that 2αR² = 2 ≥ 1 for both; without bias αk = ½ < 1."""
+    X, y = np.array([[-1.0], [1.0]]), [0, 1]
+    both = xi_alpha(SVC(kernel="linear", C=10.0), X, y)
+    assert both.error == 1.0
+    assert (both.recall, both.precision) == (0.0, 0.0)
+    X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    none = xi_alpha(SVC(kernel="linear", C=10.0, bias=False), X, [0, 0, 1, 1])
+    assert none.error <= 0.5
+    assert none.proven
+
+
+def test_radius_and_margin_by_hand():
+    """Two points at distance 2: R = 1, ρ = 1, so that 4R²/ρ² = 4 errors of 2 samples; with no bias 1 of 2."""
+    X, y = np.array([[-1.0], [1.0]]), [0, 1]
+    assert radius_margin(SVC(kernel="linear", C=10.0), X, y).error == 1.0
+    without = radius_margin(SVC(kernel="linear", C=10.0, bias=False), X, y)
+    assert without.error == pytest.approx(0.5)
+    assert without.proven
+    slack = radius_margin(SVC(kernel="linear", C=0.1), X, y)
+    assert not slack.proven
+    assert "slack" in slack.assumes
+
+
+def test_the_smallest_ball():
+    from mercer.gram import gram_for
+    from mercer.kernels import as_kernel
+
+    corners = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.5]])
+    found = ball_square(gram_for(as_kernel("linear"), corners, 10**7, 1))
+    assert found == pytest.approx(2.0, rel=1e-5)
+    assert found >= 2.0
+
+
+def test_what_is_refused():
+    X, y = two_clouds()
+    with pytest.raises(ValueError, match="slack='l1'"):
+        xi_alpha(SVC(slack="l2"), X, y)
+    with pytest.raises(ValueError, match="slack='l1'"):
+        xi_alpha(SVR(), X, y)
+    with pytest.raises(ValueError, match="two classes"):
+        xi_alpha(SVC(), X, np.arange(80) % 3)
+    with pytest.raises(ValueError, match="bias=True"):
+        span_bound(SVC(bias=False), X, y)
