@@ -9,12 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "simd/level_entries.hpp"
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Elements that are summed or copied between two polls: less than a millisecond.
 constexpr std::int64_t kElementsPerPoll = 1 << 20;
