@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -74,6 +74,21 @@ def test_copies(copied) -> None:  # type: ignore[no-untyped-def]
         other.fit(X, y)
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
     assert other.best_params_ == model.best_params_
+
+
+@pytest.mark.parametrize("estimator", [None, make_pipeline(StandardScaler(), SVC())], ids=["alone", "piped"])
+def test_files(estimator, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    X, y = data()
+    model = TunedSVC({"C": [1e-3, 1.0]}, estimator=estimator, cv=StratifiedKFold(3)).fit(X, y)
+    path = tmp_path / "model.mercer"
+    mercer.save(model, path)
+    other = mercer.load(path)
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    assert other.best_params_ == model.best_params_
+    assert other.cv_results_.keys() == model.cv_results_.keys()
+    np.testing.assert_array_equal(other.cv_results_["mean_test_score"], model.cv_results_["mean_test_score"])
+    assert other.cv_results_["why"] == model.cv_results_["why"]
+    assert other.search_gap_ == model.search_gap_
 
 
 def test_scikit_learns_tools_work_around_it_and_around_svc() -> None:

@@ -41,7 +41,7 @@ private:
 
 // The largest h of a group that may grow, and the smallest that may shrink. A variable without a group has 0 as the
 // other end.
-struct Ends {
+struct GroupEnds {
     double top = -kInfinity, bottom = kInfinity;
 };
 
@@ -177,10 +177,10 @@ private:
     bool may_grow(std::int64_t i) const { return beta_[static_cast<std::size_t>(i)] < in_.upper[i]; }
     bool may_shrink(std::int64_t i) const { return beta_[static_cast<std::size_t>(i)] > in_.lower[i]; }
 
-    std::map<std::int32_t, Ends> ends() const {
-        std::map<std::int32_t, Ends> found;
+    std::map<std::int32_t, GroupEnds> ends() const {
+        std::map<std::int32_t, GroupEnds> found;
         for (std::int64_t i = 0; i < in_.q; ++i) {
-            Ends& own = found[in_.group[i]];
+            GroupEnds& own = found[in_.group[i]];
             const double h = h_[static_cast<std::size_t>(i)];
             if (may_grow(i)) own.top = std::max(own.top, h);
             if (may_shrink(i)) own.bottom = std::min(own.bottom, h);
@@ -191,7 +191,7 @@ private:
         return found;
     }
 
-    static double violation(const std::map<std::int32_t, Ends>& ends) {
+    static double violation(const std::map<std::int32_t, GroupEnds>& ends) {
         double largest = 0.0;
         for (const auto& [group, own] : ends) {
             const double here = group < 0 ? std::max(own.top, -own.bottom) : own.top - own.bottom;
@@ -203,12 +203,12 @@ private:
 
     // The variables that are free, or that a step could choose.
     std::vector<std::int64_t> survivors() const {
-        const std::map<std::int32_t, Ends> found = ends();
+        const std::map<std::int32_t, GroupEnds> found = ends();
         const double margin = kMarginShare * violation(found);
         std::vector<std::int64_t> part;
         for (std::int64_t i = 0; i < in_.q; ++i) {
             const bool up = may_grow(i), low = may_shrink(i);
-            const Ends& own = found.at(in_.group[i]);
+            const GroupEnds& own = found.at(in_.group[i]);
             const double h = h_[static_cast<std::size_t>(i)];
             const double least = in_.group[i] < 0 ? 0.0 : own.bottom, most = in_.group[i] < 0 ? 0.0 : own.top;
             if ((up && low) || (up && h >= least - margin) || (low && h <= most + margin)) part.push_back(i);

@@ -61,7 +61,7 @@ def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str, switc
             alone = "=" in word or word in switches or not words
             out.append(word if alone else f"{word}={words.pop(0)}")
             continue
-        letter = word[1]
+        letter = word[1:] if word[1:] in letters else word[1]  # grid.py's are words: -log2c
         if letter == "q":
             out.append("--quiet")
             continue

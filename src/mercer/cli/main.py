@@ -23,6 +23,8 @@ from mercer.cli.terminal import EXIT_CODES, WithExamples, examples, show_warning
 _COMMANDS = {
     "train": "train a machine and save it",
     "predict": "predict with a trained model",
+    "tune": "find C and gamma by cross-validation, as grid.py does",
+    "easy": "scale, tune, train and predict, as easy.py does",
     "scale": "scale the features of a LIBSVM text file",
     "inspect": "tell what a model file holds",
     "convert": "convert a model to another format",

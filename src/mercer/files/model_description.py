@@ -22,6 +22,7 @@ from mercer.files.scikit_kinds import expect
 from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
 from mercer.files.stored_array import Array
 from mercer.files.tabular_state import table_model, table_state
+from mercer.files.tuned_state import TUNED, tuned_class, tuned_model, tuned_state
 from mercer.fitting.kinds import Unsaved
 from mercer.fitting.state import fitted_names, restored, state_of
 from mercer.tables.estimator import Tabular
@@ -42,6 +43,10 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
         return {"$": "estimator", "class": name, "state": state, "arrays": learnt}
     if type(model) is Tabular:
         return _describe_tabular(model, arrays, where)
+    if name in TUNED and tuned_class(name) is type(model):
+        params, learnt = tuned_state(model)
+        told = describe(params, arrays, where, _describe_other), describe(learnt, arrays, where, _describe_other)
+        return {"$": "estimator", "class": name, "params": told[0], "search": told[1]}
     if name not in TABLE or class_named(name) is not type(model):
         raise _cannot_save(model, where)
     row, params = TABLE[name], _params_of(model)
@@ -111,6 +116,9 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
         return restored(found, header, fitted)
     if name == "Tabular":
         return _rebuild_tabular(description, arrays, where)
+    if name in TUNED:
+        parts = [rebuild(description[part], arrays, f"{where}.{name}", rebuild_model) for part in ("params", "search")]
+        return tuned_model(name, *parts)
     if name not in TABLE:
         raise ModelFormatError(f"{name!r:.60} is not an estimator of this mercer")
     found = class_named(name)
@@ -179,6 +187,8 @@ def machines_in(model: Any) -> list[Any]:
         return [model] if fitted_names(model) else []
     if type(model) is Tabular:
         return machines_in(getattr(model, "estimator_", None))
+    if type(model).__name__ in TUNED:
+        return machines_in(vars(model).get("best_estimator_"))
     if isinstance(model, (list, tuple)):
         return [machine for item in model for machine in machines_in(item)]
     if type(model).__name__ not in TABLE and type(model).__name__ != "_CalibratedClassifier":

@@ -1,0 +1,45 @@
+"""grid.py's ranges and its file of results: log2c=5 log2g=-7 rate=78.8889, one line for each cell."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+_LINE = re.compile(r"log2c=(\S+)\s+log2g=(\S+)\s+rate=(\S+)")
+
+
+def exponents(text: str) -> list[float] | None:
+    """``begin,end,step`` as the numbers from begin to end, both included; ``null`` leaves the parameter as it is."""
+    if text == "null":
+        return None
+    try:
+        begin, end, step = (float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not begin,end,step, such as -5,15,2, nor null") from None
+    if step == 0 or (end - begin) / step < 0 or abs(end - begin) / abs(step) > 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} does not lead from its begin to its end in at most 10,000 steps")
+    count = int((end - begin) / step + 1e-9) + 1
+    return [begin + k * step for k in range(count)]
+
+
+def read_rates(path: Path) -> dict[tuple[float | None, float | None], float]:
+    """The cells that a file of results holds, by the exponents of C and gamma."""
+    found = {}
+    for line in path.read_text().splitlines():
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
+            raise ValueError(f"{path} is not a file of results of mercer tune or grid.py: it has the line {line!r}")
+        c, g, rate = (None if part == "None" else float(part) for part in match.groups())
+        if rate is not None:
+            found[c, g] = rate
+    return found
+
+
+def line_of(c: float | None, g: float | None, rate: float) -> str:
+    """A line of such a file."""
+    return f"log2c={_told(c)} log2g={_told(g)} rate={rate:g}"
+
+
+def _told(exponent: float | None) -> str:
+    return "None" if exponent is None else f"{exponent:g}"

@@ -1,0 +1,101 @@
+"""``mercer tune`` and ``mercer easy``: grid.py's and easy.py's options, files and last lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+from mercer import SVC
+from mercer.cli.grid_file import exponents
+from mercer.cli.main import main
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) * [1.0, 5.0, 100.0]
+    y = np.where(X[:, 0] + 0.1 * X[:, 1] + 0.3 * rng.normal(size=80) > 0, 1, -1)
+    monkeypatch.chdir(tmp_path)
+    dump_svmlight_file(X, y, "train", zero_based=False)
+    dump_svmlight_file(X[:20], y[:20], "test", zero_based=False)
+    return X, y
+
+
+def test_tune_prints_and_writes_what_grid_py_does(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = rows
+    assert main(["tune", "-log2c", "-1,3,2", "-log2g", "-2,-4,-2", "-v", "4", "train"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 * 2 + 1
+    C, gamma, rate = map(float, lines[-1].split())
+    assert lines[-2].startswith("[local] ")
+    assert f"(best c={C:g}, g={gamma:g}, rate={rate:g})" in lines[-2]
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    truth = {
+        (c, g): 100 * cross_val_score(SVC(C=2.0**c, gamma=2.0**g), X, y, cv=folds).mean()
+        for c in (-1, 1, 3)
+        for g in (-2, -4)
+    }
+    written = dict(_cells(Path("train.out")))
+    assert written.keys() == truth.keys()
+    for cell, value in truth.items():
+        assert written[cell] == pytest.approx(value, abs=1.3)
+    assert rate == pytest.approx(max(written.values()))
+
+
+def _cells(path: Path):  # type: ignore[no-untyped-def]
+    for line in path.read_text().splitlines():
+        c, g, rate = (float(part.partition("=")[2]) for part in line.split())
+        yield (c, g), rate
+
+
+def test_tune_goes_on_from_a_file(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert main(["tune", "-log2c", "-1,1,2", "-log2g", "null", "-q", "train"]) == 0
+    first = capsys.readouterr().out
+    assert len(first.splitlines()) == 1
+    assert main(["tune", "-resume", "train.out", "-log2c", "-1,3,2", "-log2g", "null", "train"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2  # one new cell and the last line
+    assert len(Path("train.out").read_text().splitlines()) == 3
+    assert main(["tune", "-out", "null", "-log2c", "1,1,1", "-log2g", "null", "-q", "train"]) == 0
+    Path("bad").write_text("no rates\n")
+    assert main(["tune", "-resume", "bad", "train"]) == 1
+    assert "is not a file of results" in capsys.readouterr().err
+
+
+def test_easy_scales_searches_trains_and_predicts(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert main(["easy", "-log2c", "1,5,2", "-log2g", "-1,-3,-2", "train", "test"]) == 0
+    told = capsys.readouterr().out
+    assert "Best c=" in told
+    assert "Accuracy = " in told
+    assert Path("train.model").read_text().startswith("svm_type c_svc")
+    answers = Path("test.predict").read_text().split()
+    assert set(answers) <= {"1", "-1"}
+    assert main(["scale", "-r", "train.range", "test"]) == 0
+    Path("scaled").write_text(capsys.readouterr().out)
+    assert main(["predict", "scaled", "train.model", "again"]) == 0
+    assert Path("again").read_text().split() == answers
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [("-5,15,10", [-5, 5, 15]), ("3,-1,-2", [3, 1, -1]), ("1,2,0.5", [1, 1.5, 2]), ("null", None)],
+)
+def test_exponents(text: str, truth: list[float] | None) -> None:
+    assert exponents(text) == truth
+
+
+@pytest.mark.parametrize("text", ["1,2", "a,b,c", "1,5,-1", "1,5,0"])
+def test_bad_ranges_are_refused(rows, text: str, capsys) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", "-log2c", text, "train"])
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_tables_are_refused(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    Path("table.csv").write_text("a,b\n1,2\n")
+    assert main(["tune", "table.csv"]) == 1
+    assert "is a table" in capsys.readouterr().err
