@@ -1,5 +1,6 @@
 """How Sphinx builds these pages: sphinx-build -W --keep-going -b html docs docs/_build/html."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -89,6 +90,13 @@ def refuse_addresses(app, pagename, templatename, context, doctree):
         logging.getLogger(__name__).warning("%s shows the address of an object: %s", pagename, found[0])
 
 
+def show_types_where_no_section_does(app, what, name, obj, options, signature, returned):
+    """A function without a list of its parameters shows their types behind their names."""
+    if what == "function" and "Parameters\n" not in (obj.__doc__ or ""):
+        return str(inspect.signature(obj)).replace("'", "").partition(" -> ")[0], None
+    return None
+
+
 def call_attributes_so(app, doctree, name):
     """Napoleon hands the section over as instance variables, and so Sphinx calls it Variables."""
     for field in doctree.findall(nodes.field_name):
@@ -97,6 +105,7 @@ def call_attributes_so(app, doctree, name):
 
 
 def setup(app):
+    app.connect("autodoc-process-signature", show_types_where_no_section_does)
     app.connect("doctree-resolved", call_attributes_so)
     app.connect("source-read", take_examples_from_the_gallery)
     app.connect("html-page-context", refuse_addresses)

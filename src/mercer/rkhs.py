@@ -33,11 +33,13 @@ class Function:
     Parameters
     ----------
     kernel : Kernel or str
+        k, with all its parameters as numbers.
     vectors : array, CSR matrix or list of strings
         The samples x_j.
     coefficients : array
         c_j.
-    b : float
+    b : float, default=0.0
+        The constant, which is no part of the space.
 
     Examples
     --------
@@ -234,6 +236,13 @@ class Function:
 
 def canonical(kernel: Any, X: Any) -> list[Function]:
     """The canonical feature map: φ(x) = k(·, x) of every sample, for which ⟨f, φ(x)⟩ = f(x).
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        k, with all its parameters as numbers.
+    X : array, CSR matrix or list of strings
+        The samples.
 
     Examples
     --------

@@ -50,8 +50,8 @@ NAMES = [
     "show_versions",
     "svm_path",
     "tabular",
-    "tune",
     "trace",
+    "tune",
 ]
 
 KERNELS = [

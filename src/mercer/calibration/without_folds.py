@@ -131,7 +131,7 @@ def _pairs(left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]
     f = found.u + (np.repeat(b[:, 0], np.diff(every.offsets)) if b.shape[1] else 0.0)
     by_fold = np.empty_like(f)
     by_fold[order] = f
-    sample = layout.rows()
+    sample = layout.rows
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((whole.n, layout.n), np.nan)
     for values, test in zip(by_fold.reshape(n_folds, -1), tests, strict=True):

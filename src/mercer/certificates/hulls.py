@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -82,13 +83,14 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
     """The proof of a ν-machine after the division by ρ: that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
     primal, dual, gap = (value / rho / rho for value in (certificate.primal, certificate.dual, certificate.gap))
-    return replace(_divided(certificate, rho), primal=primal, dual=dual, gap=gap)
+    return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
-def _divided(certificate: Certificate, rho: float) -> Certificate:
-    """Residuals and biases of the coefficients divided by ρ."""
+def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate:
+    """Residuals and biases of the coefficients divided by ρ, and other `values`."""
     return replace(
         certificate,
+        **values,
         violation=certificate.violation / rho,
         kkt={name: residual / rho for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),

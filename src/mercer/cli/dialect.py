@@ -33,6 +33,7 @@ class Dialect:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    units: str | None = None  # of columns of numbers (units.py)
 
     def to_dict(self) -> dict[str, str]:
         """What is known."""

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
         wanted=model.feature_names,
         as_frame=model.table is not None,
         asked=asked_for(args),
-        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding"))),
+        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding", "units"))),
     )
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _ask(model, data, bool(args.probability))

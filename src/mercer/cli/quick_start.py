@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-_LATER = ("scipy.stats", "scipy.special", "numpy.f2py", "numpy.testing")
+_LATER = ("scipy.stats", "scipy.special", "numpy.f2py", "numpy.testing", "asyncio")
 _ASKS_FOR_PANDAS = "sklearn.utils.fixes"
 
 

@@ -18,6 +18,7 @@ from mercer.cli.data import Data
 from mercer.cli.machines import machine_of
 from mercer.cli.quality import ClassFigures, column_lines
 from mercer.cli.terminal import rounded
+from mercer.cli.units import from_text, units_told
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.dual_status import free_and_bounded
@@ -109,6 +110,9 @@ class Report:
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
             lines.insert(0, ("read as", f"{encoding}, which --encoding changes"))
+        units = from_text(self.data.dialect.units)
+        if units:
+            lines.append(("units", f"{units_told(units)}: numbers, read without them"))
         if self.model.n_rows_dropped_:
             lines.append(("", f"{self.model.n_rows_dropped_} rows with holes not trained on"))
         if is_regressor(self.machine) and self.standardised:

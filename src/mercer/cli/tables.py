@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.dialect import Dialect, decoded, separator_of, with_points
+from mercer.cli.units import from_text, to_text, without_units
 from mercer.optional import require
 from mercer.tables.frame import frame_of
 
@@ -29,7 +30,7 @@ def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tupl
             raise ValueError(f"{name} is empty; its first line must name the columns")
         repeated = [title for title in header if header.count(title) > 1]
         if repeated:
-            raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice")
+            raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice; rename one of the two")
         body = []
         for row in rows:
             if len(row) != len(header):
@@ -43,8 +44,9 @@ def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tupl
     except csv.Error as error:
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
     texts: list[Any] = [list(column) for column in zip(*body, strict=True)] if body else [[] for _ in header]
-    columns, decimal = with_points(header, texts, name, asked.decimal, before.decimal)
-    return header, columns, Dialect(mark, decimal, encoding)
+    plain, units = without_units(header, texts, name, from_text(before.units))
+    columns, decimal = with_points(header, plain, name, asked.decimal, before.decimal)
+    return header, columns, Dialect(mark, decimal, encoding, to_text(units))
 
 
 def read_parquet(source: Any) -> tuple[list[str], list[Any]]:

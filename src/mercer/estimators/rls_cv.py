@@ -152,8 +152,8 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
     One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
-    coefficients, the leave-one-out residuals and GCV of every λ and output: eigenvectors, or from 1,000 samples on a
-    band, which costs less than half of them. A sample of weight w counts as w samples of
+    coefficients, the leave-one-out residuals and GCV of every λ and output: eigenvectors, or from 40 samples per λ on a
+    band, which costs about half of them. A sample of weight w counts as w samples of
     weight 1, each of which is left out in turn.
 
     Parameters

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -69,6 +70,7 @@ def random_of(random_state: Any) -> Any:
         raise ValueError(f"random_state={random_state!r} must be None, an integer or a RandomState") from error
 
 
+@cache
 def physical_memory() -> float:
     """Bytes of memory in this computer; infinite where it does not tell."""
     try:

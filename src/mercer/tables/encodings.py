@@ -202,9 +202,10 @@ def _beside(values: Floats, empty: Flags, n_holes: int) -> Floats:
 
 
 def _short(text: str) -> str:
-    """On one line, and no longer than a name."""
+    """On one line, no longer than a name, and quoted where it holds the comma of a list."""
     line = " ".join(text.split())
-    return line if len(line) <= _WIDEST_LEVEL else f"{line[: _WIDEST_LEVEL - 1]}…"
+    line = line if len(line) <= _WIDEST_LEVEL else f"{line[: _WIDEST_LEVEL - 1]}…"
+    return repr(line) if "," in line else line
 
 
 def _mark(column: Any) -> list[str]:

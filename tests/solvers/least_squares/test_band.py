@@ -133,6 +133,7 @@ def test_estimators_take_the_band_from_many_samples_on(monkeypatch):
     X, least = problem(120, "any", True, outputs=1)
     y, label = least.Y[:, 0], least.Y[:, 0] > 3.0
     few = [RLSRegressorCV().fit(X, y), RLSClassifierCV().fit(X, label)]
+    monkeypatch.setattr(band_fit, "SAMPLES_PER_LAM", 2)
     monkeypatch.setattr(band_fit, "FEWEST_SAMPLES", 100)
     many = [RLSRegressorCV().fit(X, y), RLSClassifierCV().fit(X, label)]
     for left, right in zip(few, many, strict=True):
@@ -146,6 +147,7 @@ def test_estimators_take_the_band_from_many_samples_on(monkeypatch):
 
 
 def test_eigenvectors_stay_where_a_band_does_not_resolve_lam(monkeypatch):
+    monkeypatch.setattr(band_fit, "SAMPLES_PER_LAM", 2)
     monkeypatch.setattr(band_fit, "FEWEST_SAMPLES", 100)
     X, least = problem(120, "ones", True, outputs=1)
     y = least.Y[:, 0]

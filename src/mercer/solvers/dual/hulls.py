@@ -84,7 +84,7 @@ def reduced_rho(problem: DualProblem, certificate: Certificate) -> float:
 def largest_rho(problem: DualProblem) -> float:
     """The bound of one sample."""
     bound = problem.upper - problem.lower
-    return float(np.clip(1.0, bound.min(), bound.max()))
+    return min(max(1.0, float(bound.min())), float(bound.max()))
 
 
 def solve_hulls(
@@ -103,7 +103,10 @@ def solve_hulls(
     The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there.
     """
     steps = 0
-    typical = float(np.median(np.abs(gram.diagonal))) or float(np.abs(gram.diagonal).max())
+    lengths = np.abs(gram.diagonal)
+    typical = largest = float(lengths.max())
+    if lengths.min() < largest:  # not the same for all, as for a Gaussian
+        typical = float(np.median(lengths)) or largest
     mass = float(np.abs(problem.totals).max())
     tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, _LEAST_TOL_SHARE * mass * typical
     if rho_of is reduced_rho:

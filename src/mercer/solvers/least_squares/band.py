@@ -18,9 +18,9 @@ import scipy.linalg
 from mercer.arrays import Floats
 from mercer.solvers.least_squares.blas import add_product, subtract_twice, symmetric_product
 
-# Diagonals below the main one. Narrower blocks make products with S slow, wider ones the solves for each λ: between 16
-# and 48 the sum of both varies by a tenth (n = 5,000, 50 λ, AVX2).
-WIDTH = 32
+# Diagonals below the main one. Narrower blocks make products with S slow, wider ones the solves for each λ: of 16, 24,
+# 32 and 48 diagonals these took 3.1, 3.0, 3.2 and 3.5 s in all (n = 2,500, 50 λ, one AVX2 core).
+WIDTH = 24
 # Reflections that are applied to Q together.
 _TOGETHER = 128
 

@@ -1,0 +1,77 @@
+"""Cells with a currency or a percent sign are numbers, and the unit is remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.cli.dialect import UNKNOWN
+from mercer.cli.main import main
+from mercer.cli.tables import read_csv
+from mercer.cli.units import from_text, to_text
+
+N = 60
+AMOUNTS = np.random.default_rng(0).lognormal(6, 1, N).round(2)
+
+
+def column(text: str) -> tuple[list[str], dict[str, str]]:
+    """What becomes of one column of cells, and the units."""
+    cells = text.split("|")
+    body = "".join(f'"{cell}";k{row}\n' for row, cell in enumerate(cells))
+    _, columns, dialect = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
+    return list(columns[0]), from_text(dialect.units)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "unit"),
+    [
+        ("$1,200.50|$3|-$4.25|$ -5", [1200.5, 3, -4.25, -5], "$"),
+        ("12 %|7%|  0.5 % ||NA", [12, 7, 0.5], "%"),
+        ("1.234,50 €|0,99 €", [1234.5, 0.99], "€"),
+        ("1 234,50 €|12 345 678,9 €", [1234.5, 12345678.9], "€"),
+        ("CHF 1'200.50|CHF 3", [1200.5, 3], "CHF"),
+        ("1.5 USD|+2 USD", [1.5, 2], "USD"),
+        ("−3 kr|4 kr", [-3, 4], "kr"),
+    ],
+)
+def test_a_column_in_one_unit_is_numbers(text: str, values: list[float], unit: str) -> None:
+    found, units = column(text)
+    assert [float(cell) for cell in found if cell not in ("", "NA")] == values
+    assert units == {"a": unit}
+
+
+@pytest.mark.parametrize("text", ["$3|€4", "12 %|12", "$3|cheap", "$|%", "-$-3|$4", "3 krona|4 krona", "1 2 €|3 €"])
+def test_anything_else_stays_as_it_is(text: str) -> None:
+    found, units = column(text)
+    assert ([cell.strip() for cell in found], units) == (text.split("|"), {})
+
+
+def test_units_are_written_as_text_and_read_back() -> None:
+    units = {"a b": "$", "": "%"}
+    assert from_text(to_text(units)) == units
+    assert (to_text({}), from_text(None), to_text({"two\nlines": "$"})) == (None, {}, None)
+
+
+def write(path: Path, unit: str, label: str) -> None:
+    rows = (f'"{unit}{amount:,.2f}",{label if amount > 400 else "no"} ' for amount in AMOUNTS)
+    path.write_text("\n".join(["amount,large", *rows, ""]))
+
+
+def test_a_table_in_another_unit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "t.csv", "$", "yes")
+    write(tmp_path / "pounds.csv", "£", "yes")
+    write(tmp_path / "plain.csv", "", "yes")
+    main(["train", "t.csv", "--target", "large"])
+    printed = capsys.readouterr().out
+    assert "amount in $: numbers, read without them" in printed
+    assert {*mercer.load("t.mercer").classes_} == {"yes", "no"}  # without the blanks behind them
+    main(["predict", "plain.csv", "t.mercer", "out"])
+    assert "Accuracy = 9" in capsys.readouterr().out
+    assert main(["predict", "pounds.csv", "t.mercer", "out"]) == 1
+    assert "the column 'amount' is in £, but the model was trained on $" in capsys.readouterr().err
