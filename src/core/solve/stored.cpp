@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -16,7 +15,7 @@ namespace mercer {
 namespace {
 
 // Elements that are summed or copied between two polls: less than a millisecond.
-constexpr std::int64_t kElementsPerPoll = 1 << 20;
+constexpr std::int64_t kElementsBetweenPolls = 1 << 20;
 // Steps per variable before variables are dropped (a9a, 8,000 rows at C = 100: 65,000 steps, half the time).
 constexpr std::int64_t kWholeSteps = 1;
 // A part pays if it has at most this share of all variables; it has at most so many, which is 64 MB of float32.
@@ -116,7 +115,7 @@ private:
         std::vector<T> values(m * m);
         std::vector<double> h(m), beta(m), lower(m), upper(m), d(m);
         std::vector<std::int32_t> group(m);
-        std::int64_t untouched = kElementsPerPoll;
+        std::int64_t untouched = kElementsBetweenPolls;
         for (std::size_t a = 0; a < m; ++a) {
             const std::int64_t i = part[a];
             const T* const row = rows_.row(i);
@@ -129,7 +128,7 @@ private:
             group[a] = in_.group[i];
             if ((untouched -= static_cast<std::int64_t>(m)) < 0) {
                 poll_.check();
-                untouched = kElementsPerPoll;
+                untouched = kElementsBetweenPolls;
             }
         }
         const SmoProblem<T> problem{.kernel = values.data(),
@@ -152,14 +151,14 @@ private:
     // Takes over beta, and brings u and h up to date, in float64.
     void move(const std::vector<double>& beta) {
         const auto subtract = smo_passes_of<T>(level_).subtract;
-        std::int64_t untouched = kElementsPerPoll;
+        std::int64_t untouched = kElementsBetweenPolls;
         for (std::int64_t i = 0; i < in_.q; ++i) {
             const double change = beta[static_cast<std::size_t>(i)] - beta_[static_cast<std::size_t>(i)];
             if (change == 0.0) continue;
             subtract(u_.data(), rows_.row(i), -change, in_.q);
             if ((untouched -= in_.q) < 0) {
                 poll_.check();
-                untouched = kElementsPerPoll;
+                untouched = kElementsBetweenPolls;
             }
         }
         beta_ = beta;
