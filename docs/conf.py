@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.util import logging
 
 import mercer
@@ -88,7 +89,15 @@ def refuse_addresses(app, pagename, templatename, context, doctree):
         logging.getLogger(__name__).warning("%s shows the address of an object: %s", pagename, found[0])
 
 
+def call_attributes_so(app, doctree, name):
+    """Napoleon hands the section over as instance variables, and so Sphinx calls it Variables."""
+    for field in doctree.findall(nodes.field_name):
+        if field.astext() == "Variables":
+            field.children = [nodes.Text("Attributes")]
+
+
 def setup(app):
+    app.connect("doctree-resolved", call_attributes_so)
     app.connect("source-read", take_examples_from_the_gallery)
     app.connect("html-page-context", refuse_addresses)
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)

@@ -8,10 +8,11 @@ import re
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
-# One letter, then an index of one or two characters or in braces; or a power.
+# A letter, then an index of one or two characters or in braces; a word, then an index that is plainly one; a power.
 INDEX_OR_POWER = re.compile(
     r"((?:(?<![A-Za-z0-9_])[A-Za-z]|[α-ωϑΑ-Ω‖])(?=_))_(?:\{([^{}]+)\}|([A-Za-z0-9α-ω]{1,2})(?![A-Za-z0-9_]))"
-    r"|\^(?:\(([^()]+)\)|([A-Za-z0-9α-ω½]+))"
+    r"|((?<![A-Za-z0-9_])[A-Za-z]{2,}(?=_))_(ij|[ijkgf])(?![A-Za-z0-9_])"
+    r"|\^(?:\(([^()]+)\)|(½|[0-9]+|[A-Za-z]+|[α-ω]))"
 )
 VERBATIM = {"literal", "literal_block", "doctest_block", "math", "math_block", "desc_signature", "comment", "raw"}
 
@@ -35,10 +36,10 @@ def with_indices(text):
     """The text as nodes, what follows _ and ^ lowered and raised."""
     at = 0
     for match in INDEX_OR_POWER.finditer(text):
-        base, *forms = match.groups(default="")
-        yield nodes.Text(text[at : match.start()] + base)
-        kind = nodes.subscript if base else nodes.superscript
-        yield kind("", "", *with_indices("".join(forms)))
+        letter, braced, short, word, index, *powers = match.groups(default="")
+        yield nodes.Text(text[at : match.start()] + letter + word)
+        kind = nodes.subscript if letter or word else nodes.superscript
+        yield kind("", "", *with_indices("".join([braced, short, index, *powers])))
         at = match.end()
     yield nodes.Text(text[at:])
 
@@ -61,7 +62,7 @@ def lower_and_raise(app, doctree, name):
             "raw",
         }
         if not parents & verbatim and INDEX_OR_POWER.search(text):
-            text.parent.replace(text, list(with_indices(str(text))))
+            text.parent.replace(text, list(with_indices(text.astext())))
 
 
 def setup(app):

@@ -37,6 +37,7 @@ __all__ = [
     "TunedSVC",
     "TunedSVR",
     "TuningResult",
+    "certify",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -45,6 +46,7 @@ __all__ = [
     "show_versions",
     "svm_path",
     "tabular",
+    "trace",
     "tune",
 ]
 
@@ -76,12 +78,14 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
+    from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
+    from mercer.teaching import trace
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
@@ -94,6 +98,7 @@ else:
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
+        "certify": "mercer.fitting.alpha_proof",
         "check_kernel": "mercer.kernels",
         "linear_path": "mercer.estimators.linear_path",
         "load": "mercer.files",
@@ -101,6 +106,7 @@ else:
         "show_versions": "mercer.versions",
         "svm_path": "mercer.paths",
         "tabular": "mercer.tables.estimator",
+        "trace": "mercer.teaching",
         "tune": "mercer.selection.tune",
         "TunedOneClassSVM": "mercer.selection.tuned",
         "TunedSVC": "mercer.selection.tuned",
@@ -108,7 +114,8 @@ else:
         "TuningResult": "mercer.selection.result",
     }
     _ROOMS = (
-        "arrays calibration certificates data displays errors estimators expansion files fitting gram kernels losses "
-        "margins optional parameters paths problems rkhs selection solution solvers tables theory threads versions"
+        "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "
+        "gram kernels losses margins optional parameters paths problems rkhs selection solution solvers tables "
+        "teaching theory threads versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -152,12 +152,16 @@ def cholesky_solve(L: NDArray[Any], B: NDArray[Any], n_threads: int) -> None:
     """B = (LLᵀ)⁻¹B in place; B is C-contiguous and of L's type, and only the lower triangle of L is read."""
 
 def add_table(
-    total: NDArray[np.float64], table: NDArray[Any], coefficients: NDArray[np.float64], n_threads: int
+    total: NDArray[np.float64],
+    table: NDArray[Any],
+    coefficients: NDArray[np.float64],
+    n_threads: int,
+    rows: NDArray[np.intp] | None = None,
 ) -> None:
-    """total += table @ coefficients, in float64; the table is float32 or float64 with contiguous rows."""
+    """total += table[rows] @ coefficients, in float64; the table is float32 or float64 with contiguous rows."""
 
-def keep_rows(table: NDArray[Any], which: NDArray[np.intp]) -> None:
-    """Move the rows `which`, which rise, to the front."""
+def transpose(source: NDArray[Any], to: NDArray[Any], n_threads: int) -> None:
+    """to = source.T; both of the same type, with contiguous rows."""
 
 def copy_entries(
     table: NDArray[Any],
@@ -246,6 +250,31 @@ class Samples:
 
         Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then blocks[2t + 1],
         and its variables begin at offsets[t]. For dense samples only.
+        """
+
+    def solve_sparse_pairs(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        diagonal: NDArray[np.float64],
+        h: NDArray[np.float64],
+        beta: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        products: NDArray[np.float64],
+        single: bool,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
+        n_threads: int,
+    ) -> tuple[list[int], list[str], int]:
+        """The same for sparse float64 samples; products becomes K beta on each pair.
+
+        Steps are taken in float32 where `single`. Not for the Laplacian.
         """
 
     def add_pairs(
@@ -513,7 +542,7 @@ def dense_rows(X: NDArray[Any], n_threads: int) -> LinearRows:
 def csr_rows(
     data: NDArray[Any], indices: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any], d: int, n_threads: int
 ) -> LinearRows:
-    """Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices."""
+    """Any rows of CSR arrays, whose memory they share; indices are int32, starts and ends int64."""
 
 class Text:
     """LIBSVM or SVMlight text, cut into blocks of lines and counted; `rows` and `entries` are upper bounds."""

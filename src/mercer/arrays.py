@@ -144,5 +144,5 @@ def freeze(array: Any) -> Any:
     parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)
     for part in parts:
         if isinstance(part, np.ndarray):
-            part.flags.writeable = False
+            part.setflags(write=False)
     return array

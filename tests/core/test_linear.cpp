@@ -25,7 +25,8 @@ struct Data {
     std::int64_t n, d;
     Doubles dense;
     Doubles values;
-    std::vector<std::int64_t> indices, starts{0};
+    std::vector<std::int32_t> indices;
+    std::vector<std::int64_t> starts{0};
 
     Data(std::int64_t rows, std::int64_t columns, unsigned seed) : n(rows), d(columns) {
         std::mt19937_64 random(seed);
@@ -36,14 +37,14 @@ struct Data {
                 dense.push_back(value);
                 if (value != 0.0) {
                     values.push_back(value);
-                    indices.push_back(k);
+                    indices.push_back(static_cast<std::int32_t>(k));
                 }
             }
             starts.push_back(static_cast<std::int64_t>(values.size()));
         }
     }
     mercer::LinearDense<double> rows() const { return {dense.data(), n, d}; }
-    mercer::LinearCsr<double, std::int64_t> csr() const {
+    mercer::LinearCsr<double> csr() const {
         return {values.data(), indices.data(), starts.data(), starts.data() + 1, starts.back(), n, d};
     }
     double x(std::int64_t i, std::int64_t k) const { return dense[static_cast<std::size_t>(i * d + k)]; }

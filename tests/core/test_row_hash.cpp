@@ -20,11 +20,11 @@ Hashes dense(const std::vector<T>& x, std::int64_t rows, std::int64_t columns, b
     return out;
 }
 
-template <class T, class Index, class Pointer>
+template <class T, class Index>
 Hashes sparse(const std::vector<T>& x, std::int64_t rows, std::int64_t columns, bool keep_zeros) {
     std::vector<T> data;
     std::vector<Index> indices;
-    std::vector<Pointer> indptr{0};
+    std::vector<std::int64_t> indptr{0};
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
             const T value = x[static_cast<std::size_t>(i * columns + j)];
@@ -32,7 +32,7 @@ Hashes sparse(const std::vector<T>& x, std::int64_t rows, std::int64_t columns, 
             data.push_back(value);
             indices.push_back(static_cast<Index>(j));
         }
-        indptr.push_back(static_cast<Pointer>(data.size()));
+        indptr.push_back(static_cast<std::int64_t>(data.size()));
     }
     Hashes out(static_cast<std::size_t>(rows));
     mercer::Poll poll;
@@ -63,10 +63,10 @@ void test_row_hash() {
     CHECK(truth == dense(x, rows, columns, false, 4));
     CHECK(truth == dense(wide, rows, columns, false, 2));
     CHECK(truth == dense(transposed, rows, columns, true, 2));
-    CHECK((truth == sparse<float, std::int32_t, std::int32_t>(x, rows, columns, false)));
-    CHECK((truth == sparse<float, std::int32_t, std::int64_t>(x, rows, columns, true)));
-    CHECK((truth == sparse<double, std::int64_t, std::int32_t>(wide, rows, columns, true)));
-    CHECK((truth == sparse<double, std::int64_t, std::int64_t>(wide, rows, columns, false)));
+    CHECK((truth == sparse<float, std::int32_t>(x, rows, columns, false)));
+    CHECK((truth == sparse<float, std::int64_t>(x, rows, columns, true)));
+    CHECK((truth == sparse<double, std::int32_t>(wide, rows, columns, true)));
+    CHECK((truth == sparse<double, std::int64_t>(wide, rows, columns, false)));
     CHECK(std::set(truth.begin(), truth.end()).size() == truth.size());
 
     // Rows of few small integers are where weak mixing shows: all 3^8 of them, and the place of a value counts.

@@ -81,12 +81,10 @@ def test_a_batch_of_which_next_to_nothing_is_asked_is_not_read(K: np.ndarray) ->
     assert not total.any()
 
 
-@pytest.mark.parametrize(
-    ("which", "message"), [([3, 2], "rise"), ([0, 50], "out of range"), ([-1], "out of range"), ([1, 1], "rise")]
-)
-def test_rows_to_keep_are_checked(K: np.ndarray, which: list[int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        _core.keep_rows(K, np.array(which, dtype=np.int64))
+@pytest.mark.parametrize("which", [[0, 50], [-1]])
+def test_what_is_summed_is_checked(K: np.ndarray, which: list[int]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        _core.add_table(np.zeros(len(which)), K, np.zeros(50), 1, np.array(which, dtype=np.int64))
     with pytest.raises(ValueError, match="elements"):
         _core.add_table(np.zeros(50), K, np.zeros(3), 1)
     with pytest.raises(ValueError, match="contiguous rows"):
@@ -115,3 +113,15 @@ def test_entries_to_copy_are_checked(K: np.ndarray) -> None:
         _core.copy_entries(K, one, one, out, np.array([1]), 1)
     with pytest.raises(ValueError, match="out must be a two-dimensional float32"):
         _core.copy_entries(K, one, one, out.astype(float), one, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_block_is_transposed(dtype: type) -> None:
+    values = np.random.default_rng(1).normal(size=(200, 150)).astype(dtype)
+    out = np.full((170, 220), np.nan, dtype)
+    _core.transpose(values[:131, 3:77], out[5:79, 10:141], 2)
+    np.testing.assert_array_equal(out[5:79, 10:141], values[:131, 3:77].T)
+    out[5:79, 10:141] = np.nan
+    assert np.isnan(out).all()  # nothing beside it
+    with pytest.raises(ValueError, match="shape"):
+        _core.transpose(values, out, 1)

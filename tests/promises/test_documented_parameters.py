@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import mercer
+
 API = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
@@ -57,10 +59,28 @@ def test_every_parameter_is_typed_and_explained(name):
     found = thing(name)
     if getattr(found, "_is_protocol", False):
         return  # nobody makes one
+    check(name, found)
+
+
+METHODS = ("fit", "predict", "decision_function", "predict_proba", "score_samples", "partial_fit", "forget")
+
+
+@pytest.mark.parametrize("name", mercer.estimators.__all__)
+def test_so_are_those_of_methods(name):
+    estimator = getattr(mercer, name)
+    for method in METHODS:
+        found = getattr(estimator, method, None)
+        if callable(found):  # predict_proba of a machine without probabilities is a property that says why
+            check(f"{name}.{method}", found)
+
+
+def check(name, found):
     text = inspect.getdoc(found)
     assert "%(" not in text
     said = told(text)
     for parameter in inspect.signature(found).parameters.values():
+        if parameter.name == "self":
+            continue
         assert parameter.name in said, f"{name} does not say what {parameter.name} is"
         kind, words = said[parameter.name]
         assert kind, f"{name} does not say of what type {parameter.name} is"

@@ -37,6 +37,11 @@ NAMES = [
     "RLSRegressor",
     "RLSRegressorCV",
     "Tabular",
+    "TunedOneClassSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "TuningResult",
+    "certify",
     "check_kernel",
     "leave_one_out",
     "linear_path",
@@ -45,6 +50,8 @@ NAMES = [
     "show_versions",
     "svm_path",
     "tabular",
+    "tune",
+    "trace",
 ]
 
 KERNELS = [

@@ -58,11 +58,10 @@ def test_other_scores(scoring: str) -> None:
     same_as_scikit(SVC(tol=1e-5), *data(), {"C": CS, "gamma": [0.3]}, scoring=scoring)
 
 
-def test_several_classes_and_a_table_of_text_labels() -> None:
+def test_several_classes_with_labels_of_text() -> None:
     X, y = data(classes=3)
-    same_as_scikit(
-        SVC(class_weight="balanced", tol=1e-6), X, np.array(["a", "b", "c"])[y], {"C": CS, "gamma": [0.3, 3.0]}
-    )
+    machine = SVC(class_weight={"a": 1.0, "b": 1.3, "c": 0.7}, tol=1e-6)
+    same_as_scikit(machine, X, np.array(["a", "b", "c"])[y], {"C": CS, "gamma": [0.3, 3.0]})
 
 
 def test_weights_and_sparse_samples() -> None:

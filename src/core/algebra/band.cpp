@@ -45,7 +45,6 @@ public:
     }
 
     const double* group(std::int64_t g) const { return values_.data() + g * size(); }
-    const double* triangle(std::int64_t g) const { return group(g) + width_ * height_; }
     std::int64_t count() const { return count_; }
 
 private:
@@ -70,7 +69,7 @@ void band_squares(const double* factors, std::int64_t count, std::int64_t n, std
     const std::int64_t padded = round_up(n, height), window = width + 16 * height;
     const auto solve = [&](std::int64_t c) {
         const std::int64_t first = c * together, panels = ceil_div(std::min(together, m - first), columns);
-        Padded<double> rows(panels * padded * columns, 0.0), kept(panels * window * columns);
+        Padded<double> rows(panels * padded * columns, 0.0), kept(panels * window * columns), sums(together);
         for (std::int64_t j = 0; j < n; ++j) {
             for (std::int64_t p = 0; p < panels; ++p) {
                 const std::int64_t i = first + p * columns;
@@ -79,7 +78,7 @@ void band_squares(const double* factors, std::int64_t count, std::int64_t n, std
         }
         for (std::int64_t l = 0; l < count; ++l) {
             const Groups& groups = packed[static_cast<std::size_t>(l)];
-            double sums[kPanelsTogether * kMaxPanel] = {};
+            std::fill_n(sums.data(), together, 0.0);
             std::fill_n(kept.data(), panels * window * columns, 0.0);
             std::int64_t at = width;  // the window's row that comes next
             for (std::int64_t g = 0; g < groups.count(); ++g) {
@@ -92,14 +91,9 @@ void band_squares(const double* factors, std::int64_t count, std::int64_t n, std
                 }
                 for (std::int64_t p = 0; p < panels; ++p) {
                     double* panel = kept.data() + p * window * columns;
-                    double* tile = panel + at * columns;
-                    std::copy_n(rows.data() + (p * padded + g * height) * columns, height * columns, tile);
-                    tiles.subtract_products(groups.group(g), 1, height, panel + (at - width) * columns, width, tile);
-                    tiles.solve_tile(groups.triangle(g), tile);
-                    double* sum = sums + p * columns;
-                    for (std::int64_t r = 0; r < height; ++r) {
-                        for (std::int64_t s = 0; s < columns; ++s) sum[s] += tile[r * columns + s] * tile[r * columns + s];
-                    }
+                    tiles.solve_band(groups.group(g), width, panel + (at - width) * columns,
+                                     rows.data() + (p * padded + g * height) * columns, panel + at * columns,
+                                     sums.data() + p * columns);
                 }
                 at += height;
             }

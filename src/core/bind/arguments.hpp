@@ -139,20 +139,28 @@ inline void check_range(const std::int64_t* index, std::size_t count, std::int64
     if (!mercer::all_indices(index, count, n)) refuse(name, "holds an index that is out of range");
 }
 
-// Calls use(data, indices, indptr, rows) for CSR arrays of any of the usual types, whose columns are not checked.
+// Where the rows of CSR arrays begin, and the end, whatever the type of `indptr`.
+inline std::vector<std::int64_t> row_starts(nb::handle indptr, std::size_t stored) {
+    std::vector<std::int64_t> starts;
+    with_vector<std::int32_t, std::int64_t>(indptr, "indptr", "int32 or int64", [&](const auto& given) {
+        starts.assign(given.data(), given.data() + given.shape(0));
+    });
+    if (starts.empty()) refuse("indptr", "must have one element more than there are rows");
+    if (!mercer::is_indptr(starts.data(), static_cast<std::int64_t>(starts.size()) - 1,
+                           static_cast<std::int64_t>(stored))) {
+        refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
+    }
+    return starts;
+}
+
+// Calls use(data, indices, starts, rows) for CSR arrays of any of the usual types, whose columns are not checked.
 template <class Use>
 void with_csr(nb::handle data, nb::handle indices, nb::handle indptr, Use use) {
     with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
+        const std::vector<std::int64_t> starts = row_starts(indptr, data_.shape(0));
         with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
-            with_vector<std::int32_t, std::int64_t>(indptr, "indptr", "int32 or int64", [&](const auto& indptr_) {
-                if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
-                if (indptr_.shape(0) == 0) refuse("indptr", "must have one element more than there are rows");
-                const auto rows = static_cast<std::int64_t>(indptr_.shape(0)) - 1;
-                if (!mercer::is_indptr(indptr_.data(), rows, static_cast<std::int64_t>(data_.shape(0)))) {
-                    refuse("indptr", "must not decrease and must stay between 0 and the number of stored elements");
-                }
-                use(data_, indices_, indptr_, rows);
-            });
+            if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
+            use(data_, indices_, starts.data(), static_cast<std::int64_t>(starts.size()) - 1);
         });
     });
 }

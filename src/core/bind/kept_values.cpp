@@ -17,15 +17,22 @@ auto table_of(const Array& array) {
     return mercer::KeptValues<T>{array.data(), rows, columns, array.stride(0)};
 }
 
-void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads) {
+void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads, nb::handle rows) {
     with_matrix<float, double>(table, "table", [&](const auto& values) {
         const auto table_ = table_of(values);
-        const auto total_ = vector<double>(total, "total", values.shape(0));
+        Vector<const std::int64_t> rows_;
+        if (!rows.is_none()) {
+            rows_ = vector<const std::int64_t>(rows, "rows");
+            check_range(rows_.data(), rows_.shape(0), table_.rows, "rows");
+        }
+        const std::size_t count = rows.is_none() ? values.shape(0) : rows_.shape(0);
+        const auto total_ = vector<double>(total, "total", count);
         const auto coefficients_ = vector<const double>(coefficients, "coefficients", values.shape(1));
         Signals signals;
         const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
         const nb::gil_scoped_release unlocked;
-        mercer::add_table(table_, coefficients_.data(), total_.data(), threads);
+        mercer::add_table(table_, rows_.is_valid() ? rows_.data() : nullptr, static_cast<std::int64_t>(count),
+                          coefficients_.data(), total_.data(), threads);
         return 0;
     });
 }
@@ -78,22 +85,23 @@ private:
     mercer::Combinations combinations_;
 };
 
-void keep_rows(nb::handle table, nb::handle which) {
-    const auto attempt = [&]<class T>(T*) {
-        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> values;
-        if (!nb::try_cast(table, values, false)) return false;
-        check_alignment(values, "table");
+void transpose(nb::handle source, nb::handle to, int n_threads) {
+    with_matrix<float, double>(source, "source", [&](const auto& values) {
+        using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
         const auto table_ = table_of(values);
-        const auto which_ = vector<const std::int64_t>(which, "which");
-        check_range(which_.data(), which_.shape(0), table_.rows, "which");
-        if (!mercer::is_increasing(which_.data(), which_.shape(0))) refuse("which", "must rise");
+        nb::ndarray<T, nb::ndim<2>, nb::device::cpu> to_;
+        if (!nb::try_cast(to, to_, false)) {
+            refuse("to", std::string("must be a two-dimensional ") + type_name<T>() + " array that can be written to");
+        }
+        check_alignment(to_, "to");
+        const auto room = table_of(to_);
+        if (room.rows != table_.columns || room.columns != table_.rows) refuse("to", "must have the shape of source.T");
+        Signals signals;
+        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
         const nb::gil_scoped_release unlocked;
-        mercer::keep_rows(table_, which_.data(), static_cast<std::int64_t>(which_.shape(0)));
-        return true;
-    };
-    if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
-        refuse("table", "must be a two-dimensional float32 or float64 array that can be written to");
-    }
+        mercer::transpose(table_, room.values, room.stride, threads);
+        return 0;
+    });
 }
 
 void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns,
@@ -126,7 +134,7 @@ void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::han
 
 void bind_kept_values(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
-          "total += table @ coefficients, in float64.");
+          "rows"_a.none() = nb::none(), "total += table[rows] @ coefficients, in float64; all rows unless told.");
     nb::class_<Combinations>(m, "Combinations",
                              "Runs of vectors that serve the same few outputs, with their coefficients.")
         .def(nb::init<>())
@@ -134,8 +142,7 @@ void bind_kept_values(nb::module_& m) {
              "The vectors from the first to before the second of `which` serve these outputs.")
         .def("add", &Combinations::add, "total"_a.none(), "table"_a.none(), "n_threads"_a,
              "total += table' coefficients, in float64; the table has a row for each vector.");
-    m.def("keep_rows", &keep_rows, "table"_a.none(), "which"_a.none(),
-          "Move the rows `which`, which rise, to the front.");
+    m.def("transpose", &transpose, "source"_a.none(), "to"_a.none(), "n_threads"_a, "to = source.T.");
     m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(),
           "columns"_a.none(), "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
 }

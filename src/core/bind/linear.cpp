@@ -3,7 +3,7 @@
 
 #include <memory>
 #include <tuple>
-#include <type_traits>
+#include <variant>
 
 #include "bind/arguments.hpp"
 #include "linear/descent.hpp"
@@ -22,74 +22,53 @@ Vector<std::uint64_t> one_seed(nb::handle seed) {
     return out;
 }
 
+using AnyRows = std::variant<mercer::LinearDense<float>, mercer::LinearDense<double>, mercer::LinearCsr<float>,
+                             mercer::LinearCsr<double>>;
+
+// Rows of any kind, with the arrays they point into. Only the calls of the core are compiled once per kind.
 class LinearRows {
 public:
-    LinearRows(std::int64_t n, std::int64_t d, int n_threads) : n(n), d(d), n_threads_(n_threads) {
-        if (n_threads < 1) refuse("n_threads", "must be at least 1");
+    template <class Rows, class... Arrays>
+    LinearRows(const Rows& rows, int n_threads, const Arrays&... arrays)
+        : n(rows.n), d(rows.d), rows_(rows), kept_(std::make_shared<std::tuple<Arrays...>>(arrays...)), n_threads_(n_threads) {
+        check_threads(n_threads);
     }
-    virtual ~LinearRows() = default;
-    virtual void product(nb::handle w, double shift, nb::handle out) = 0;
-    virtual void transposed(nb::handle c, nb::handle out) = 0;
-    virtual void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) = 0;
-    virtual void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) = 0;
-    virtual void outer(nb::handle which, nb::handle c, nb::handle out) = 0;
-    virtual void lengths(nb::handle out) = 0;
-    virtual nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
-                              nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b,
-                              double value, bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
-                              double max_seconds, bool shrinking) = 0;
 
-    virtual nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta,
-                                    nb::handle w, nb::handle w_bias, nb::handle seed, double tol, double gap,
-                                    std::int64_t max_epochs, double max_seconds, bool shrinking) = 0;
-
-    const std::int64_t n, d;
-
-protected:
-    int n_threads_;
-    const mercer::Level& level_ = mercer::level();
-};
-
-// Keeps the arrays alive that the view `Rows` points into.
-template <class Rows, class... Arrays>
-class RowsOf final : public LinearRows {
-public:
-    RowsOf(const Rows& rows, int n_threads, Arrays... arrays)
-        : LinearRows(rows.n, rows.d, n_threads), rows_(rows), kept_(arrays...) {}
-
-    void product(nb::handle w, double shift, nb::handle out) override {
+    void product(nb::handle w, double shift, nb::handle out) {
         const auto w_ = vector<const double>(w, "w", columns());
         const auto out_ = vector<double>(out, "out", height());
-        run([&](const mercer::Threads& threads) {
-            mercer::linear_product(rows_, w_.data(), shift, out_.data(), threads);
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::linear_product(rows, w_.data(), shift, out_.data(), threads);
         });
     }
 
-    void transposed(nb::handle c, nb::handle out) override {
+    void transposed(nb::handle c, nb::handle out) {
         const auto c_ = vector<const double>(c, "c", height());
         const auto out_ = vector<double>(out, "out", columns());
-        run([&](const mercer::Threads& threads) { mercer::linear_transposed(rows_, c_.data(), out_.data(), threads); });
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::linear_transposed(rows, c_.data(), out_.data(), threads);
+        });
     }
 
-    void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) override {
+    void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) {
         const auto hi_ = vector<const double>(hi, "hi", columns());
         const auto lo_ = vector<const double>(lo, "lo", columns());
         const auto out_ = vector<double>(out, "out", height());
-        run([&](const mercer::Threads& threads) {
-            mercer::doubled_product(rows_, hi_.data(), lo_.data(), out_.data(), threads);
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::doubled_product(rows, hi_.data(), lo_.data(), out_.data(), threads);
         });
     }
 
-    void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) override {
+    void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) {
         const auto c_ = vector<const double>(c, "c", height());
         const auto hi_ = vector<double>(hi, "hi", columns());
         const auto lo_ = vector<double>(lo, "lo", columns());
-        run([&](const mercer::Threads& threads) {
-            mercer::doubled_transposed(rows_, c_.data(), hi_.data(), lo_.data(), threads);
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::doubled_transposed(rows, c_.data(), hi_.data(), lo_.data(), threads);
         });
     }
 
-    void outer(nb::handle which, nb::handle c, nb::handle out) override {
+    void outer(nb::handle which, nb::handle c, nb::handle out) {
         const auto which_ = vector<const std::int64_t>(which, "which");
         check_range(which_.data(), which_.shape(0), n, "which");
         const auto c_ = vector<const double>(c, "c", which_.shape(0));
@@ -97,21 +76,23 @@ public:
         if (!nb::try_cast(out, out_, false) || out_.shape(0) != columns() + 1 || out_.shape(1) != columns() + 1) {
             refuse("out", "must be a contiguous float64 matrix with one row and column more than there are features");
         }
-        run([&](const mercer::Threads& threads) {
-            mercer::linear_outer(rows_, which_.data(), c_.data(), static_cast<std::int64_t>(which_.shape(0)),
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::linear_outer(rows, which_.data(), c_.data(), static_cast<std::int64_t>(which_.shape(0)),
                                  out_.data(), threads);
         });
     }
 
-    void lengths(nb::handle out) override {
+    void lengths(nb::handle out) {
         const auto out_ = vector<double>(out, "out", height());
-        run([&](const mercer::Threads& threads) { mercer::linear_lengths(rows_, out_.data(), threads); });
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            mercer::linear_lengths(rows, out_.data(), threads);
+        });
     }
 
     nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
                       nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value,
                       bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
-                      bool shrinking) override {
+                      bool shrinking) {
         const auto p_ = vector<const double>(p, "p", height());
         const auto lower_ = vector<const double>(lower, "lower", height());
         const auto upper_ = vector<const double>(upper, "upper", height());
@@ -127,15 +108,15 @@ public:
                                          w_.data(),       b_.data(),       value,         hold};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
-        run([&](const mercer::Threads& threads) {
-            result = mercer::linear_dcd(rows_, packed_, problem, stop, seed_.data(), threads);
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            result = mercer::linear_dcd(rows, packed_, problem, stop, seed_.data(), threads);
         });
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
 
     nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
                             nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
-                            double max_seconds, bool shrinking) override {
+                            double max_seconds, bool shrinking) {
         const auto w_bias_ = vector<double>(w_bias, "w_bias");
         const std::size_t classes = w_bias_.shape(0);
         if (classes < 2) refuse("w_bias", "must have an element for each of at least two classes");
@@ -151,11 +132,13 @@ public:
             beta_.data(), w_.data(), w_bias_.data()};
         const mercer::DcdStop stop{tol, gap, max_epochs, max_seconds, shrinking};
         mercer::DcdResult result{};
-        run([&](const mercer::Threads& threads) {
-            result = mercer::linear_joint_dcd(rows_, problem, stop, seed_.data(), threads);
+        run([&](const auto& rows, const mercer::Threads& threads) {
+            result = mercer::linear_joint_dcd(rows, problem, stop, seed_.data(), threads);
         });
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
+
+    const std::int64_t n, d;
 
 private:
     std::size_t height() const { return static_cast<std::size_t>(n); }
@@ -165,11 +148,14 @@ private:
     void run(Work work) {
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        work(mercer::Threads{n_threads_, level_, signals.poll()});
+        const mercer::Threads threads{n_threads_, level_, signals.poll()};
+        std::visit([&](const auto& rows) { work(rows, threads); }, rows_);
     }
 
-    Rows rows_;
-    std::tuple<Arrays...> kept_;
+    AnyRows rows_;
+    std::shared_ptr<const void> kept_;
+    int n_threads_;
+    const mercer::Level& level_ = mercer::level();
     mercer::PackedCsr packed_;
 };
 
@@ -181,7 +167,7 @@ std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
         check_alignment(x, "X");
         const mercer::LinearDense<T> rows{x.data(), static_cast<std::int64_t>(x.shape(0)),
                                           static_cast<std::int64_t>(x.shape(1))};
-        out = std::make_unique<RowsOf<mercer::LinearDense<T>, decltype(x)>>(rows, n_threads, x);
+        out = std::make_unique<LinearRows>(rows, n_threads, x);
         return true;
     };
     if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
@@ -194,27 +180,22 @@ std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::ha
                                      std::int64_t d, int n_threads) {
     std::unique_ptr<LinearRows> out;
     if (d < 0) refuse("d", "must not be negative");
+    const auto indices_ = vector<const std::int32_t>(indices, "indices");
+    const auto starts_ = vector<const std::int64_t>(starts, "starts");
+    const auto ends_ = vector<const std::int64_t>(ends, "ends", starts_.shape(0));
+    if (!mercer::all_indices(indices_.data(), indices_.shape(0), d)) {
+        refuse("indices", "holds a column that is out of range");
+    }
     with_vector<float, double>(data, "data", "float32 or float64", [&](const auto& data_) {
-        using T = Element<decltype(data_)>;
-        with_vector<std::int32_t, std::int64_t>(indices, "indices", "int32 or int64", [&](const auto& indices_) {
-            using Index = Element<decltype(indices_)>;
-            const auto starts_ = vector<const Index>(starts, "starts");
-            const auto ends_ = vector<const Index>(ends, "ends", starts_.shape(0));
-            if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
-            const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
-            if (!mercer::are_ranges(starts_.data(), ends_.data(), starts_.shape(0), all)) {
-                refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
-            }
-            if (!mercer::all_indices(indices_.data(), indices_.shape(0), d)) {
-                refuse("indices", "holds a column that is out of range");
-            }
-            const std::int64_t stored = mercer::stored_in(starts_.data(), ends_.data(), n);
-            using Rows = mercer::LinearCsr<T, Index>;
-            const Rows rows{data_.data(), indices_.data(), starts_.data(), ends_.data(), stored, n, d};
-            using Kept = RowsOf<Rows, std::decay_t<decltype(data_)>, std::decay_t<decltype(indices_)>,
-                                std::decay_t<decltype(starts_)>, std::decay_t<decltype(ends_)>>;
-            out = std::make_unique<Kept>(rows, n_threads, data_, indices_, starts_, ends_);
-        });
+        if (indices_.shape(0) != data_.shape(0)) refuse("indices", "must have as many elements as data");
+        const auto n = static_cast<std::int64_t>(starts_.shape(0)), all = static_cast<std::int64_t>(data_.shape(0));
+        if (!mercer::are_ranges(starts_.data(), ends_.data(), starts_.shape(0), all)) {
+            refuse("ends", "must not be before starts, and both between 0 and the number of stored elements");
+        }
+        const std::int64_t stored = mercer::stored_in(starts_.data(), ends_.data(), n);
+        const mercer::LinearCsr<Element<decltype(data_)>> rows{
+            data_.data(), indices_.data(), starts_.data(), ends_.data(), stored, n, d};
+        out = std::make_unique<LinearRows>(rows, n_threads, data_, indices_, starts_, ends_);
     });
     return out;
 }

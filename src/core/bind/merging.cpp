@@ -21,13 +21,13 @@ nb::object order_by(nb::handle keys, nb::handle second) {
 
 nb::object equal_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, nb::handle left, nb::handle right) {
     std::vector<std::uint8_t> out;
-    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const auto& indptr_, std::int64_t n) {
+    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const std::int64_t* starts, std::int64_t n) {
         const auto left_ = vector<const std::int64_t>(left, "left");
         const auto right_ = vector<const std::int64_t>(right, "right", left_.shape(0));
         check_range(left_.data(), left_.shape(0), n, "left");
         check_range(right_.data(), right_.shape(0), n, "right");
         const nb::gil_scoped_release unlocked;
-        out = mercer::equal_rows(data_.data(), indices_.data(), indptr_.data(), left_.data(), right_.data(),
+        out = mercer::equal_rows(data_.data(), indices_.data(), starts, left_.data(), right_.data(),
                                  left_.shape(0));
     });
     return as_array(std::move(out));

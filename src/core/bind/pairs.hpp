@@ -46,13 +46,11 @@ private:
     Vector<const std::int64_t> members_, starts_, blocks_, offsets_;
 };
 
-template <class T>
-nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers,
-                      const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
-                      nb::handle upper, nb::handle d, bool paired, double tol, std::int64_t max_steps,
-                      double max_seconds, int n_threads) {
+// Calls solve(problems, results, threads), which returns how many kernel values it computed.
+template <class Solve>
+nb::tuple with_pair_problems(const PairLayout& layout, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
+                             nb::handle d, bool paired, int n_threads, Solve solve) {
     const std::size_t n = layout.variables();
-    const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
     const auto h_ = vector<const double>(h, "h", n), lower_ = vector<const double>(lower, "lower", n);
     const auto upper_ = vector<const double>(upper, "upper", n), d_ = vector<const double>(d, "d", n);
     const auto beta_ = vector<double>(beta, "beta", n);
@@ -62,14 +60,46 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
     {
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        values = mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
-                                        {h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
-                                        {tol, max_steps, max_seconds}, results.data(),
-                                        {n_threads, mercer::level(), signals.poll()});
+        values = solve(
+            mercer::PairProblems{h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
+            results.data(), mercer::Threads{n_threads, mercer::level(), signals.poll()});
     }
     const nb::list steps = as_list(results, [](const mercer::SmoResult& result) { return result.steps; });
     const nb::list reasons = as_list(results, [](const mercer::SmoResult& result) { return result.reason; });
     return nb::make_tuple(steps, reasons, values);
+}
+
+template <class T>
+nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers,
+                      const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
+                      nb::handle upper, nb::handle d, bool paired, double tol, std::int64_t max_steps,
+                      double max_seconds, int n_threads) {
+    const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
+    return with_pair_problems(
+        layout, h, beta, lower, upper, d, paired, n_threads,
+        [&](const mercer::PairProblems& problems, mercer::SmoResult* results, const mercer::Threads& threads) {
+            return mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
+                                          problems, {tol, max_steps, max_seconds}, results, threads);
+        });
+}
+
+inline nb::tuple solve_sparse_pairs(const mercer::SparseSamples<double>& samples, int ending, const double* numbers,
+                                    const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta,
+                                    nb::handle lower, nb::handle upper, nb::handle d, nb::handle products, bool single,
+                                    bool paired, double tol, std::int64_t max_steps, double max_seconds,
+                                    int n_threads) {
+    if (ending == mercer::kLaplacian || samples.lows != nullptr) {
+        refuse("samples", "must have inner products for solve_sparse_pairs");
+    }
+    const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
+    const auto products_ = vector<double>(products, "products", layout.variables());
+    return with_pair_problems(
+        layout, h, beta, lower, upper, d, paired, n_threads,
+        [&](const mercer::PairProblems& problems, mercer::SmoResult* results, const mercer::Threads& threads) {
+            const auto solve = single ? mercer::solve_sparse_pairs<float> : mercer::solve_sparse_pairs<double>;
+            return solve({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(), problems,
+                         {tol, max_steps, max_seconds}, results, products_.data(), threads);
+        });
 }
 
 template <class T>

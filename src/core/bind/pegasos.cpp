@@ -75,10 +75,10 @@ nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, st
     mercer::PegasosResult result;
     if (d < 0) refuse("d", "must not be negative");
     const State state(theta, total, static_cast<std::size_t>(d), static_cast<std::size_t>(d) + 1);
-    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const auto& indptr_, std::int64_t n) {
+    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const std::int64_t* starts, std::int64_t n) {
         const Steps steps(draws, y, static_cast<std::size_t>(n), lam, t, project, norm2, counts);
-        const mercer::PegasosSparse<Element<decltype(data_)>, Element<decltype(indices_)>, Element<decltype(indptr_)>>
-            rows{data_.data(), indices_.data(), indptr_.data(), d};
+        const mercer::PegasosSparse<Element<decltype(data_)>, Element<decltype(indices_)>> rows{
+            data_.data(), indices_.data(), starts, d};
         if (!mercer::columns_fit(rows, n, steps.steps.draws, steps.steps.count)) {
             refuse("indices", "holds a feature outside of the range");
         }

@@ -20,11 +20,11 @@ nb::object hash_rows(nb::handle X, int n_threads) {
 
 nb::object hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int n_threads) {
     std::vector<std::uint64_t> out;
-    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const auto& indptr_, std::int64_t n) {
+    with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const std::int64_t* starts, std::int64_t n) {
         out.resize(static_cast<std::size_t>(n));
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::hash_rows(data_.data(), indices_.data(), indptr_.data(), n, n_threads, signals.poll(), out.data());
+        mercer::hash_rows(data_.data(), indices_.data(), starts, n, n_threads, signals.poll(), out.data());
     });
     return as_array(std::move(out));
 }

@@ -54,6 +54,11 @@ public:
     virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
         refuse("samples", "must be dense for add_pairs");
     }
+    virtual nb::tuple solve_sparse_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                         nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double,
+                                         std::int64_t, double, int) {
+        refuse("samples", "must be sparse and float64 for solve_sparse_pairs");
+    }
     virtual bool dense() const { return false; }
     // Whether computing a value costs far more than reading one that was kept.
     virtual bool dear() const = 0;
@@ -119,7 +124,7 @@ public:
     using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
     Dense(Rows rows_, Vector<const T> norms, int ending, nb::handle numbers, int n_threads)
-        : Samples(ending, mercer::kDenseEndings, numbers, n_threads), rows_array_(rows_), norms_(norms) {
+        : Samples(ending, mercer::dense_endings<T>, numbers, n_threads), rows_array_(rows_), norms_(norms) {
         samples_ = {rows_array_.data(), static_cast<std::int64_t>(rows_array_.shape(0)),
                     static_cast<std::int64_t>(rows_array_.shape(1)), norms_.data()};
     }
@@ -325,6 +330,20 @@ public:
                              room.data(), room.stride(0), threads(signals));
     }
 
+    nb::tuple solve_sparse_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                                 nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
+                                 nb::handle d, nb::handle products, bool single, bool paired, double tol,
+                                 std::int64_t max_steps, double max_seconds, int n_threads) override {
+        if constexpr (std::is_same_v<T, double>) {
+            const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+            return ::solve_sparse_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d,
+                                        products, single, paired, tol, max_steps, max_seconds, n_threads);
+        } else {
+            return Samples::solve_sparse_pairs(members, starts, blocks, offsets, diagonal, h, beta, lower, upper, d,
+                                               products, single, paired, tol, max_steps, max_seconds, n_threads);
+        }
+    }
+
     bool dear() const override { return samples_.starts[samples_.n] >= kExpensiveEntries * samples_.n; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
@@ -448,6 +467,10 @@ void bind_samples(nb::module_& m) {
              "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
              "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
              "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
+        .def("solve_sparse_pairs", &Samples::solve_sparse_pairs, "members"_a.none(), "starts"_a.none(),
+             "blocks"_a.none(), "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(),
+             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "single"_a, "paired"_a, "tol"_a,
+             "max_steps"_a, "max_seconds"_a, "n_threads"_a)
         .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
              "total += K beta on each pair of blocks.")

@@ -2,7 +2,6 @@
 #include "gram/kept_values.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "algebra/prefetch.hpp"
@@ -14,30 +13,43 @@ namespace mercer {
 namespace {
 
 // Elements that a thread sums or copies at a time. Copies read scattered elements, which are slower.
-constexpr std::int64_t kElementsPerChunk = 1 << 19, kElementsPerCopy = 1 << 17;
+constexpr std::int64_t kElementsPerSum = 1 << 19, kElementsPerCopy = 1 << 17;
 // Columns that are combined at a time, with their sums in a small array on the stack.
-constexpr std::int64_t kColumnsPerChunk = 16;
+constexpr std::int64_t kColumnsCombined = 16;
+// Rows and columns that are transposed at a time: a multiple of every level's vectors, and two blocks fit the first
+// cache.
+constexpr std::int64_t kTransposedRows = 64;
 
 }  // namespace
 
 template <class T>
-void add_table(const KeptValues<const T>& kept, const double* coefficients, double* total, const Threads& threads) {
+void add_table(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t count,
+               const double* coefficients, double* total, const Threads& threads) {
     const auto dot = linear_passes_of<T>(threads.level).dot;
     const std::int64_t per_chunk =
-        std::max<std::int64_t>(1, kElementsPerChunk / std::max<std::int64_t>(kept.columns, 1));
+        std::max<std::int64_t>(1, kElementsPerSum / std::max<std::int64_t>(kept.columns, 1));
     parallel_for_each(
-        kept.rows, per_chunk, threads.count,
-        [&](std::int64_t i) { total[i] += dot(kept.values + i * kept.stride, coefficients, kept.columns); },
+        count, per_chunk, threads.count,
+        [&](std::int64_t i) {
+            const std::int64_t row = rows == nullptr ? i : rows[i];
+            total[i] += dot(kept.values + row * kept.stride, coefficients, kept.columns);
+        },
         threads.poll);
 }
 
 template <class T>
-void keep_rows(const KeptValues<T>& kept, const std::int64_t* which, std::int64_t count) {
-    for (std::int64_t r = 0; r < count; ++r) {
-        if (which[r] == r) continue;
-        std::memmove(kept.values + r * kept.stride, kept.values + which[r] * kept.stride,
-                     static_cast<std::size_t>(kept.columns) * sizeof(T));
-    }
+void transpose(const KeptValues<const T>& from, T* to, std::int64_t stride, const Threads& threads) {
+    const auto turn = cholesky_tiles_of<T>(threads.level).transpose;
+    parallel_for(
+        ceil_div(from.rows, kTransposedRows), threads.count,
+        [&](std::int64_t c) {
+            const std::int64_t i = c * kTransposedRows, rows = std::min(kTransposedRows, from.rows - i);
+            for (std::int64_t j = 0; j < from.columns; j += kTransposedRows) {
+                const std::int64_t columns = std::min(kTransposedRows, from.columns - j);
+                turn(from.values + i * from.stride + j, from.stride, rows, columns, to + j * stride + i, stride);
+            }
+        },
+        threads.poll);
 }
 
 template <class T>
@@ -84,19 +96,19 @@ void Combinations::add(const KeptValues<const T>& kept, double* total, std::int6
                        const Threads& threads) const {
     const auto combine = combine_passes_of<T>(threads.level).combine;
     parallel_for(
-        ceil_div(kept.columns, kColumnsPerChunk), threads.count,
+        ceil_div(kept.columns, kColumnsCombined), threads.count,
         [&](std::int64_t c) {
-            const std::int64_t begin = c * kColumnsPerChunk, n = std::min(kColumnsPerChunk, kept.columns - begin);
-            double sums[kCombined * kColumnsPerChunk];
+            const std::int64_t begin = c * kColumnsCombined, n = std::min(kColumnsCombined, kept.columns - begin);
+            double sums[kCombined * kColumnsCombined];
             for (const Run& run : runs_) {
                 const auto size = static_cast<std::int64_t>(run.outputs.size());
                 for (std::int64_t g = 0; g * kCombined < size; ++g) {
-                    std::fill(sums, sums + kCombined * kColumnsPerChunk, 0.0);
+                    std::fill(sums, sums + kCombined * kColumnsCombined, 0.0);
                     combine(kept.values + run.first * kept.stride + begin, kept.stride, run.count,
-                            run.packed.data() + g * run.count * kCombined, n, sums, kColumnsPerChunk);
+                            run.packed.data() + g * run.count * kCombined, n, sums, kColumnsCombined);
                     for (std::int64_t o = g * kCombined; o < std::min(size, (g + 1) * kCombined); ++o) {
                         double* to = total + begin * stride + run.outputs[static_cast<std::size_t>(o)];
-                        const double* from = sums + (o - g * kCombined) * kColumnsPerChunk;
+                        const double* from = sums + (o - g * kCombined) * kColumnsCombined;
                         for (std::int64_t i = 0; i < n; ++i) to[i * stride] += from[i];
                     }
                 }
@@ -105,10 +117,12 @@ void Combinations::add(const KeptValues<const T>& kept, double* total, std::int6
         threads.poll);
 }
 
-template void add_table(const KeptValues<const float>&, const double*, double*, const Threads&);
-template void add_table(const KeptValues<const double>&, const double*, double*, const Threads&);
-template void keep_rows(const KeptValues<float>&, const std::int64_t*, std::int64_t);
-template void keep_rows(const KeptValues<double>&, const std::int64_t*, std::int64_t);
+template void add_table(const KeptValues<const float>&, const std::int64_t*, std::int64_t, const double*, double*,
+                        const Threads&);
+template void add_table(const KeptValues<const double>&, const std::int64_t*, std::int64_t, const double*, double*,
+                        const Threads&);
+template void transpose(const KeptValues<const float>&, float*, std::int64_t, const Threads&);
+template void transpose(const KeptValues<const double>&, double*, std::int64_t, const Threads&);
 template void copy_entries(const KeptValues<const float>&, const std::int64_t*, std::int64_t, const std::int64_t*,
                            const std::int64_t*, std::int64_t, float*, std::int64_t, const Threads&);
 template void copy_entries(const KeptValues<const double>&, const std::int64_t*, std::int64_t, const std::int64_t*,

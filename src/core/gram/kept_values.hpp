@@ -14,13 +14,14 @@ struct KeptValues {
     std::int64_t rows, columns, stride;
 };
 
-// total[i] += sum over j of kept[i][j] coefficients[j], in float64.
+// total[i] += sum over j of kept[rows[i]][j] coefficients[j], in float64; row i of all rows where `rows` is null.
 template <class T>
-void add_table(const KeptValues<const T>& kept, const double* coefficients, double* total, const Threads& threads);
+void add_table(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t count,
+               const double* coefficients, double* total, const Threads& threads);
 
-// Row which[r] moves to row r; `which` is increasing.
+// to[j][i] = from[i][j]; rows of `to` are `stride` apart.
 template <class T>
-void keep_rows(const KeptValues<T>& kept, const std::int64_t* which, std::int64_t count);
+void transpose(const KeptValues<const T>& from, T* to, std::int64_t stride, const Threads& threads);
 
 // out[i][columns[j]] = kept[rows[i]][sources[j]]; rows of `out` are `stride` apart.
 template <class T>

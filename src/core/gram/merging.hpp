@@ -12,8 +12,8 @@ namespace mercer {
 std::vector<std::int64_t> order_by(const std::uint64_t* keys, const std::int64_t* second, std::size_t n);
 
 // For each k whether rows left[k] and right[k] of a CSR matrix store the same columns and values. Stored zeros count.
-template <class T, class Index, class Pointer>
-std::vector<std::uint8_t> equal_rows(const T* data, const Index* indices, const Pointer* indptr,
+template <class T, class Index>
+std::vector<std::uint8_t> equal_rows(const T* data, const Index* indices, const std::int64_t* indptr,
                                      const std::int64_t* left, const std::int64_t* right, std::size_t count);
 
 }  // namespace mercer

@@ -52,15 +52,15 @@ void hash_rows(const DenseRows<T>& x, int n_threads, Poll& poll, std::uint64_t* 
     parallel_for(ceil_div(x.rows, step), n_threads, hash_chunk, poll);
 }
 
-template <class T, class Index, class Pointer>
-void hash_rows(const T* data, const Index* indices, const Pointer* indptr, std::int64_t rows, int n_threads, Poll& poll,
+template <class T, class Index>
+void hash_rows(const T* data, const Index* indices, const std::int64_t* indptr, std::int64_t rows, int n_threads, Poll& poll,
                std::uint64_t* out) {
     if (rows == 0) return;
     const std::int64_t step = rows_per_chunk(static_cast<std::int64_t>(indptr[rows] - indptr[0]) / rows);
     const auto hash_chunk = [&](std::int64_t c) {
         for (std::int64_t i = c * step; i < std::min(rows, (c + 1) * step); ++i) {
             std::uint64_t sum = 0;
-            for (Pointer k = indptr[i]; k < indptr[i + 1]; ++k) {
+            for (std::int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
                 sum += entry(static_cast<std::uint64_t>(indices[k]), data[k]);
             }
             out[i] = scramble(sum);
@@ -69,15 +69,15 @@ void hash_rows(const T* data, const Index* indices, const Pointer* indptr, std::
     parallel_for(ceil_div(rows, step), n_threads, hash_chunk, poll);
 }
 
-#define MERCER_FOR_INDICES(T, Index, Pointer) \
-    template void hash_rows(const T*, const Index*, const Pointer*, std::int64_t, int, Poll&, std::uint64_t*);
+#define MERCER_FOR_INDICES(T, Index) \
+    template void hash_rows(const T*, const Index*, const std::int64_t*, std::int64_t, int, Poll&, std::uint64_t*);
 #define MERCER_FOR_VALUES(T)                                                  \
     template void hash_rows(const DenseRows<T>&, int, Poll&, std::uint64_t*); \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                         \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int64_t)                         \
-    MERCER_FOR_INDICES(T, std::int64_t, std::int32_t)                         \
-    MERCER_FOR_INDICES(T, std::int64_t, std::int64_t)
+    MERCER_FOR_INDICES(T, std::int32_t) \
+    MERCER_FOR_INDICES(T, std::int64_t)
 MERCER_FOR_VALUES(float)
 MERCER_FOR_VALUES(double)
+#undef MERCER_FOR_VALUES
+#undef MERCER_FOR_INDICES
 
 }  // namespace mercer

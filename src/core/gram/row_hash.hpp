@@ -21,8 +21,8 @@ template <class T>
 void hash_rows(const DenseRows<T>& x, int n_threads, Poll& poll, std::uint64_t* out);
 
 // The caller checks indptr (algebra/array_checks.hpp).
-template <class T, class Index, class Pointer>
-void hash_rows(const T* data, const Index* indices, const Pointer* indptr, std::int64_t rows, int n_threads, Poll& poll,
+template <class T, class Index>
+void hash_rows(const T* data, const Index* indices, const std::int64_t* indptr, std::int64_t rows, int n_threads, Poll& poll,
                std::uint64_t* out);
 
 }  // namespace mercer

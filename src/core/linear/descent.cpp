@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
 #include "linear/descent_stop.hpp"
 #include "linear/packed_csr.hpp"
@@ -18,8 +19,6 @@
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Rows are drawn and prefetched this many places ahead of the descent.
 constexpr std::size_t kAhead = 3;

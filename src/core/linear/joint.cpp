@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "linear/random_order.hpp"
 #include "linear/row_access.hpp"
 #include "threads/interrupt.hpp"
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The level at which sum over k of max(0, level - limit_k) is `volume`; `sorted` is room for as many numbers.
 double water_level(const std::vector<double>& limit, double volume, std::vector<double>& sorted) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
 #include "linear/descent_stop.hpp"
 #include "linear/random_order.hpp"
@@ -16,8 +17,6 @@
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // To re-tune any of these, count passes to gaps of 1e-2 and 1e-4 on the sparse sets of benchmarks/compare_linear.py
 // (a9a, w8a, reuters, rtpolarity), and problems that stay open: of 236 random sparse ones 21 after 2000 passes, and 31

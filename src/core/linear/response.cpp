@@ -17,10 +17,10 @@ constexpr std::int64_t kSamplesPerChunk = 1 << 13;
 constexpr std::int64_t kLanes = 8;
 
 // r moved towards zero by `width`, but not past it; without a branch.
-inline double shrunk(double r, double width) { return std::max(r - width, 0.0) + std::min(r + width, 0.0); }
+inline double shrunk_straight(double r, double width) { return std::max(r - width, 0.0) + std::min(r + width, 0.0); }
 
 inline double respond(const SmoothedLosses& to, std::int64_t i, double f) {
-    return std::min(std::max(shrunk(to.q[i] - f, to.epsilon[i]) * to.inverse[i], to.lower[i]), to.upper[i]);
+    return std::min(std::max(shrunk_straight(to.q[i] - f, to.epsilon[i]) * to.inverse[i], to.lower[i]), to.upper[i]);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ Response linear_response(const SmoothedLosses& samples, const double* p, const d
             const std::int64_t end = std::min(samples.n, (c + 1) * kSamplesPerChunk);
             for (std::int64_t i = c * kSamplesPerChunk; i < end; ++i) {
                 const double lower = samples.lower[i], upper = samples.upper[i], epsilon = samples.epsilon[i];
-                const double r = p[i] - f[i], beyond = shrunk(r, epsilon);
+                const double r = p[i] - f[i], beyond = shrunk_straight(r, epsilon);
                 const double at_bound = beyond > 0.0 ? upper : beyond < 0.0 ? lower : 0.0;
                 const double best = d[i] > 0.0 ? std::min(std::max(beyond / d[i], lower), upper) : at_bound;
                 const double loss = best * (beyond - 0.5 * d[i] * best);

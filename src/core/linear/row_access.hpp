@@ -58,10 +58,10 @@ private:
     const LinearPasses<T>& pass_;
 };
 
-template <class T, class Index>
-class RowAccess<LinearCsr<T, Index>> {
+template <class T>
+class RowAccess<LinearCsr<T>> {
 public:
-    RowAccess(const LinearCsr<T, Index>& rows, const Level&) : rows_(rows) {}
+    RowAccess(const LinearCsr<T>& rows, const Level&) : rows_(rows) {}
     double dot(std::int64_t i, const double* w) const {
         const Range r = range(i);
         double sum[4] = {};
@@ -93,7 +93,7 @@ public:
         const Range r = range(i);
         const std::int64_t entries = std::min(r.end - r.begin, kPrefetchedEntries);
         prefetch(rows_.data + r.begin, entries * static_cast<std::int64_t>(sizeof(T)));
-        prefetch(rows_.indices + r.begin, entries * static_cast<std::int64_t>(sizeof(Index)));
+        prefetch(rows_.indices + r.begin, entries * static_cast<std::int64_t>(sizeof(std::int32_t)));
     }
     void outer(std::int64_t i, double c, double* out, std::int64_t stride) const {
         const Range r = range(i);
@@ -112,10 +112,10 @@ private:
         std::int64_t begin, end;
     };
     Range range(std::int64_t i) const {
-        return {static_cast<std::int64_t>(rows_.starts[i]), static_cast<std::int64_t>(rows_.ends[i])};
+        return {rows_.starts[i], rows_.ends[i]};
     }
     double value(std::int64_t k) const { return static_cast<double>(rows_.data[k]); }
-    const LinearCsr<T, Index>& rows_;
+    const LinearCsr<T>& rows_;
 };
 
 }  // namespace mercer

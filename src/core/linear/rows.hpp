@@ -15,21 +15,20 @@ struct LinearDense {
 };
 
 // Any rows of CSR arrays: row i is at [starts[i], ends[i]). The bindings check that rows are inside the data and
-// columns inside [0, d).
-template <class T, class Index>
+// columns inside [0, d). There is a weight per column, so that 2^31 columns are out of reach anyway.
+template <class T>
 struct LinearCsr {
     const T* data;
-    const Index* indices;
-    const Index *starts, *ends;
+    const std::int32_t* indices;
+    const std::int64_t *starts, *ends;
     std::int64_t stored;  // entries of these rows together
     std::int64_t n, d;
 };
 
 // Elements of all rows together.
-template <class Index>
-std::int64_t stored_in(const Index* starts, const Index* ends, std::int64_t n) {
+inline std::int64_t stored_in(const std::int64_t* starts, const std::int64_t* ends, std::int64_t n) {
     std::int64_t stored = 0;
-    for (std::int64_t i = 0; i < n; ++i) stored += static_cast<std::int64_t>(ends[i] - starts[i]);
+    for (std::int64_t i = 0; i < n; ++i) stored += ends[i] - starts[i];
     return stored;
 }
 
@@ -51,19 +50,10 @@ template <class Rows>
 void linear_lengths(const Rows& rows, double* out, const Threads& threads);
 
 // Instantiates a template for each kind of rows.
-#define MERCER_FOR_LINEAR_ROWS(INSTANTIATE)  \
-    INSTANTIATE(LinearDense<float>)          \
-    INSTANTIATE(LinearDense<double>)         \
-    INSTANTIATE(LinearCsrOf<float>::Narrow)  \
-    INSTANTIATE(LinearCsrOf<float>::Wide)    \
-    INSTANTIATE(LinearCsrOf<double>::Narrow) \
-    INSTANTIATE(LinearCsrOf<double>::Wide)
-
-// Names without a comma, for macros.
-template <class T>
-struct LinearCsrOf {
-    using Narrow = LinearCsr<T, std::int32_t>;
-    using Wide = LinearCsr<T, std::int64_t>;
-};
+#define MERCER_FOR_LINEAR_ROWS(INSTANTIATE) \
+    INSTANTIATE(LinearDense<float>)         \
+    INSTANTIATE(LinearDense<double>)        \
+    INSTANTIATE(LinearCsr<float>)           \
+    INSTANTIATE(LinearCsr<double>)
 
 }  // namespace mercer

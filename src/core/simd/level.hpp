@@ -56,6 +56,9 @@ enum Ending {
     kLaplacianOfDifferences,
     kDenseEndings
 };
+// The endings that dense samples of type T have.
+template <class T>
+inline constexpr int dense_endings = sizeof(T) == sizeof(double) ? kDenseEndings : kEndings;
 inline constexpr int kNumbers = 4;    // numbers of a recipe: scale, gamma, coef0, degree
 inline constexpr int kMaxPanel = 32;  // widest panel of any level
 inline constexpr int kSums = 2;       // sums of the same Gaussian values that are made together
@@ -154,6 +157,9 @@ struct CholeskyTiles {
     // One tile with the triangle of a group, and with its transpose.
     void (*solve_tile)(const T* triangle, T* to);
     void (*solve_tile_transposed)(const T* triangle, T* to);
+    // to = L^-1 (from - L's `depth` columns before it times panel) for a group and its triangle, one tile; adds the
+    // squares of each column.
+    void (*solve_band)(const T* group, std::int64_t depth, const T* panel, const T* from, T* to, T* squares);
 };
 
 // Rows of a linear machine's data against its weight vector, sums in float64.

@@ -18,7 +18,7 @@ namespace mercer {
 
 // From kHugeBytes on malloc asks the system for fresh memory each time; on huge pages the first write to it is six
 // times as fast.
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20, kHugeBytes = std::size_t{32} << 20;
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20, kHugeBytes = std::size_t{4} << 20;
 
 template <class T>
 class Padded {

@@ -175,18 +175,24 @@ void store_row(const TileRun<T>& run, T* out) {
 
 template <class T>
 constexpr Tiles<T> tiles() {
-    return {kTileRows,
-            kTileColumns<T>,
-            {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
-             store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>,
-             store_tiles<T, Distance2, OfDifferences>, store_tiles<T, Distance1, OfDifferences>},
-            {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
-             sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>, sum_tiles<T, Distance2, OfDifferences>,
-             sum_tiles<T, Distance1, OfDifferences>},
-            sum_two_tiles<T>,
-            {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
-             store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>, store_row<T, Distance2, OfDifferences>,
-             store_row<T, Distance1, OfDifferences>}};
+    Tiles<T> out{kTileRows,
+                 kTileColumns<T>,
+                 {store_tiles<T, Dot, Identity>, store_tiles<T, Dot, Gaussian>, store_tiles<T, Dot, Polynomial>,
+                  store_tiles<T, Dot, Sigmoid>, store_tiles<T, Distance1, Laplacian>},
+                 {sum_tiles<T, Dot, Identity>, sum_tiles<T, Dot, Gaussian>, sum_tiles<T, Dot, Polynomial>,
+                  sum_tiles<T, Dot, Sigmoid>, sum_tiles<T, Distance1, Laplacian>},
+                 sum_two_tiles<T>,
+                 {store_row<T, Dot, Identity>, store_row<T, Dot, Gaussian>, store_row<T, Dot, Polynomial>,
+                  store_row<T, Dot, Sigmoid>, store_row<T, Distance1, Laplacian>}};
+    if constexpr (dense_endings<T> == kDenseEndings) {
+        out.store[kGaussianOfDifferences] = store_tiles<T, Distance2, OfDifferences>;
+        out.store[kLaplacianOfDifferences] = store_tiles<T, Distance1, OfDifferences>;
+        out.sum[kGaussianOfDifferences] = sum_tiles<T, Distance2, OfDifferences>;
+        out.sum[kLaplacianOfDifferences] = sum_tiles<T, Distance1, OfDifferences>;
+        out.store_row[kGaussianOfDifferences] = store_row<T, Distance2, OfDifferences>;
+        out.store_row[kLaplacianOfDifferences] = store_row<T, Distance1, OfDifferences>;
+    }
+    return out;
 }
 
 }  // namespace

@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "algebra/infinity.hpp"
 
 namespace mercer {
 
 namespace {
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Group {
+struct GroupFindings {
     double sum = 0.0;  // of the gradients of its free variables
     std::int64_t free = 0;
     double top = -kInfinity, bottom = kInfinity;    // the largest gradient that may rise, the smallest that may fall
@@ -60,12 +62,12 @@ double ExactSum::value() const {
 DualFindings certify_dual(const DualPoint& at) {
     const auto count = static_cast<std::size_t>(at.n_groups);
     // The last one is for variables without a group, whose gradients are compared with zero.
-    std::vector<Group> groups(count + 1);
+    std::vector<GroupFindings> groups(count + 1);
     groups[count].upmost = groups[count].lowest = 0.0;
     ExactSum together;
     for (std::int64_t i = 0; i < at.n; ++i) {
         const std::int32_t g = at.group[i];
-        Group& group = groups[g < 0 ? count : static_cast<std::size_t>(g)];
+        GroupFindings& group = groups[g < 0 ? count : static_cast<std::size_t>(g)];
         const auto [h, error] = gradient(at, i);
         const double beta = at.beta[i];
         const bool up = beta<at.upper[i], low = beta> at.lower[i];

@@ -6,24 +6,20 @@
 #include <limits>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
+#include "solve/steps.hpp"
 
 namespace mercer {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr const char* kNonfinite = "nonfinite";
-
 // A diagonal element below this fraction of the largest is rounding error: the dual is linear in that sample.
-constexpr double kSingular = 1e-12;
+constexpr double kSingularDiagonal = 1e-12;
 
 // Samples per round, the worst first; then all violations are computed again.
 constexpr std::int64_t kRound = 32;
-
-// Elements touched between two polls: a few tenths of a millisecond.
-constexpr std::int64_t kElementsPerPoll = 1 << 20;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -59,7 +55,7 @@ public:
         for (std::int64_t i = 0; i < q_; ++i) {
             double& eta = curvature_[at(i)];
             // Small enough that a gradient of 1e-6 reaches the bound in one step.
-            if (!(eta > kSingular * largest)) eta = std::max(kSingular * largest, 1e-6 / in_.bound[i]);
+            if (!(eta > kSingularDiagonal * largest)) eta = std::max(kSingularDiagonal * largest, 1e-6 / in_.bound[i]);
         }
         for (std::int64_t i = 0; i < q_; ++i) {
             load(i);
@@ -179,7 +175,7 @@ private:
             }
             if (!moved) return "stalled";
             if ((until_poll -= m_ * q_) < 0) {
-                until_poll = kElementsPerPoll;
+                until_poll = kTouchedPerPoll;
                 poll_.check();
                 if (watch_.seconds() > stop_.max_seconds) {
                     if (!find_violations()) return kNonfinite;

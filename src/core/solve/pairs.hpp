@@ -62,4 +62,18 @@ template <class T>
 void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
                double* total, const Threads& threads);
 
+// Sparse samples (sparse_pairs.cpp), of float64 and for any ending but the Laplacian's.
+struct SparsePairKernel {
+    const SparseSamples<double>& samples;
+    const double* diagonal;
+    int ending;
+    const double* numbers;
+};
+
+// The same for them, with steps in T; `products` becomes K beta.
+template <class T>
+std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                                const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const Threads& threads);
+
 }  // namespace mercer

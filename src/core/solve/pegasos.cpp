@@ -86,11 +86,11 @@ private:
     bool bias_;
 };
 
-template <class T, class Index, class Pointer>
+template <class T, class Index>
 class SparseSpace {
 public:
     static constexpr bool kKnowsSquares = false;
-    SparseSpace(const PegasosSparse<T, Index, Pointer>& x, const PegasosState& state)
+    SparseSpace(const PegasosSparse<T, Index>& x, const PegasosState& state)
         : x_(x), lazy_(state), bias_(state.m > x.d) {}
 
     std::int64_t cost(std::int64_t i) const { return static_cast<std::int64_t>(x_.indptr[i + 1] - x_.indptr[i]); }
@@ -98,9 +98,9 @@ public:
     void fold(double scale, double mass) { lazy_.fold(scale, mass); }
 
     double inner(std::int64_t i) const {
-        const Pointer end = x_.indptr[i + 1];
+        const std::int64_t end = x_.indptr[i + 1];
         double sum = bias_ ? lazy_.v[x_.d] : 0.0, other = 0.0;
-        Pointer e = x_.indptr[i];
+        std::int64_t e = x_.indptr[i];
         for (; e + 2 <= end; e += 2) {
             sum += static_cast<double>(x_.data[e]) * lazy_.v[x_.indices[e]];
             other += static_cast<double>(x_.data[e + 1]) * lazy_.v[x_.indices[e + 1]];
@@ -111,7 +111,7 @@ public:
 
     double square(std::int64_t i) const {
         double sum = bias_ ? 1.0 : 0.0;
-        for (Pointer e = x_.indptr[i]; e < x_.indptr[i + 1]; ++e) {
+        for (std::int64_t e = x_.indptr[i]; e < x_.indptr[i + 1]; ++e) {
             sum += static_cast<double>(x_.data[e]) * static_cast<double>(x_.data[e]);
         }
         return sum;
@@ -120,7 +120,7 @@ public:
     void add(std::int64_t i, double step, double mass) {
         double* v = lazy_.v;
         double* late = lazy_.late.data();
-        for (Pointer e = x_.indptr[i]; e < x_.indptr[i + 1]; ++e) {
+        for (std::int64_t e = x_.indptr[i]; e < x_.indptr[i + 1]; ++e) {
             const double change = step * static_cast<double>(x_.data[e]);
             v[x_.indices[e]] += change;
             late[x_.indices[e]] += mass * change;
@@ -132,7 +132,7 @@ public:
     }
 
 private:
-    PegasosSparse<T, Index, Pointer> x_;
+    PegasosSparse<T, Index> x_;
     Lazy lazy_;
     bool bias_;
 };
@@ -216,20 +216,20 @@ PegasosResult pegasos(const PegasosDense<T>& x, const PegasosState& state, const
     return run(DenseSpace<T>(x, state), steps, poll);
 }
 
-template <class T, class Index, class Pointer>
-PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>& x, const PegasosState& state, const PegasosSteps& steps,
+template <class T, class Index>
+PegasosResult pegasos(const PegasosSparse<T, Index>& x, const PegasosState& state, const PegasosSteps& steps,
                       Poll& poll) {
-    return run(SparseSpace<T, Index, Pointer>(x, state), steps, poll);
+    return run(SparseSpace<T, Index>(x, state), steps, poll);
 }
 
 PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const PegasosSteps& steps, Poll& poll) {
     return run(KernelSpace(x, state), steps, poll);
 }
 
-template <class T, class Index, class Pointer>
-bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
+template <class T, class Index>
+bool columns_fit(const PegasosSparse<T, Index>& x, std::int64_t n, const std::int64_t* draws,
                  std::int64_t count) {
-    const auto fit = [&](Pointer from, Pointer to) {
+    const auto fit = [&](std::int64_t from, std::int64_t to) {
         return all_indices(x.indices + from, static_cast<std::size_t>(to - from), x.d);
     };
     if (count >= n) return fit(x.indptr[0], x.indptr[n]);
@@ -256,17 +256,17 @@ void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std
     }
 }
 
-#define MERCER_FOR_INDICES(T, Index, Pointer)                                                                         \
-    template PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>&, const PegasosState&, const PegasosSteps&, \
+#define MERCER_FOR_INDICES(T, Index)                                                                         \
+    template PegasosResult pegasos(const PegasosSparse<T, Index>&, const PegasosState&, const PegasosSteps&, \
                                    Poll&);                                                                            \
-    template bool columns_fit(const PegasosSparse<T, Index, Pointer>&, std::int64_t, const std::int64_t*, std::int64_t);
+    template bool columns_fit(const PegasosSparse<T, Index>&, std::int64_t, const std::int64_t*, std::int64_t);
 #define MERCER_FOR_VALUES(T)                                                                                 \
     template PegasosResult pegasos(const PegasosDense<T>&, const PegasosState&, const PegasosSteps&, Poll&); \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int32_t)                                                        \
-    MERCER_FOR_INDICES(T, std::int32_t, std::int64_t)                                                        \
-    MERCER_FOR_INDICES(T, std::int64_t, std::int32_t)                                                        \
-    MERCER_FOR_INDICES(T, std::int64_t, std::int64_t)
+    MERCER_FOR_INDICES(T, std::int32_t) \
+    MERCER_FOR_INDICES(T, std::int64_t)
 MERCER_FOR_VALUES(float)
 MERCER_FOR_VALUES(double)
+#undef MERCER_FOR_VALUES
+#undef MERCER_FOR_INDICES
 
 }  // namespace mercer

@@ -56,17 +56,17 @@ struct PegasosDense {
     std::int64_t d;  // rows are contiguous, d elements each
 };
 
-template <class T, class Index, class Pointer>
+template <class T, class Index>
 struct PegasosSparse {
     const T* data;
     const Index* indices;
-    const Pointer* indptr;
+    const std::int64_t* indptr;
     std::int64_t d;
 };
 
 // Whether all columns of the rows drawn are in [0, d), or those of all n rows where there are as many draws.
-template <class T, class Index, class Pointer>
-bool columns_fit(const PegasosSparse<T, Index, Pointer>& x, std::int64_t n, const std::int64_t* draws,
+template <class T, class Index>
+bool columns_fit(const PegasosSparse<T, Index>& x, std::int64_t n, const std::int64_t* draws,
                  std::int64_t count);
 
 // Rows of the kernel matrix that are at hand: row i is at rows + n * slot[i], or missing where slot[i] is negative. The
@@ -81,8 +81,8 @@ struct PegasosKernel {
 
 template <class T>
 PegasosResult pegasos(const PegasosDense<T>& x, const PegasosState& state, const PegasosSteps& steps, Poll& poll);
-template <class T, class Index, class Pointer>
-PegasosResult pegasos(const PegasosSparse<T, Index, Pointer>& x, const PegasosState& state, const PegasosSteps& steps,
+template <class T, class Index>
+PegasosResult pegasos(const PegasosSparse<T, Index>& x, const PegasosState& state, const PegasosSteps& steps,
                       Poll& poll);
 PegasosResult pegasos(const PegasosKernel& x, const PegasosState& state, const PegasosSteps& steps, Poll& poll);
 

@@ -7,14 +7,14 @@
 #include <map>
 #include <vector>
 
+#include "algebra/infinity.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
+#include "solve/steps.hpp"
 
 namespace mercer {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr const char* kNonfinite = "nonfinite";
 constexpr double kTiny = std::numeric_limits<double>::min();
 
 // Curvature below this fraction of the diagonal is rounding error: for the step, which is computed in float64, and for
@@ -29,9 +29,6 @@ constexpr std::int64_t kWindow = 10;
 // Windows in a row that may gain less than the dual's rounding error. The gain is known far more precisely than the
 // dual, so a positive one is still progress: some problems need it for their last digits.
 constexpr int kPatience = 20;
-
-// Elements touched between two polls: a few tenths of a millisecond.
-constexpr std::int64_t kElementsPerPoll = 1 << 20;
 
 // The variables of one equality constraint (or of none), with masks over the aligned range that holds them.
 template <class T>
@@ -183,7 +180,7 @@ private:
     }
 
     const char* loop() {
-        const std::int64_t between_polls = 1 + kElementsPerPoll / q_;
+        const std::int64_t between_polls = 1 + kTouchedPerPoll / q_;
         const std::int64_t window = kWindow * q_;
         std::int64_t next_poll = 0;
         std::int64_t next_refresh = window;
@@ -221,7 +218,7 @@ private:
     // h at beta, in float64 from the kernel; returns how much the dual has grown since the last time.
     double refresh() {
         std::vector<double> h = h_exact_;
-        std::int64_t untouched = kElementsPerPoll;
+        std::int64_t untouched = kTouchedPerPoll;
         for (std::int64_t i = 0; i < q_; ++i) {
             const auto k = static_cast<std::size_t>(i);
             const double change = beta_[k] - beta_exact_[k];
@@ -230,7 +227,7 @@ private:
             h[k] -= in_.d[i] * change;
             if ((untouched -= q_) < 0) {
                 poll_.check();
-                untouched = kElementsPerPoll;
+                untouched = kTouchedPerPoll;
             }
         }
         // D(b) - D(b0) = 1/2 (b - b0)'(h + h0); within a group with an equality any constant may be subtracted from h.

@@ -2,15 +2,13 @@
 #include "solve/working_set.hpp"
 
 #include <algorithm>
-#include <limits>
 
+#include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Variables that a thread looks at in about 50 microseconds: fewer do not pay for waking a second one.
 constexpr std::int64_t kVariablesPerChunk = 1 << 14;

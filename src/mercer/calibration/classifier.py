@@ -30,7 +30,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Parameters
     ----------
-    estimator : a classifier of mercer, default=SVC()
+    estimator : a classifier of mercer, optional
+        What is calibrated; SVC() unless told.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
@@ -108,15 +109,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.estimator_, self.classes_ = machine, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         counted = weight > 0
-        self._own_scores_ = OwnScores.of(self._scores(f)[counted], codes[counted])
+        self._own_scores_ = OwnScores.of(self.probabilities_.scores(f)[counted], codes[counted])
         self.n_features_in_ = machine.n_features_in_
         if hasattr(machine, "feature_names_in_"):
             self.feature_names_in_ = machine.feature_names_in_
         return self
-
-    def _scores(self, f: Floats) -> Floats:
-        """How well a sample fits each class: the margin of two, the probability of several."""
-        return np.column_stack([-f[:, 0], f[:, 0]]) if len(self.classes_) == 2 else self.probabilities_(f)
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -162,7 +159,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def p_values(self, X: Any) -> Floats:
         """For each class, the share of its own samples that fit it no better than this one does."""
-        scores = self._scores(self._decided(X))
+        scores = self.probabilities_.scores(self._decided(X))
         return self._own_scores_.p_values(scores)
 
     def predict_set(self, X: Any, alpha: float = 0.1) -> np.ndarray:

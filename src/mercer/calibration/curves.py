@@ -14,7 +14,7 @@ from mercer.calibration.isotonic import fit_steps
 from mercer.calibration.sigmoid import Sigmoids, fit_sigmoids
 from mercer.calibration.temperature import fit_temperature
 from mercer.calibration.venn_abers import fit_venn_abers
-from mercer.data.labels import REST, Pair, between
+from mercer.data.labels import REST, Pair, between, every_pair
 
 
 class Curves(Protocol):
@@ -51,12 +51,29 @@ class ClassProbabilities:
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / self.n_classes)
 
+    def scores(self, f: Floats) -> Floats:
+        """How well a sample fits each class: its least probability against another one, or that against the rest.
+
+        One against one, the planes of a class are enough for its score.
+        """
+        p = self.curves.probabilities(f)
+        if self.n_classes == 2:
+            return np.column_stack([-f[:, 0], f[:, 0]])
+        if self.against_rest:
+            return p
+        out = np.ones((len(f), self.n_classes))
+        for column, (first, second) in enumerate(every_pair(self.n_classes)):
+            out[:, first] = np.minimum(out[:, first], p[:, column])
+            out[:, second] = np.minimum(out[:, second], 1.0 - p[:, column])
+        return out
+
 
 def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], k: int) -> ClassProbabilities:
     """The curves of all planes, each from the decision values of the samples that it separates."""
     values, positive, weights, starts = [], [], [], [0]
     for column, pair in enumerate(pairs):
         rows, sides = between(pair, codes)
+        rows, sides = rows[weight[rows] > 0], sides[weight[rows] > 0]
         values.append(f[rows, column])
         positive.append(sides > 0)
         weights.append(weight[rows])

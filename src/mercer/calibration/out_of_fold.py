@@ -10,12 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
 from mercer.arrays import Floats, Indices
+from mercer.calibration.without_folds import Splits, values_without_folds
 from mercer.fitting.fit import read_samples
-from mercer.selection.folds import SharedFolds, part_of, shares
-from mercer.selection.out_of_fold import FoldFitter
-from mercer.threads import effective_n_threads
-
-Splits = list[tuple[Indices, Indices]]
+from mercer.selection.folds import part_of
 
 
 def splits_of(cv: Any, codes: Indices, labels: Any) -> Splits:
@@ -44,23 +41,13 @@ def splits_of(cv: Any, codes: Indices, labels: Any) -> Splits:
 
 
 def out_of_fold(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats:
-    """Decision values of all planes, a row for each sample, by the fold that left it out.
+    """Decision values, a row for each sample and a column for each plane, by a machine that did not train on it.
 
-    The machine is a fitted one, whose kernel all folds share. Kernel values are computed once for all folds where the
-    machine can share them and they fit into its `cache_size`.
+    The machine is a fitted one, whose kernel all folds share. A sample has NaN where it is on neither side of a plane.
     """
-    unfitted = clone(machine)
-    if getattr(machine, "kernel_", None) is not None and machine.kernel_.accepts != "gram":
-        unfitted.set_params(kernel=machine.kernel_)
-    if shares(unfitted) is None:
-        shared = SharedFolds.of(unfitted, X, y, splits, weight)
-        failed = next((fold.error for fold in shared.folds if fold.error is not None), None)
-        if failed is not None:
-            raise failed
-        fitter = FoldFitter(shared, effective_n_threads(machine.n_jobs), shared.whole.limits.budget)
-        if fitter.affordable(twins=False):
-            (fits,) = fitter.fit([unfitted])
-            return _gather(len(y), [(fit.fold.test, fit.values) for fit in fits if fit is not None])
+    found = values_without_folds(machine, X, y, weight, splits)
+    if found is not None:
+        return found
     parts = fold_machines(machine, X, np.asarray(y), weight, splits)
     return _gather(len(y), [(test, part._decision(rest)) for part, test, rest in parts])
 

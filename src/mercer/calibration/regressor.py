@@ -35,7 +35,8 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
 
     Parameters
     ----------
-    estimator : a regressor, default=SVR()
+    estimator : a regressor, optional
+        What is calibrated; SVR() unless told.
     cv : int, splitter or "leave-one-out", default=5
         Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor`, which finds all n functions from
         one inverse, exactly (memory for n² numbers).

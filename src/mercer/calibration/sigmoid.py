@@ -14,6 +14,7 @@ import numpy as np
 from mercer.arrays import Flags, Floats, Indices
 
 _MOST_STEPS = 100
+_MOST_HALVINGS = 40
 # The gradient that ends the search, as a share of the weight. Steps are Newton's, so the next digit costs one more.
 _FLAT = 1e-10
 
@@ -32,74 +33,76 @@ class Sigmoids:
 
 def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
     """The sigmoids of several outputs, whose values stand one after another and begin at `starts`."""
-    total = _Sums(starts, len(f))
-    target, mass = soft_targets(positive, weight, starts), total(weight)
+    target = soft_targets(positive, weight, starts)
     unit = np.maximum.reduceat(np.abs(f), starts)  # so that a is near 1 whatever the unit of f
     unit[unit == 0] = 1.0
-    scaled = f / total.spread(unit)
-
-    share = total(weight * target) / mass
-    slope, offset = np.zeros(len(starts)), np.log(share / (1.0 - share))
-    constant = offset.copy()
-    value = _loss(scaled, target, weight, slope, offset, total)
-    going = np.ones(len(starts), dtype=bool)
+    n = len(starts)
+    ends, output = np.append(starts[1:], len(f)), _outputs(starts, len(f))
+    values = np.stack([f / unit[output], target, weight])
+    share = np.add.reduceat(weight * target, starts) / np.add.reduceat(weight, starts)
+    slope, offset = np.zeros(n), np.log(share / (1.0 - share))
+    constant, going = offset.copy(), np.arange(n)
     for _ in range(_MOST_STEPS):
-        p = logistic(total.spread(slope) * scaled + total.spread(offset))
-        error, curvature = weight * (p - target), weight * p * (1.0 - p)
-        g = np.stack([total(error * scaled), total(error)])
-        going &= np.abs(g).max(axis=0) > _FLAT * mass
-        if not going.any():
+        # Only outputs that still move are computed.
+        places = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
+        sizes = ends[going] - starts[going]
+        part = values if len(going) == n else values[:, places]
+        moved, (slope[going], offset[going]) = _newton_step(part, np.cumsum(sizes) - sizes, slope[going], offset[going])
+        going = going[moved]
+        if len(going) == 0:
             break
-        haa, hab, hbb = total(curvature * scaled**2), total(curvature * scaled), total(curvature)
-        ridge = 1e-12 * (haa + hbb) + np.finfo(float).tiny
-        haa, hbb = haa + ridge, hbb + ridge
-        determinant = haa * hbb - hab * hab
-        step = np.where(going, [(hab * g[1] - hbb * g[0]) / determinant, (hab * g[0] - haa * g[1]) / determinant], 0.0)
-        descent, length = (step * g).sum(axis=0), np.ones(len(starts))
-        for _ in range(40):
-            tried = _loss(scaled, target, weight, slope + length * step[0], offset + length * step[1], total)
-            worse = going & ~(tried <= value + 1e-4 * length * descent)
-            if not worse.any():
-                break
-            length[worse] /= 2.0
-        length[worse] = 0.0  # nothing better is left for these but rounding
-        going &= ~worse
-        slope, offset = slope + length * step[0], offset + length * step[1]
-        value = np.where(length > 0, tried, value)
     flipped = slope < 0
     slope[flipped], offset[flipped] = 0.0, constant[flipped]
     return Sigmoids(slope / unit, offset)
 
 
+def _newton_step(values: Floats, starts: Indices, slope: Floats, offset: Floats) -> tuple[Flags, tuple[Floats, Floats]]:
+    """Which outputs moved, and where to: Newton's step, halved until the likelihood rises as it should."""
+    f, target, weight = values
+    output = _outputs(starts, len(f))
+
+    def total(terms: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(terms, starts))
+
+    def loss(a: Floats, b: Floats) -> Floats:
+        t = a[output] * f + b[output]
+        return total(weight * (np.logaddexp(0.0, t) - target * t))
+
+    p = logistic(slope[output] * f + offset[output])
+    error, curvature = weight * (p - target), weight * p * (1.0 - p)
+    ga, gb = total(error * f), total(error)
+    going = np.maximum(np.abs(ga), np.abs(gb)) > _FLAT * total(weight)
+    haa, hab, hbb = total(curvature * f**2), total(curvature * f), total(curvature)
+    ridge = 1e-12 * (haa + hbb) + np.finfo(float).tiny
+    haa, hbb = haa + ridge, hbb + ridge
+    determinant = haa * hbb - hab * hab
+    da = np.where(going, (hab * gb - hbb * ga) / determinant, 0.0)
+    db = np.where(going, (hab * ga - haa * gb) / determinant, 0.0)
+    descent, value, length = da * ga + db * gb, loss(slope, offset), np.ones(len(starts))
+    rounding = 4 * np.finfo(float).eps * np.abs(value)
+    for _ in range(_MOST_HALVINGS):
+        worse = going & ~(loss(slope + length * da, offset + length * db) <= value + 1e-4 * length * descent + rounding)
+        if not worse.any():
+            break
+        length[worse] /= 2.0
+    length[worse] = 0.0
+    return going & ~worse, (slope + length * da, offset + length * db)
+
+
+def _outputs(starts: Indices, n: int) -> Indices:
+    """The output of each value."""
+    return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n)))
+
+
 def soft_targets(positive: Flags, weight: Floats, starts: Indices) -> Floats:
     """Platt's targets: a little less than 1 on the positive side of an output, a little more than 0 on the other."""
-    total = _Sums(starts, len(positive))
-    mass, mass_positive = total(weight), total(weight * positive)
+    output = _outputs(starts, len(positive))
+    mass, mass_positive = np.add.reduceat(weight, starts), np.add.reduceat(weight * positive, starts)
     high, low = (mass_positive + 1.0) / (mass_positive + 2.0), 1.0 / (mass - mass_positive + 2.0)
-    return np.where(positive, total.spread(high), total.spread(low))
+    return np.where(positive, high[output], low[output])
 
 
 def logistic(t: Floats) -> Floats:
     """1 / (1 + exp(−t))."""
     small = np.exp(-np.abs(t))
     return np.asarray(np.where(t >= 0, 1.0, small) / (1.0 + small))
-
-
-def _loss(f: Floats, target: Floats, weight: Floats, slope: Floats, offset: Floats, total: _Sums) -> Floats:
-    t = total.spread(slope) * f + total.spread(offset)
-    return total(weight * (np.logaddexp(0.0, t) - target * t))
-
-
-class _Sums:
-    """Sums over the values of each output."""
-
-    def __init__(self, starts: Indices, n: int) -> None:
-        self._starts = starts
-        self._output = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n)))
-
-    def __call__(self, values: Floats) -> Floats:
-        return np.asarray(np.add.reduceat(values, self._starts))
-
-    def spread(self, values: Floats) -> Floats:
-        """One number for each output at the places of its values."""
-        return np.asarray(values[self._output])

@@ -19,6 +19,8 @@ import numpy as np
 from mercer.arrays import Flags, Floats, Indices
 
 _HALVINGS = 60  # of [0, 1]: p is then known to the last digit
+# Values of f that differ by less than this share of the largest count as equal: rounding must not decide their order.
+_EQUAL_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,7 @@ class VennAbers:
     W: Floats
     S: Floats
     starts: Indices  # output k has the values starts[k] to starts[k + 1], and one more sum than values
+    unit: Floats  # of each output: its values are whole multiples
 
     def probabilities(self, f: Floats) -> Floats:
         """P of each output's positive side; f has a column for each output."""
@@ -43,7 +46,7 @@ class VennAbers:
             values = self.f[begin:end]
             sums = slice(begin + k, end + k + 1)
             W, S = self.W[sums], self.S[sums]
-            asked, place = np.unique(f[:, k], return_inverse=True)
+            asked, place = np.unique(np.rint(f[:, k] / self.unit[k]), return_inverse=True)
             i, r = np.searchsorted(values, asked, side="left"), np.searchsorted(values, asked, side="right")
             left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
             mirrored = len(W) - 1 - r
@@ -54,15 +57,16 @@ class VennAbers:
 
 def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> VennAbers:
     """Several outputs, whose values stand one after another and begin at `starts`."""
-    values, W, S = [], [], []
+    values, W, S, units = [], [], [], []
     for begin, end in zip(starts, np.append(starts[1:], len(f)), strict=True):
         mine = begin + np.flatnonzero(weight[begin:end] > 0)
-        distinct, place = np.unique(f[mine], return_inverse=True)
+        units.append(_EQUAL_SHARE * float(np.abs(f[mine]).max(initial=0.0)) or 1.0)
+        distinct, place = np.unique(np.rint(f[mine] / units[-1]), return_inverse=True)
         values.append(distinct)
         W.append(np.append(0.0, np.cumsum(np.bincount(place, weight[mine]))))
         S.append(np.append(0.0, np.cumsum(np.bincount(place, weight[mine] * positive[mine]))))
     sizes = np.cumsum([0, *map(len, values)])
-    return VennAbers(np.concatenate(values), np.concatenate(W), np.concatenate(S), sizes)
+    return VennAbers(np.concatenate(values), np.concatenate(W), np.concatenate(S), sizes, np.array(units))
 
 
 def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:

@@ -85,15 +85,11 @@ class Certificate:
 
     def __post_init__(self) -> None:
         """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller."""
-        safe: dict[str, Any] = {
-            "primal": _or(self.primal, math.inf),
-            "dual": _or(self.dual, -math.inf),
-            "violation": _or(self.violation, math.inf),
-            "kkt": {name: _or(residual, math.inf) for name, residual in self.kkt.items()},
-        }
+        safe = self.__dict__  # the values of a frozen object are set here, and nowhere else
+        safe["primal"], safe["dual"] = _or(self.primal, math.inf), _or(self.dual, -math.inf)
+        safe["violation"] = _or(self.violation, math.inf)
+        safe["kkt"] = {name: _or(residual, math.inf) for name, residual in self.kkt.items()}
         safe["gap"] = max(_or(self.gap, math.inf), safe["primal"] - safe["dual"])
-        for name, value in safe.items():
-            object.__setattr__(self, name, value)
 
     @property
     def relative_gap(self) -> float:

@@ -153,11 +153,10 @@ def bounded_u(
 
 def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: float) -> Flags:
     """The rows whose errors are not negligible, and might hide that a variable should move."""
-    error = gradient_errors(problem, beta, u, e)
-    large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
-    rows = np.zeros(len(u), dtype=np.bool_)
-    if not large.any():
+    rows, error = np.zeros(len(u), dtype=np.bool_), gradient_errors(problem, beta, u, e)
+    if error.max(initial=0.0) <= NEGLIGIBLE_SHARE * tol:
         return rows
+    large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
     h = problem.gradient(beta, u)
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)

@@ -8,7 +8,7 @@ with the first of the two on its positive side (as in scikit-learn and LIBSVM).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from numbers import Real
 from typing import Any
 
@@ -246,8 +246,9 @@ class Classes:
 
     def members(self, codes: Indices) -> list[Indices]:
         """The samples of each class."""
-        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels)))
-        return np.split(np.argsort(codes, kind="stable"), ends[:-1])
+        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels))).tolist()
+        order = np.argsort(codes, kind="stable")
+        return [order[begin:end] for begin, end in pairwise([0, *ends])]
 
     def name(self, pair: Pair) -> str:
         first, second = names_of(pair, self.labels)

@@ -173,7 +173,13 @@ class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
         return np.asarray(fit.target[fit.merged.y][:, None])
 
     def predict(self, X: Any) -> Floats:
-        """f(x) for every sample."""
+        """f(x) for every sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -267,7 +273,13 @@ class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine): 
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Floats:
-        """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1."""
+        """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         f, loss = self._decision(X), _fitted_loss(self)
         probability = Logistic().probability if isinstance(loss, str) else loss.probability
         P = np.column_stack([probability(column) for column in f.T])

@@ -276,7 +276,13 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         )
 
     def predict(self, X: Any) -> Floats:
-        """f(x) of each sample."""
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     @property

@@ -59,6 +59,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         X : array or CSR matrix of shape (n_samples, n_features)
             A list of strings for a string kernel; the square kernel matrix for a precomputed one.
         y : ignored
+            There for scikit-learn's pipelines.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 
@@ -75,14 +76,26 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         return None, None
 
     def predict(self, X: Any) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty."""
+        """+1 for a sample like those trained on, −1 for a novelty.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def decision_function(self, X: Any) -> Floats:
         raise NotImplementedError
 
     def score_samples(self, X: Any) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_."""
+        """The score that is compared with `offset_`: decision_function + offset_.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self.decision_function(X) + self.offset_)
 
     @property
@@ -138,7 +151,13 @@ class OneClassSVM(NoveltyDetector):
         self.offset_ = -b
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x): positive for samples like those trained on."""
+        """f(x): positive for samples like those trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -202,7 +221,13 @@ class SVDD(NoveltyDetector):
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
     def decision_function(self, X: Any) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball."""
+        """R² − ‖φ(x) − a‖²: positive inside the ball.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         half = self._decision(X)[:, 0]
         return np.asarray(2.0 * half - self._diagonal_of(X))
 

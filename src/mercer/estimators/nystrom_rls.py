@@ -81,7 +81,13 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore
         self._flat_ = target.flat
 
     def predict(self, X: Any) -> Floats:
-        """f(x) for every sample; one column per output where y had two dimensions."""
+        """f(x) for every sample; one column per output where y had two dimensions.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         values = self._decision(X)
         return values[:, 0] if self._flat_ else values
 

@@ -325,11 +325,13 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             Classes may be missing from a chunk.
         classes : array, optional
             All classes there are; required at the first call unless the machine was fitted before.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------

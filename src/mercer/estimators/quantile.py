@@ -118,7 +118,13 @@ class QuantileSVR(KernelRegressor):
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), b)
 
     def predict(self, X: Any) -> Floats:
-        """The quantiles of each sample: one number, or a column per quantile."""
+        """The quantiles of each sample: one number, or a column per quantile.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         values = self._decision(X)
         if self._one_quantile():
             return np.asarray(values[:, 0])
@@ -129,6 +135,15 @@ class QuantileSVR(KernelRegressor):
         """1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − the τ-quantile of y), in the mean of all quantiles.
 
         1 is perfect, 0 as good as the same number everywhere. R² would judge a quantile by its distance from the mean.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        y : array of shape (n_samples,)
+            The true numbers.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
         """
         predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
         scores = [

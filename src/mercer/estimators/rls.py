@@ -80,12 +80,32 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once."""
+        """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            More samples.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn(X, y, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels."""
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn(X, y, sample_weight, -1)
 
 
@@ -142,12 +162,34 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more samples; for linear kernels. The first call must name all `classes` that will come."""
+        """Learn from more samples; for linear kernels. The first call must name all `classes` that will come.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            More samples.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        classes : array, optional
+            All labels there will ever be; needed in the first call.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn_classes(X, y, classes, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels."""
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
         return self._learn_classes(X, y, None, sample_weight, -1)
 
     def _learn_classes(self, X: Any, y: Any, classes: Any, sample_weight: Any, sign: int) -> Self:

@@ -167,7 +167,7 @@ class SVC(PairwiseClassifier):
         y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
         prices = np.repeat(self._pair_prices(fit, layout), np.diff(layout.offsets))
         return PairTasks(
-            problem=self._problem(fit, layout.rows(), y, prices),
+            problem=self._problem(fit, layout.rows, y, prices),
             layout=layout,
             name_of=lambda k: target.name(target.pairs[k]),
             solver_of=lambda rows, problem: self._solver(linear_way(self, fit, rows, problem)),
@@ -196,6 +196,8 @@ class SVC(PairwiseClassifier):
 
     def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
         """The same for every pair of classes."""
+        if self.theta is None and self.lam is None:
+            return np.full(layout.n, float(self.C))
         weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])
         totals, which = np.unique(weights[layout.pairs].reshape(-1, 2).sum(axis=1), return_inverse=True)
         return np.array([price(self, total) for total in totals.tolist()])[which]

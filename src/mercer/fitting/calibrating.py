@@ -20,7 +20,7 @@ class CalibratingClassifier:
     ) -> CalibratedClassifier:
         """This machine with probabilities, learned from decision values of samples that were left out.
 
-        The machine stays as it is. The folds share its kernel and, where they fit into `cache_size`, its kernel values.
+        The machine stays as it is. The folds share its kernel, and start from its solution.
 
         Parameters
         ----------

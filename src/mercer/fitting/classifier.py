@@ -103,11 +103,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             At least two classes must have come by the end of the first call; others may come later.
         classes : array, optional
             Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------
@@ -123,7 +125,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo")."""
+        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         check_is_fitted(self)
         if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
             values = self._decision(X)
@@ -132,7 +140,13 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
-        against the rest the one with the largest f."""
+        against the rest the one with the largest f.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")

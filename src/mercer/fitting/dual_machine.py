@@ -147,8 +147,11 @@ class DualMachine(Machine):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
 
         Returns
         -------

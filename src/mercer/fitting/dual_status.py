@@ -62,7 +62,9 @@ def bias_intervals(found: Joined) -> Floats:
     ends = np.full((len(found), 2), np.nan)
     starts = found.variables[:-1]
     above, below = found.beta > found.lower, found.beta < found.upper
-    told = ~np.logical_or.reduceat(above & below, starts) & (found.equalities == 1)
+    told = ~np.logical_or.reduceat(above & below, starts)
+    if told.any():
+        told &= found.equalities == 1
     if not told.any():
         return np.asarray(freeze(ends))
     h = found.gradient

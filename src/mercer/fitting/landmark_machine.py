@@ -94,6 +94,7 @@ class LandmarkMachine(Machine):
             (X, y, sample_weight). An iterator of such chunks is read once: its landmarks come from its first samples,
             and the normal equations are summed up on the way. With either, y and sample_weight stay away.
         y : array of shape (n_samples,) or, for regression, (n_samples, n_outputs)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 

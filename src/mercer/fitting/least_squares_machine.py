@@ -187,7 +187,13 @@ class LeastSquaresRegressor(MultiOutputMixin, CalibratingRegressor, LeastSquares
         return w[0] if self._one_output_ else w
 
     def predict(self, X: Any) -> Floats:
-        """f(x) for each sample, one column per output if there were several."""
+        """f(x) for each sample, one column per output if there were several.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         values = self._decision(X)
         return values[:, 0] if self._one_output_ else values
 

@@ -130,6 +130,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X : array or CSR matrix of shape (n_samples, n_features)
             A list of strings for a string kernel; the square kernel matrix for a precomputed one.
         y : array of shape (n_samples,)
+            What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
             A weight counts like that many repetitions of its sample; 0 leaves the sample out.
 

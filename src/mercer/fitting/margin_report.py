@@ -63,6 +63,7 @@ class MarginReport:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
 
         Returns
         -------
@@ -78,6 +79,7 @@ class MarginReport:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
             Labels that the machine knows.
 

@@ -16,12 +16,24 @@ class OneAgainstRest(MarginReport):
     """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes, positive for the second; for more, one column per class."""
+        """f(x) for two classes, positive for the second; for more, one column per class.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         values = self._decision(X)
         return np.asarray(values[:, 0]) if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x)."""
+        """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x).
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         check_is_fitted(self)
         return np.asarray(self.classes_[winner(self._decision(X))])
 

@@ -52,7 +52,7 @@ class PairTasks(Sequence[Task]):
     @cached_property
     def rows(self) -> Indices:
         """The merged sample of each variable."""
-        return self.layout.rows()
+        return self.layout.rows
 
 
 @dataclass(frozen=True, eq=False)

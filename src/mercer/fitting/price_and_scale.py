@@ -45,11 +45,15 @@ def remarks_on_scale(
 
     `sample` is that of each variable, `pull` how far a sample of usual length and weight can move f, and u = f − b.
     """
-    n, spread = len(y), _spread(y)
-    lower, upper = box
-    if n < _FEWEST or spread == 0 or not np.isfinite(spread) or not np.isfinite(upper).all():
-        return []
+    n, (lower, upper) = len(y), box
     inside = (beta > lower) & (beta < upper) & (beta != 0)
+    few = max(_FIXING_B, _FREE_SHARE * n)
+    # A sample has at most two variables, and quartiles take as long as the steps of a small solve.
+    if n < _FEWEST or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
+        return []
+    spread = _spread(y)
+    if spread == 0 or not np.isfinite(spread):
+        return []
     n_free, n_used = len(np.unique(sample[inside])), len(np.unique(sample[beta != 0]))
     epsilon = getattr(machine, "epsilon", None)
     if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
@@ -61,7 +65,7 @@ def remarks_on_scale(
                 UserWarning,
             )
         ]
-    if n_free > max(_FIXING_B, _FREE_SHARE * n) or n_used - n_free < _BOUNDED_SHARE * n or spread < _USUAL_FACTOR:
+    if n_free > few or n_used - n_free < _BOUNDED_SHARE * n or spread < _USUAL_FACTOR:
         return []
     if pull() >= spread:
         return []

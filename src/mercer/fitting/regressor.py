@@ -66,7 +66,13 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         return bias_of(solved, getattr(self, "bias", True))
 
     def predict(self, X: Any) -> Floats:
-        """f(x) of each sample."""
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     @property

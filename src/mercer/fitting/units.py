@@ -32,10 +32,10 @@ def unit_of_targets(y: Floats, weight: Floats) -> float:
 
 def unit_of_kernel(fit: Fit) -> float:
     """Half the largest squared distance of a sample from the first one in feature space, at most 1."""
-    largest = float(np.abs(fit.diagonal).max())
+    gram = fit.gram()
+    largest = float(np.abs(gram.diagonal).max())
     if largest < _SMALLEST:
         return 1.0
-    gram = fit.gram()
     first = np.zeros(gram.n)
     first[0] = 1.0
     with_first = gram.product(first)

@@ -23,7 +23,9 @@ class BlockBuffer:
         self._samples = samples
         self._buffer: Any = np.empty((0, 0))
 
-    def __call__(self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None) -> Any:
+    def __call__(
+        self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None, n_threads: int = 1
+    ) -> Any:
         """K between some of the samples, in their precision; the diagonal is given.
 
         If the diagonal is longer than `which`, `known` fills in the remaining columns: it gets their memory.
@@ -37,6 +39,6 @@ class BlockBuffer:
         K = self._buffer[:n, :n]
         if known is not None:
             known(K[:, new:])
-            K[new:, :new] = K[:new, new:].T
-        K[np.arange(n), np.arange(n)] = diagonal
+            _core.transpose(K[:new, new:], K[new:, :new], n_threads)
+        np.einsum("ii->i", K)[:] = diagonal
         return K

@@ -1,8 +1,8 @@
 """Rows of K over the active samples, kept because computing them again costs more than reading them.
 
 A batch is a table with one row per active sample and one column per source. Reading a table is one pass over its
-memory, however many of its sources a step has moved. On a shrink the remaining rows are moved together in place, and
-copied where that frees half of the memory.
+memory, however many of its sources a step has moved. After a shrink the rows that are still active are read where they
+are; they are copied when that frees half of a table and memory is short.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class KeptRows:
         self._budget = budget
         self._n_threads = n_threads
         self._tables: dict[int, Any] = {}  # by batch, the least recently used first
-        self._bytes: dict[int, int] = {}  # of each batch, rows that shrinks left behind the table included
+        self._rows: dict[int, Indices | None] = {}  # of each table, where the active samples are if not everywhere
         self._batch = np.full(n, -1, dtype=np.intp)  # of each source
         self._slot = np.zeros(n, dtype=np.intp)
         self._next = 0
@@ -33,7 +33,7 @@ class KeptRows:
     @property
     def nbytes(self) -> int:
         """The memory of all batches."""
-        return sum(self._bytes.values())
+        return sum(table.nbytes for table in self._tables.values())
 
     def fits(self, rows: int, sources: int, itemsize: int) -> bool:
         return rows * sources * itemsize <= self._budget // 2
@@ -50,7 +50,7 @@ class KeptRows:
                 continue
             weights = np.zeros(table.shape[1])
             weights[self._slot[sources[here]]] = coefficients[here]
-            _core.add_table(total, table, weights, self._n_threads)
+            _core.add_table(total, table, weights, self._n_threads, self._rows[key])
             left &= ~here
         return left
 
@@ -62,30 +62,34 @@ class KeptRows:
         batch = self._batch[sources]
         for key in np.unique(batch).tolist():
             columns = np.flatnonzero(batch == key)
-            slots = self._slot[sources[columns]]
-            _core.copy_entries(self._tables[key], positions, slots, out, columns, self._n_threads)
+            slots, rows = self._slot[sources[columns]], self._rows[key]
+            at = positions if rows is None else rows[positions]
+            _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
 
     def put(self, sources: Indices, table: Any) -> None:
         """Keep K[active, sources]."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
-            oldest = next(iter(self._tables))
-            del self._tables[oldest], self._bytes[oldest]
-            self._batch[self._batch == oldest] = -1
-        self._tables[self._next], self._bytes[self._next] = table, table.nbytes
+            self._make_room()
+        self._tables[self._next], self._rows[self._next] = table, None
         self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
         self._next += 1
 
+    def _make_room(self) -> None:
+        """Forget the inactive rows of a table where they are half of it, else the least recently used batch."""
+        for key, rows in self._rows.items():
+            if rows is not None and 2 * len(rows) <= len(self._tables[key]):
+                self._tables[key], self._rows[key] = self._tables[key][rows], None
+                return
+        oldest = next(iter(self._tables))
+        del self._tables[oldest], self._rows[oldest]
+        self._batch[self._batch == oldest] = -1
+
     def keep(self, positions: Indices) -> None:
         """Follow a shrink: only these active samples remain."""
-        for key, table in self._tables.items():
-            _core.keep_rows(table, positions)
-            left = table[: len(positions)]
-            if 2 * left.nbytes <= self._bytes[key]:
-                left = left.copy()
-                self._bytes[key] = left.nbytes
-            self._tables[key] = left
+        for key, rows in self._rows.items():
+            self._rows[key] = positions if rows is None else rows[positions]
 
     def clear(self) -> None:
         self._tables.clear()
-        self._bytes.clear()
+        self._rows.clear()
         self._batch[:] = -1

@@ -163,11 +163,15 @@ class KernelMatrix:
         return K
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
-        if rows is None and self._rows is None and self.n <= _FLOAT64_ROWS and self.fused and not self._streamed:
-            self._whole(dtype)  # in place of all rows, and again those of the columns
+        J, everything = np.flatnonzero(coefficients), rows is None
         rows = np.arange(self.n) if rows is None else rows
-        J = np.flatnonzero(coefficients)
         out = np.zeros(len(rows))
+        if everything and self.n <= _FLOAT64_ROWS and self.fused and not self._streamed:
+            samples = self._whole(dtype)
+            if samples is not None:
+                samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients[J])
+                self.evaluations += self.n * len(J)
+                return out
         if len(J) == 0 or len(rows) == 0:
             return out
         if self.fused:

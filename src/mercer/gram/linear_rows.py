@@ -13,27 +13,38 @@ from mercer.arrays import Floats, Indices, add_gram, is_sparse
 _ROUNDOFF = 2.0**-53
 
 
+def _narrow(X: Any) -> Any:
+    """The CSR matrix X with columns that are numbered by int32, as the core wants them."""
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"X has {X.shape[1]} columns: linear machines have a weight for each, of at most 2³¹ − 1")
+    if X.indices.dtype == np.int32:
+        return X
+    narrow = type(X)(X.shape, dtype=X.dtype)
+    narrow.data, narrow.indices, narrow.indptr = X.data, X.indices.astype(np.int32), X.indptr
+    return narrow
+
+
 class LinearRows:
-    """Dense or CSR rows, without a copy unless the two index arrays of a CSR matrix differ in type.
+    """Dense or CSR rows; of those only columns numbered by int64 are copied, once.
 
     `which` selects rows of a CSR matrix, in any order. `origin` is the length of a vector that was subtracted from all.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
-        self.X, self.n_threads, self._which, self.origin = X, n_threads, which, origin
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
         self.sparse = is_sparse(X)
         self.core: Any
         if self.sparse:
-            kind = np.promote_types(X.indices.dtype, X.indptr.dtype)
-            indices, indptr = (np.ascontiguousarray(a, dtype=kind) for a in (X.indices, X.indptr))
+            X = _narrow(X)
+            indptr = X.indptr.astype(np.int64, copy=False)
             starts, ends = (indptr[:-1], indptr[1:]) if which is None else (indptr[which], indptr[which + 1])
-            self.core = _core.csr_rows(np.ascontiguousarray(X.data), indices, starts, ends, self.d, n_threads)
+            self.core = _core.csr_rows(np.ascontiguousarray(X.data), X.indices, starts, ends, self.d, n_threads)
             self.stored = int((ends - starts).sum())
         else:
             self.core = _core.dense_rows(X, n_threads)
             self.stored = self.n * self.d
+        self.X, self.n_threads, self._which, self.origin = X, n_threads, which, origin
 
     def first(self, m: int) -> LinearRows:
         """The first m rows, sharing memory."""

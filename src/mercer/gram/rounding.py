@@ -77,14 +77,15 @@ class Rounding:
         sums, t = self._sums(m, v) + in_any_order * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
-                out = self._radial(sizes, float(sources.max(initial=0.0)), l1, v, t, sums, level)
+                longest = float(sources.max(initial=0.0)) if self.mapped else 0.0
+                out = self._radial(sizes, longest, l1, v, t, sums, level)
             else:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
             if single:
                 out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
-        return np.where(np.isnan(out), np.inf, out)
+        return np.where(np.isnan(out), np.inf, out) if math.isnan(out.sum()) else out
 
     def _sums(self, m: int, v: float) -> float:
         """σ."""
@@ -96,7 +97,7 @@ class Rounding:
         return min(t, _RUN) + math.ceil(t / _RUN) if v == SINGLE and not self.sparse else t
 
     @staticmethod
-    def _small_exponent_errors(sizes: Floats, v: float, c: Any) -> Any:
+    def _small_exponent_errors(sizes: Any, v: float, c: Any) -> Any:
         """Whether Gaussian exponents that matter err little: N_j ≤ 2N_i + 2D, and D beyond the lowest is no value."""
         return v * c * (5 * sizes + 4 * _LOWEST_EXPONENT) <= _LARGEST_EXPONENT_ERROR
 
@@ -183,13 +184,14 @@ class Rounding:
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, rest = 3 * sizes, 2 * _MOST_TIMES_POWER
-            small = self._small_exponent_errors(sizes, v, c)
+            all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
+            small: Any = all_small or self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, rest = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = _SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums
-        return scale * l1 * np.where(small, np.minimum(error, 1.0 + sums), 1.0 + sums)
+        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums, 1.0 + sums)
+        return scale * l1 * (error if small is True else np.where(small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
         recipe, l1 = self.recipe, float(absolute.sum())

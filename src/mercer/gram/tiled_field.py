@@ -68,7 +68,9 @@ class TiledField(Field):
         if kept is None or new == len(rows) or kept.holds(rows[:new]).any():
             return self._square(self.origin[rows], diagonal)
         at = np.searchsorted(self.rows, rows)
-        return self._square(self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out))
+        return self._square(
+            self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out), self.gram.n_threads
+        )
 
     def move(self, J: Indices, beta: Floats) -> None:
         delta = beta - self.beta[J]
@@ -81,7 +83,8 @@ class TiledField(Field):
         if self.problem.twins:
             sources, which = np.unique(sources, return_inverse=True)
             change = sums_by(which, change, len(sources))
-        total = self.u[self.rows]
+        everywhere = len(self.rows) == self.gram.n
+        total = self.u if everywhere else self.u[self.rows]
         if self._kept is not None:
             sources, change = self._add_kept(self._kept, total, sources, change)
         if len(sources):
@@ -89,7 +92,8 @@ class TiledField(Field):
                 self._columns = self.samples.columns(self.origin[self.rows])
             self.samples.add(total, self._columns, self.origin[sources], change)
             self.gram.evaluations += len(sources) * len(self.rows)
-        self.u[self.rows] = total
+        if not everywhere:
+            self.u[self.rows] = total
 
     def _add_kept(self, kept: KeptRows, total: Floats, sources: Indices, change: Floats) -> tuple[Indices, Floats]:
         """Add the changes of kept rows, and of rows that can be kept from now on; returns the remaining ones."""

@@ -11,7 +11,6 @@ so that an offset of the data does no harm. The implicit zeros of a CSR matrix c
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -66,8 +65,8 @@ class WithGamma(Kernel):
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
-            bound = copy.copy(self)  # a constructor would need its signature, which takes longer to read than gamma
-            bound.gamma = gamma
+            bound = object.__new__(type(self))  # copy.copy, or the constructor's signature, takes as long as gamma
+            bound.__dict__.update(vars(self), gamma=gamma)
             return bound
         if self.gamma == 0:
             warn_user(

@@ -61,10 +61,10 @@ class Gaussian(WithGamma):
         self._factor()
 
     def _check(self) -> None:
-        names = [name for name in ("sigma", "M") if getattr(self, name) is not None]
-        if not isinstance(self.gamma, str) or self.gamma != "scale":
-            names.insert(0, "gamma")
-        if len(names) > 1:
+        own_gamma = not isinstance(self.gamma, str) or self.gamma != "scale"
+        if own_gamma + (self.sigma is not None) + (self.M is not None) > 1:
+            given = {"gamma": own_gamma, "sigma": self.sigma is not None, "M": self.M is not None}
+            names = [name for name, told in given.items() if told]
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         super()._check()
         if self.sigma is not None:

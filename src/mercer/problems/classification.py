@@ -64,12 +64,12 @@ def _two_sided(
 ) -> DualProblem:
     """Each variable lies between zero and a bound with the sign of its label."""
     n = len(y)
-    return DualProblem(
+    positive = y > 0
+    return DualProblem.of_rows(
         p=p,
-        lower=np.where(y > 0, 0.0, -bound),
-        upper=np.where(y > 0, bound, 0.0),
+        lower=np.where(positive, 0.0, -bound),
+        upper=np.where(positive, bound, 0.0),
         d=d,
-        row=np.arange(n),
         group=np.zeros(n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,
     )

@@ -13,13 +13,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.problems.working_set import violation
+
+
+class QuadraticProgram(NamedTuple):
+    """minimise ½β'Pβ + q'β  subject to  Aβ = totals,  lower ≤ β ≤ upper."""
+
+    P: Floats
+    q: Floats
+    A: Floats
+    totals: Floats
+    lower: Floats
+    upper: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +70,13 @@ class DualProblem:
         """Whether some variables may share a row."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
+    @classmethod
+    def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:
+        """A problem in which variable i belongs to row i."""
+        made = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
+        made.__dict__["twins"] = False  # known without a look at the rows
+        return made
+
     def without_bias(self) -> DualProblem:
         """The same boxes without any equality; the bias is the multiplier of an equality."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
@@ -70,6 +88,27 @@ class DualProblem:
         cut = {name: getattr(self, name)[which] for name in ("p", "lower", "upper", "d", "group")}
         part.__dict__.update(cut, row=self.row[: len(cut["p"])], totals=self.totals, twins=False)
         return part
+
+    def matrices(self, K: Any) -> QuadraticProgram:
+        """The problem as the matrices that every QP solver takes, with K the kernel matrix of its samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.problems.classification import soft_margin
+        >>> program = soft_margin(np.array([1.0, -1.0]), np.array([2.0, 2.0])).matrices([[1.0, 0.5], [0.5, 1.0]])
+        >>> program.q, program.A, program.lower, program.upper
+        (array([-1.,  1.]), array([[1., 1.]]), array([ 0., -2.]), array([2., 0.]))
+        """
+        values = np.asarray(K, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] != values.shape[1] or self.row.max(initial=-1) >= len(values):
+            raise ValueError(
+                f"K must be square with a row for each sample, at least {self.row.max(initial=-1) + 1} of them, not of "
+                f"shape {values.shape}"
+            )
+        P = values[np.ix_(self.row, self.row)] + np.diag(self.d)
+        A = (self.group == np.arange(len(self.totals))[:, None]).astype(np.float64)
+        return QuadraticProgram(P, -self.p, A, self.totals, self.lower, self.upper)
 
     def gradient(self, beta: Floats, u: Floats) -> Floats:
         """h = p − u[row] − dβ."""
@@ -87,8 +126,8 @@ class DualProblem:
 
     def feasible_start(self, wish: Floats | None = None) -> Floats:
         """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
-        beta: Floats = np.clip(np.zeros(self.n_variables), self.lower, self.upper)
-        for g, total in enumerate(self.totals):
+        beta: Floats = np.minimum(np.maximum(self.lower, 0.0), self.upper)
+        for g, total in enumerate(self.totals.tolist()):
             if total == 0 and not beta.any():
                 continue
             members = np.flatnonzero(self.group == g)

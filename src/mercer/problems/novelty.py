@@ -28,4 +28,4 @@ def data_description(diagonal: Floats, weight: Floats, nu: float) -> DualProblem
 def _convex_combination(p: Floats, bound: Floats, mass: float) -> DualProblem:
     n = len(p)
     group = np.zeros(n, dtype=np.int32)
-    return DualProblem(p, np.zeros(n), bound, np.zeros(n), np.arange(n), group, np.array([mass]))
+    return DualProblem.of_rows(p, np.zeros(n), bound, np.zeros(n), group, np.array([mass]))

@@ -54,7 +54,7 @@ def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
 
 def _single(p: Floats, lower: Floats, upper: Floats, d: Floats) -> DualProblem:
     n = len(p)
-    return DualProblem(p, lower, upper, d, np.arange(n), np.zeros(n, dtype=np.int32), np.zeros(1))
+    return DualProblem.of_rows(p, lower, upper, d, np.zeros(n, dtype=np.int32), np.zeros(1))
 
 
 def _twins(

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer.selection.folds import part_of
+from mercer.selection.scoring import scored
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search
@@ -21,7 +22,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
         model = clone(search.estimator)
         warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
         X, y = _training(search, train)
-        X_new, y_new = search.held_out(fold)
+        X_new, y_new, weight_new = search.held_out(fold)
         for point in group:
             if not search.wanted(point, fold):
                 continue
@@ -31,7 +32,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 if warm is not None and hasattr(_last(model), "certificate_"):
                     model.set_params(**{warm: True})
                 model.fit(X, y, **_weights(search, train))
-                score = float(search.scorer(model, X_new, y_new))
+                score = scored(search.scorer, model, X_new, y_new, weight_new)
             except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
                 search.cells.fail(point, fold, error)
             else:

@@ -44,6 +44,15 @@ class TuningResult:
     shared_ : str
         What the fits shared, in words.
     n_splits_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import mercer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.1, 1, 10]}, refit=False)
+    >>> found.complete_, found.n_splits_, len(found.cv_results_["params"])
+    (True, 5, 3)
     """
 
     cv_results_: dict[str, Any]

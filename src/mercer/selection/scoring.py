@@ -21,8 +21,8 @@ _SHARES = (
 )
 _AT_MOST_ONE = ("r2", "explained_variance", "matthews_corrcoef", "d2_absolute_error_score")
 
-# From a model, held-out samples and their targets to a number; the larger the better.
-Scorer = Callable[[Any, Any, Any], float]
+# From a model, held-out samples, their targets and perhaps weights to a number; the larger the better.
+Scorer = Callable[..., float]
 
 
 def scorer_of(estimator: Any, scoring: Any) -> Scorer:
@@ -55,24 +55,31 @@ def counts_mistakes(estimator: Any, scoring: Any) -> bool:
     return scoring == "accuracy" or (scoring is None and bool(is_classifier(estimator)))
 
 
-def inside(model: Any, X: Any, y: Any) -> float:
+def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The score of held-out samples, weighted if there are weights."""
+    return float(scorer(model, X, y) if weight is None else scorer(model, X, y, sample_weight=weight))
+
+
+def inside(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """How well a novelty detector keeps its promise: minus the distance of the share outside from ν.
 
     Without labels there is nothing else to compare with. With labels ±1 the balanced accuracy is used instead.
     """
     found = np.asarray(model.predict(X))
+    weight = np.ones(len(found)) if sample_weight is None else sample_weight
     if y is None:
-        return -abs(float(np.mean(found == -1)) - float(model.nu))
+        return -abs(float(np.average(found == -1, weights=weight)) - float(model.nu))
     y = np.asarray(y)
-    return float(np.mean([np.mean(found[y == label] == label) for label in np.unique(y)]))
+    shares = [np.average(found[y == label] == label, weights=weight[y == label]) for label in np.unique(y)]
+    return float(np.mean(shares))
 
 
-def _accuracy(model: Any, X: Any, y: Any) -> float:
-    return float(np.mean(np.asarray(model.predict(X)) == np.asarray(y)))
+def _accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    return float(np.average(np.asarray(model.predict(X)) == np.asarray(y), weights=sample_weight))
 
 
-def _r2(model: Any, X: Any, y: Any) -> float:
-    return float(r2_score(y, model.predict(X)))
+def _r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    return float(r2_score(y, model.predict(X), sample_weight=sample_weight))
 
 
 class HeldOut(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped

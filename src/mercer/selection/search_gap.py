@@ -16,11 +16,15 @@ from mercer.selection.out_of_fold import FoldFit
 class SearchGap:
     """Collects what fits prove about held-out samples, and makes one number of it."""
 
-    def __init__(self, machine: Any, points: list[dict[str, Any]], counts_mistakes: bool) -> None:
+    def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool) -> None:
         self._points = points
         self._known: dict[tuple[str, int], dict[int, tuple[Known, Any, bool]]] = {}
         self._lock = threading.Lock()
-        self._reason = "" if counts_mistakes else "only the share of samples that are classified right has such a bound"
+        self._reason = (
+            ""
+            if counts_mistakes
+            else "only the share of samples that are classified right, without weights, has such a bound"
+        )
         if not self._reason and not any(bare(name) in ("C", *FALLING) for point in points for name in point):
             self._reason = "the grid has no C"
 

@@ -15,7 +15,7 @@ from mercer.arrays import n_samples, stack
 from mercer.selection.folds import SharedFolds, part_of, shares
 from mercer.selection.grids import PRICES, bare
 from mercer.selection.out_of_fold import FoldFit, FoldFitter
-from mercer.selection.scoring import HeldOut
+from mercer.selection.scoring import HeldOut, scored
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search
@@ -108,8 +108,8 @@ class SharedSearch:
         def told(c: int, f: int, fit: FoldFit) -> None:
             point, fold = group[c], numbers[f]
             try:
-                X, y = held_out[fold]
-                score = float(search.scorer(HeldOut.of(machines[c], fit.values, fit.classes), X, y))
+                X, y, weight = held_out[fold]
+                score = scored(search.scorer, HeldOut.of(machines[c], fit.values, fit.classes), X, y, weight)
             except Exception as error:  # of a score that the user gave
                 cells.fail(point, fold, error)
             else:
@@ -127,7 +127,7 @@ class SharedSearch:
             self._fail([group], numbers, error)
 
     @cached_property
-    def _held_out(self) -> list[tuple[Any, Any]]:
+    def _held_out(self) -> list[tuple[Any, Any, Any]]:
         return [self._search.held_out(fold) for fold in range(len(self._search.splits))]
 
     def _fail(self, groups: Sequence[list[int]], folds: list[int], error: BaseException) -> None:

@@ -13,11 +13,13 @@ and multiplied by s.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, row_blocks
 from mercer.gram import Gram
 from mercer.gram.rounding import DOUBLE, SINGLE
@@ -57,14 +59,12 @@ def stored_kernel(gram: Gram, shared: SharedNumbers | None = None) -> StoredKern
     if made is not None:
         return made
     everything, values = np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
-    samples, rows = gram.prepared(everything, np.float64, whole=True)
     largest = 0.0
     with np.errstate(over="ignore"):
-        for top in range(0, gram.n, _BLOCK_ROWS):
-            some = slice(top, min(gram.n, top + _BLOCK_ROWS))
-            block = gram.block(everything[some], everything) if samples is None else samples.table(rows[some], rows)
+        for own, other, block in _blocks(gram):
             largest = max(largest, float(np.abs(block).max(initial=0.0)))
-            values[some] = block
+            values[other, own] = block
+            values[own, other] = values[other, own].T
     values[everything, everything] = gram.diagonal
     if not largest < 1e30:
         return None
@@ -83,24 +83,18 @@ class SharedNumbers:
     @classmethod
     def of(cls, linear: Gram, recipe: Recipe) -> SharedNumbers | None:
         """From the Gram of the samples under a linear kernel; None where the recipe does not start from these."""
-        samples, rows = linear.prepared(np.arange(linear.n), np.float64, whole=True)
-        if not shares_numbers(recipe) or samples is None:
+        if not shares_numbers(recipe) or not linear.fused:
             return None
         n, squares = linear.n, linear.diagonal
         numbers = np.empty((n, n), np.float32)
-        for left in range(0, n, _BLOCK_ROWS):
-            own = slice(left, min(n, left + _BLOCK_ROWS))
-            columns = samples.columns(rows[own])
-            for top in range(0, left + 1, _BLOCK_ROWS):
-                other = slice(top, min(n, top + _BLOCK_ROWS))
-                block = samples.block(rows[other], columns)
-                if recipe.inner == "sqdist":
-                    np.multiply(block, -2.0, out=block)
-                    block += squares[other, None]
-                    block += squares[own]
-                    np.maximum(block, 0.0, out=block)
-                numbers[other, own] = block
-                numbers[own, other] = numbers[other, own].T
+        for own, other, block in _blocks(linear):
+            if recipe.inner == "sqdist":
+                np.multiply(block, -2.0, out=block)
+                block += squares[other, None]
+                block += squares[own]
+                np.maximum(block, 0.0, out=block)
+            numbers[other, own] = block
+            numbers[own, other] = numbers[other, own].T
         if recipe.inner == "sqdist":
             numbers[np.arange(n), np.arange(n)] = 0.0
         elif not np.isfinite(numbers).all():
@@ -133,6 +127,22 @@ class SharedNumbers:
             return 3 * SINGLE
         gamma, coef0, degree = recipe.numbers
         return (degree + 2) * SINGLE * 1.1 if coef0 >= 0 and gamma >= 0 else None
+
+
+def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
+    """K in float64, block by block above the diagonal: its columns, its rows, and the values."""
+    n, everything = gram.n, np.arange(gram.n)
+    samples, rows = gram.prepared(everything, np.float64, whole=True)
+    for left in range(0, n, _BLOCK_ROWS):
+        own = slice(left, min(n, left + _BLOCK_ROWS))
+        columns = None if samples is None else samples.columns(rows[own])
+        for top in range(0, left + 1, _BLOCK_ROWS):
+            other = slice(top, min(n, top + _BLOCK_ROWS))
+            _core.check_stop()
+            if samples is None:
+                yield own, other, gram.block(everything[other], everything[own])
+            else:
+                yield own, other, samples.block(rows[other], columns)
 
 
 def shares_numbers(recipe: Recipe) -> bool:

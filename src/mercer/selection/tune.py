@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
+from mercer.arrays import is_sparse
 from mercer.errors import warn_user
 from mercer.fitting.limits import bytes_of, deadline_of
 from mercer.fitting.lines import Lines, Sign, listener_for
@@ -51,12 +53,12 @@ class Search:
         """Whether a fit can still change what is chosen, and there is time for it."""
         return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
 
-    def held_out(self, fold: int) -> tuple[Any, Any]:
-        """The held-out samples and targets of a fold."""
+    def held_out(self, fold: int) -> tuple[Any, Any, Any]:
+        """The held-out samples of a fold, their targets and their weights."""
         train, test = self.splits[fold]
         square = getattr(self.estimator, "kernel", None) == "precomputed"
         X = part_of(self.X, test, train if square else None) if not hasattr(self.X, "iloc") else self.X.iloc[test]
-        return X, None if self.y is None else self.y[test]
+        return X, *(None if part is None else part[test] for part in (self.y, self.sample_weight))
 
 
 def tune(
@@ -98,7 +100,7 @@ def tune(
     groups : array, optional
         For splitters that need them.
     sample_weight : array, optional
-        Weights of the samples in fits; scores are not weighted, as in GridSearchCV.
+        Weights of the samples, in fits and in scores.
     refit : bool, default=True
         Whether the best point is fitted to all samples, by the estimator itself.
     skip : True, False or "likely", default=True
@@ -138,6 +140,8 @@ def tune(
     y = None if y is None else column_or_1d(y, warn=True)
     if not hasattr(X, "shape") and kernel_accepts(getattr(machine, "kernel", "rbf")) != "sequences":
         X = np.asarray(X)
+    elif is_sparse(X):
+        X = sp.csr_array(X)  # whose rows can be taken
     if grid is None:
         grid = default_grid(machine, X, y)
         if not grid:
@@ -158,7 +162,7 @@ def tune(
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
         told=progress.told,
-        gap=SearchGap(machine, points, counts_mistakes(machine, scoring)),
+        gap=SearchGap(points, counts_mistakes(machine, scoring) and sample_weight is None),
     )
     interrupted = False
     try:
@@ -200,7 +204,8 @@ def _concluded(search: Search, shared: str, refit: bool, one_standard_error: boo
     if best is None:
         told = next((cells.why(k) for k in range(len(cells.points)) if cells.errors), "")
         if cells.errors and refit and cells.complete:
-            raise ValueError(f"no cell of the grid could be fitted in every fold: {told}")
+            weighed = "" if search.sample_weight is None else " with this sample_weight"
+            raise ValueError(f"no cell of the grid could be fitted{weighed} in every fold: {told}")
         return result
     result.best_params_, result.best_score_ = dict(cells.points[best]), float(cells.means[best])
     result.search_gap_, result.search_gap_reason_ = search.gap.value(cells, best)

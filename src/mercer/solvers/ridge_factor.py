@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,27 +19,32 @@ from mercer.arrays import Floats
 class Factor:
     """L in the lower triangle (the upper one is not used), and the ridge that was needed."""
 
-    L: Floats
+    L: Any
     ridge: float
     n_threads: int
 
     def solve(self, B: Floats) -> Floats:
         """(LLᵀ)⁻¹B for a matrix B, which is not changed."""
-        out = np.array(B, dtype=np.float64, order="C")
+        out = np.array(B, dtype=self.L.dtype, order="C")
         _core.cholesky_solve(self.L, out, self.n_threads)
-        return out
+        return np.asarray(out, dtype=np.float64)
 
 
 def ridge_factor(
-    A: Floats, ridges: Iterable[float], n_threads: int, unit: float | Floats = 1.0, diagonal: Floats | None = None
+    A: Floats,
+    ridges: Iterable[float],
+    n_threads: int,
+    unit: float | Floats = 1.0,
+    diagonal: Floats | None = None,
+    dtype: Any = np.float64,
 ) -> Factor | None:
     """The factor with the first ridge that makes A definite, or None if none of them does.
 
-    A is not changed, and may be float32. `diagonal` replaces A's own.
+    A is not changed, and may be float32. `diagonal` replaces A's own. `dtype` is the factor's.
     """
     diagonal = np.asarray(np.diagonal(A), dtype=np.float64) if diagonal is None else diagonal
     for ridge in ridges:
-        L = np.array(A, dtype=np.float64, order="C")
+        L = np.array(A, dtype=dtype, order="C")
         np.fill_diagonal(L, diagonal + ridge * unit)
         if _core.cholesky(L, n_threads) < 0:
             return Factor(L, ridge, n_threads)

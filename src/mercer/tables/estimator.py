@@ -163,8 +163,11 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         y : column, optional
+            What to learn of each sample.
         sample_weight : array, optional
+            A weight of 2 equals the sample given twice.
         """
         if self.missing not in ("impute", "drop"):
             raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
@@ -224,6 +227,7 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         """
         check_is_fitted(self)
         return _encoded(self._matched(frame_of(X)), self.columns_)
@@ -265,6 +269,7 @@ class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : frame or array
+            The table.
         """
         answer = self._asked("predict", X)
         if is_regressor(self.estimator) and self.standardise:

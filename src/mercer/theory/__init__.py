@@ -19,6 +19,7 @@ from mercer.theory.concentration import (
     test_set_bound,
 )
 from mercer.theory.consistency import consistent_C
+from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
 from mercer.theory.no_free_lunch import off_training_error
 from mercer.theory.of_machine import Insight, insight
@@ -50,6 +51,7 @@ __all__ = [
     "Ball",
     "Bound",
     "Complexity",
+    "GaussianProcess",
     "Insight",
     "Perceptron",
     "ball_complexity",

@@ -13,6 +13,7 @@ from sklearn.svm import SVC as Peer
 from mercer import SVC, _core
 from mercer.certificates.dual import certify
 from mercer.certificates.pairs import pair_certificate
+from mercer.errors import NonPSDKernelWarning
 from mercer.fitting import tasks
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
@@ -281,12 +282,49 @@ def test_what_the_core_does_not_do_at_once_is_done_one_by_one(parameters, asked)
     np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
 
 
-def test_sparse_samples_are_solved_one_by_one(asked):
+@pytest.mark.parametrize("parameters", [{"gamma": 0.1}, {"kernel": "linear"}, {"kernel": "poly", "degree": 2}])
+def test_sparse_samples_are_solved_together(parameters, asked):
     X, y = classes(300, 4)
     X[np.abs(X) < 1.2] = 0.0
-    model, dense = SVC(gamma=0.1, tol=1e-6).fit(sp.csr_array(X), y), SVC(gamma=0.1, tol=1e-6).fit(X + 0.0, y)
-    assert asked == [6, 6]
-    np.testing.assert_allclose(model.decision_function(X), dense.decision_function(X), atol=1e-4)
+    model = SVC(**parameters, tol=1e-6).fit(sp.csr_array(X), y)
+    assert asked == [6]
+    assert model.converged_
+    alone = SVC(**parameters, tol=1e-6, solver="decomposition").fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-4)
+    for found, expected in zip(model.certificate_.parts, alone.certificate_.parts, strict=True):
+        assert found.violation <= 1e-6
+        assert found.primal == pytest.approx(expected.primal, rel=1e-5)
+        assert found.dual == pytest.approx(expected.dual, rel=1e-5)
+
+
+def test_sparse_pairs_are_certified_from_the_values_of_the_kernel():
+    X, y = classes(240, 3)
+    X[np.abs(X) < 1.2] = 0.0
+    rows = [np.flatnonzero(y == label) for label in np.unique(y)]
+    layout = Layout.of(rows, np.array([[0, 1], [2, 0], [1, 2]]))
+    kernel = Gaussian(gamma=0.1)
+    gram = gram_for(kernel, sp.csr_array(X))
+    parts = [(rows[a], rows[b]) for a, b in layout.pairs.reshape(-1, 2)]
+    signs = np.concatenate([np.r_[np.ones(len(a)), -np.ones(len(b))] for a, b in parts])
+    problem, stop = soft_margin(signs, np.full(len(signs), 2.0)), Stop(tol=1e-4, max_iter=10**6)
+    found = solve_together(problem, layout, gram, stop, 2)
+    assert found.solved.all()
+    K = kernel(X)
+    for k, (a, b) in enumerate(parts):
+        cut, members = slice(*layout.offsets[k : k + 2]), np.r_[a, b]
+        np.testing.assert_allclose(found.u[cut], K[np.ix_(members, members)] @ found.beta[cut], rtol=0, atol=1e-12)
+    once = solve_together(problem, layout, gram, stop, 1)
+    np.testing.assert_array_equal(once.beta, found.beta)
+    np.testing.assert_array_equal(once.u, found.u)
+
+
+def test_sparse_pairs_of_a_kernel_that_may_be_indefinite_are_solved_one_by_one(asked):
+    X, y = classes(200, 3)
+    X[np.abs(X) < 1.2] = 0.0
+    with pytest.warns(NonPSDKernelWarning):
+        model = SVC(kernel="sigmoid", gamma=0.01).fit(sp.csr_array(X), y)
+    assert asked == [3]
+    assert model.converged_
 
 
 def test_large_pairs_are_left_to_working_sets():

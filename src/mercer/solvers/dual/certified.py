@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,8 +17,7 @@ from mercer.certificates.dual import certify, coarse_pass
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
-from mercer.solvers.dual.decomposition import decompose, rounding_floor
-from mercer.solvers.dual.one_block import is_one_block, solve_block
+from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
 from mercer.solvers.proof_time import ProofTime
@@ -51,7 +50,9 @@ def refined(
     u: Floats | None = None
     proof = ProofTime(gram, stop)
     stop = replace(stop, proof_seconds=proof)
-    precisions = holding(gram.precisions, _size_of_sums(problem, gram))
+    precisions: Sequence[Any] = gram.precisions
+    if len(precisions) > 1:
+        precisions = holding(precisions, _size_of_sums(problem, gram))
     ask = Refinement(stop, precisions, shrinking, partial(rounding_floor, gram, problem))
     while True:
         limit: AbstractContextManager[None] = nullcontext()
@@ -92,8 +93,11 @@ def _decomposed(
 ) -> Solution:
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     begun = 0
+    prepared: tuple[Any, Any] = (None, None)
     if is_one_block(problem, gram):
-        whole = solve_block(problem, gram, beta, u, precision, stop, report)
+        prepared = gram.prepared(np.arange(gram.n), precision, whole=True)
+    if prepared[0] is not None:
+        whole = solve_one_block(problem, gram, prepared, beta, u, stop, report)
         if whole.stop_reason != "stalled":
             return whole
         beta, begun = whole.beta, whole.steps

@@ -8,17 +8,20 @@ The loop works on a Field and sees neither kernels nor data. A small problem is 
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, inner
+from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.dual import certificate_of
+from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop
+from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
     BLOCK,
     FLOOR,
@@ -31,26 +34,34 @@ from mercer.solvers.block_steps import (
     running_words,
 )
 from mercer.solvers.dual.newton import climb_face
-from mercer.solvers.dual.one_block import ONE_BLOCK_VARIABLES
+from mercer.solvers.refine import progressed
 
+# Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
+_ONE_BLOCK_VARIABLES = 2500
 # A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
 # and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
 # 89 outer steps with 1,024 variables, 15 with more).
 _CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
-# Blocks in a row that pair steps may leave unsolved before Newton steps are tried. Those cost as much as a block, and
-# are wasted in a block that new variables will change (letter at C=100: 0.34 s with 0, 0.27 s with 2).
+# Blocks in a row that pair steps may leave unsolved before Newton steps are tried, which are wasted in a block that new
+# variables will change. Where a block holds all active variables, none will: there pair steps take at most this many
+# per variable before a Newton step, and twice as many if the last one did not help (letter at C=100: 147,000 pair
+# steps without Newton steps, 53,000 with two of them).
 _UNSOLVED_BLOCKS = 2
+_STEPS_BEFORE_NEWTON = 3
+# A factorisation of n variables takes as long as n²/200 pair steps on them (AVX2: 18 ms for 1,584).
+_NEWTON_STEPS_SHARE = 1 / 200
 
 
 def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
-    q, share = min(n if n <= ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
-    noise = RoundingNoise(gram, problem)
+    before_newton, reached = _STEPS_BEFORE_NEWTON, math.inf
+    noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
         if report is not None:
@@ -58,7 +69,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, noise(field.beta))
+        limit = left.limit(steps) or watch.verdict(violation, noise.size)
         if limit == "stalled" and field.shrunk:
             # Perhaps the dropped variables could move again: from now on none is dropped.
             field.unshrink()
@@ -76,7 +87,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
         everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
-        taken, _, reason = _core.smo(
+        taken, left_over, reason = _core.smo(
             K,
             h,
             after,
@@ -85,7 +96,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             d,
             problem.group[J],
             max(0.0 if everything else share * violation, 0.5 * stop.tol),
-            min(INNER_STEPS * len(J), stop.max_iter - steps),
+            min((before_newton if everything and steps else INNER_STEPS) * len(J), stop.max_iter - steps),
             left.seconds,
         )
         if reason == "nonfinite":
@@ -98,10 +109,15 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             beta[J] = after
             return Solution(beta, steps, "max_time", not field.shrunk)
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
-        if stuck > _UNSOLVED_BLOCKS or reason == "stalled":
+        slow = everything and stuck > 0 and _is_slow(taken, violation, left_over, 0.5 * stop.tol, len(J))
+        if slow or stuck > _UNSOLVED_BLOCKS or reason == "stalled":
+            if not progressed(left_over, reached):
+                before_newton = min(2 * before_newton, INNER_STEPS)
+            reached = left_over
             delta = after - before
             after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
         field.move(J, after)
+        noise.moved(J, before, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
@@ -112,26 +128,117 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 field.shrink()
 
 
+def _is_slow(taken: int, before: float, after: float, target: float, size: int) -> bool:
+    """Whether pair steps at their present pace would take longer to the target than a Newton step."""
+    if not 0 < after < before:
+        return True
+    return taken * math.log(after / target) / math.log(before / after) > _NEWTON_STEPS_SHARE * size**2
+
+
+def is_one_block(problem: DualProblem, gram: Gram) -> bool:
+    """Whether one block has room for all variables, the core computes it, and twins come in the order of their rows."""
+    if problem.n_variables > min(_ONE_BLOCK_VARIABLES, largest_block(gram)) or not gram.fused:
+        return False
+    return not problem.twins or np.array_equal(problem.row, np.tile(np.arange(gram.n), 2))
+
+
+def solve_one_block(
+    problem: DualProblem,
+    gram: Gram,
+    prepared: tuple[Any, Indices],
+    beta: Floats,
+    u: Floats | None,
+    stop: Stop,
+    report: Report | None,
+) -> Solution:
+    """What `decompose` does first with such a problem, without the field that it does not need.
+
+    From β, and u = Kβ if it is known, on prepared samples and the places of the rows among them. Where pair steps did
+    not settle it, the reason is "stalled", and `decompose` goes on from there.
+    """
+    (samples, places), diagonal, violation = prepared, gram.diagonal, math.inf
+    if beta.any():
+        u = gram.product(problem.row_coefficients(beta, gram.n), dtype=samples.dtype) if u is None else u
+        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
+        active = _core.Active(*fixed, beta, u)
+        active.choose(np.arange(len(beta)))
+        violation = active.ends()[0]
+    h = problem.p if u is None else problem.gradient(beta, u)
+    if report is not None:
+        start = np.zeros(gram.n) if u is None else u
+        missed = stop.times_tol(violation) if violation < math.inf else math.nan
+        report(partial(_line, problem, beta, start, stop.done, violation), missed)
+    if violation <= stop.tol:
+        return Solution(beta, 0, "converged")
+    left = stop.before_proof(beta)
+    limit = left.limit(0)
+    if limit is not None:
+        return Solution(beta, 0, limit)
+    try:
+        with _core.TimeLimit(left.seconds):
+            K = BlockBuffer(samples)(places, diagonal)
+    except _core.OutOfTime:
+        return Solution(beta, 0, "max_time")
+    gram.evaluations += len(places) ** 2
+    if problem.twins:
+        K = _doubled(K)
+    after = beta.copy()
+    steps, _, reason = _core.smo(
+        K,
+        h,
+        after,
+        problem.lower,
+        problem.upper,
+        problem.d,
+        problem.group,
+        0.5 * stop.tol,
+        min(INNER_STEPS * len(after), stop.max_iter),
+        left.seconds,
+    )
+    if reason == "nonfinite":
+        raise overflow(gram, np.abs(problem.upper - problem.lower))
+    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
+    return Solution(after, steps, ends.get(reason, "stalled"))
+
+
+def _doubled(K: Any) -> Any:
+    """K of the rows for two variables each: a copy costs a fraction of computing a value again."""
+    n = len(K)
+    out = np.empty((2 * n, 2 * n), K.dtype)
+    for top in (slice(0, n), slice(n, None)):
+        out[top, :n] = out[top, n:] = K
+    return out
+
+
 def _words(field: Field, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    beta, u = field.beta, field.u
-    running = certificate_of(field.problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
-    return running_words(steps, int(np.count_nonzero(beta)), violation, running.gap, field.shrunk)
+    return _line(field.problem, field.beta, field.u, steps, violation, field.shrunk)
+
+
+def _line(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
+    found = certificate_of(problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
+    told = violation if violation < math.inf else found.violation
+    return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)
 
 
 class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
 
-    def __init__(self, gram: Gram, problem: DualProblem) -> None:
+    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats) -> None:
         lengths = np.sqrt(np.abs(gram.diagonal))
         self._sizes = float(lengths.max()) * lengths[problem.row]
-        self._target = float(np.abs(problem.p).max())
+        self._terms = inner(self._sizes, np.abs(beta)) + float(np.abs(problem.p).max())
 
-    def __call__(self, beta: Floats) -> float:
-        return float(np.finfo(float).eps) * (inner(self._sizes, np.abs(beta)) + self._target)
+    def moved(self, J: Indices, before: Floats, after: Floats) -> None:
+        """β changed on J."""
+        self._terms += inner(self._sizes[J], np.abs(after) - np.abs(before))
+
+    @property
+    def size(self) -> float:
+        return float(np.finfo(float).eps) * self._terms
 
 
 def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
-    return max(FLOOR * RoundingNoise(gram, problem)(beta), 4 * float(proven.max(initial=0.0)))
+    return max(FLOOR * RoundingNoise(gram, problem, beta).size, 4 * float(proven.max(initial=0.0)))

@@ -3,19 +3,22 @@
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
 equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
 Here the core computes the kernel values within a class once for all pairs, and between classes only the rows that steps
-need (src/core/solve/pairs.hpp). The certificates rest on float64 values that are computed only for them.
+need (src/core/solve/pairs.hpp). The certificates rest on float64 values that are computed
+only for them. Sparse samples give all float64 values between two classes at once, which serve for both
+(src/core/solve/sparse_pairs.cpp).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Flags, Floats, Indices, is_sparse
 from mercer.certificates.dual import PROOF
 from mercer.certificates.pairs import pair_certificates
 from mercer.certificates.table import CertificateTable
@@ -71,15 +74,21 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     p, lower, upper, d, paired = problem.p, problem.lower, problem.upper, problem.d, bool(len(problem.totals))
     if not layout.affordable(gram, n_threads):
         return None
-    samples, exact = (
-        gram.prepared(np.arange(gram.n), dtype, whole=True)[0] for dtype in (gram.precisions[0], np.float64)
-    )
-    if not all(isinstance(form, _core.Samples) and form.dense for form in (samples, exact)):
+    rows, single = np.arange(gram.n), gram.precisions[0] == np.float32
+    exact = gram.prepared(rows, np.float64, whole=True)[0]
+    if not isinstance(exact, _core.Samples):
+        return None
+    samples = gram.prepared(rows, gram.precisions[0], whole=True)[0] if exact.dense else exact
+    if not isinstance(samples, _core.Samples) or samples.dense != exact.dense:
         return None
     if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
+    if not exact.dense and not _has_bounded_products(gram):
+        return None
     beta, u = np.zeros(len(p)), np.zeros(len(p))
     which, unit = np.arange(layout.n), gram.unit_errors(layout.largest)
+    if not exact.dense:  # values within a class are added one after another
+        unit = unit + layout.largest * np.finfo(float).eps * gram.diagonal.max()
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(which):
@@ -87,23 +96,18 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         part, v = layout.of_pairs(which), layout.variables(which)
         fixed, now = (lower[v], upper[v], d[v]), beta[v]
         most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
-        taken, reasons, values = samples.solve_pairs(
-            *part.arrays,
-            gram.diagonal,
-            p[v] - u[v] - d[v] * now,
-            now,
-            *fixed,
-            paired,
-            0.5 * stop.tol,
-            most,
-            stop.seconds,
-            n_threads,
-        )
+        given = (*part.arrays, gram.diagonal, p[v] - u[v] - d[v] * now, now, *fixed)
+        limits = (paired, 0.5 * stop.tol, most, stop.seconds, n_threads)
         products = np.zeros(len(now))
-        exact.add_pairs(*part.arrays, now, products, n_threads)
+        if exact.dense:
+            taken, reasons, values = samples.solve_pairs(*given, *limits)
+            exact.add_pairs(*part.arrays, now, products, n_threads)
+            values += int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+        else:
+            taken, reasons, values = exact.solve_sparse_pairs(*given, products, single, *limits)
         error = part.errors(unit, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
         findings = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
-        gram.evaluations += values + int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+        gram.evaluations += values
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         found = pair_certificates(findings, paired, PROOF[gram.positive_definite])
         if proofs is None:
@@ -118,6 +122,12 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     assert proofs is not None
     # Where no time is left to go on from here, the last certificates say what was reached.
     return Together(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
+
+
+def _has_bounded_products(gram: Gram) -> bool:
+    """Whether values of sparse samples come from inner products, and none is larger than K's diagonal."""
+    recipe = gram.kernel.recipe()
+    return gram.positive_definite == "yes" and recipe is not None and recipe.ending != "laplacian"
 
 
 def _met(stop: Stop, found: CertificateTable) -> Flags:
@@ -143,6 +153,8 @@ class Layout:
 
     def of_pairs(self, which: Indices) -> Layout:
         """The same for some of the pairs."""
+        if len(which) == self.n:
+            return self
         pairs = self.pairs.reshape(-1, 2)[which]
         return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
@@ -153,6 +165,7 @@ class Layout:
         lengths = np.diff(self.offsets)[which]
         return np.arange(lengths.sum()) + np.repeat(self.offsets[which] - np.cumsum(lengths) + lengths, lengths)
 
+    @cached_property
     def rows(self) -> Indices:
         """The sample of each variable."""
         sizes, starts = np.diff(self.starts)[self.pairs], self.starts[self.pairs]
@@ -166,10 +179,10 @@ class Layout:
     def errors(self, unit: Floats, beta: Floats) -> Floats:
         """How far each u = Kβ can be from the true one, with what each row errs by for ‖β‖₁ = 1."""
         l1 = np.add.reduceat(np.abs(beta), self.offsets[:-1])
-        return np.asarray(unit[self.rows()] * np.repeat(l1, np.diff(self.offsets)))
+        return np.asarray(unit[self.rows] * np.repeat(l1, np.diff(self.offsets)))
 
     @property
-    def arrays(self) -> tuple[Indices, ...]:
+    def arrays(self) -> tuple[Indices, Indices, Indices, Indices]:
         return self.members, self.starts, self.pairs, self.offsets
 
     @property
@@ -183,7 +196,7 @@ class Layout:
         """
         edge = 64.0  # rows that padding to whole tiles may add
         kept = float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
-        matrix = kept * np.dtype(gram.precisions[0]).itemsize
+        matrix = kept * max(np.dtype(gram.precisions[0]).itemsize, 8 if is_sparse(gram.X) else 0)
         return bool(8 * gram.n * gram.bytes_per_row + 2 * matrix <= gram.budget)
 
 

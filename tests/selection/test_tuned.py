@@ -1,0 +1,102 @@
+"""The estimators that choose their parameters: scikit-learn's own checks, files, copies, pictures."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer
+from mercer import SVC, SVR, TunedOneClassSVM, TunedSVC, TunedSVR
+
+
+def data(n: int = 80):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
+
+
+CHECKED = [
+    TunedSVC({"C": [1.0, 10.0]}, cv=2),
+    TunedSVR({"C": [1.0, 10.0]}, cv=2),
+    TunedOneClassSVM({"nu": [0.1, 0.3]}, cv=2),
+]
+
+
+@parametrize_with_checks(CHECKED)
+def test_scikit_learns_checks(estimator, check) -> None:  # type: ignore[no-untyped-def]
+    check(estimator)
+
+
+def test_it_is_the_best_machine() -> None:
+    X, y = data()
+    model = TunedSVC({"C": [0.1, 1.0], "gamma": [0.1, 1.0]}).fit(X, y)
+    truth = SVC(**model.best_params_).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), truth.predict(X))
+    np.testing.assert_allclose(model.decision_function(X), truth.decision_function(X))
+    assert model.certificate_.gap == truth.certificate_.gap
+    assert model.classes_.tolist() == [0, 1]
+    assert model.score(X, y) == truth.score(X, y)
+    assert model.result_.at(**model.best_params_)["mean_test_score"] == model.best_score_
+    with pytest.raises(AttributeError):
+        TunedSVC().certificate_  # noqa: B018
+
+
+def test_parameters_that_are_not_searched_come_from_the_estimator() -> None:
+    X, y = data()
+    model = TunedSVC({"C": [0.1, 1.0]}, estimator=SVC(kernel="poly", degree=2)).fit(X, y)
+    assert model.best_estimator_.degree == 2
+    piped = TunedSVC({"C": [0.1, 1.0]}, estimator=make_pipeline(StandardScaler(), SVC())).fit(100 * X, y)
+    assert piped.best_params_.keys() == {"svc__C"}
+    assert piped.predict(X).shape == (80,)
+
+
+def test_weights_reach_the_fits() -> None:
+    X, _ = data()
+    model = TunedSVR({"C": [1.0, 2.0]}, cv=2, estimator=SVR(gamma=0.3))
+    model.fit(X, X[:, 0], sample_weight=np.where(np.arange(80) % 2, 1.0, 0.5))
+    truth = SVR(gamma=0.3, **model.best_params_).fit(X, X[:, 0], np.where(np.arange(80) % 2, 1.0, 0.5))
+    np.testing.assert_allclose(model.predict(X), truth.predict(X))
+
+
+@pytest.mark.parametrize("copied", [lambda m: pickle.loads(pickle.dumps(m)), clone], ids=["pickle", "clone"])
+def test_copies(copied) -> None:  # type: ignore[no-untyped-def]
+    X, y = data()
+    model = TunedSVC({"C": [0.1, 1.0]}).fit(X, y)
+    other = copied(model)
+    if not hasattr(other, "best_estimator_"):
+        other.fit(X, y)
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert other.best_params_ == model.best_params_
+
+
+def test_scikit_learns_tools_work_around_it_and_around_svc() -> None:
+    X, y = data()
+    scores = cross_val_score(TunedSVC({"C": [0.1, 1.0]}, cv=2), X, y, cv=2)
+    assert scores.min() > 0.5
+    search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert search.best_score_ == pytest.approx(
+        mercer.tune(SVC(), X, y, grid={"C": [0.1, 1.0]}, cv=2, refit=False).best_score_
+    )
+
+
+def test_pictures() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    from mercer.displays import TuningDisplay
+
+    X, y = data()
+    found = mercer.tune(SVC(), X, y, grid={"C": [1e-3, 0.1, 1.0], "gamma": [0.1, 1.0]}, refit=False)
+    surface = found.plot()
+    assert surface.ax_.get_xlabel() == "C"
+    curve = TuningDisplay.from_search(found, parameters=["C"])
+    assert curve.ax_.get_xscale() == "log"
+    one = TuningDisplay.from_search(TunedSVC({"C": [0.1, 1.0]}).fit(X, y))
+    assert one.parameters == ("C",)
+    with pytest.raises(ValueError, match="name one or two"):
+        TuningDisplay.from_search(found, parameters=["C", "gamma", "nu"])

@@ -1,0 +1,99 @@
+"""The Gaussian process of least squares, against scikit-learn's, and its derivatives against differences."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as theirs
+
+from mercer import RLSRegressor
+from mercer.kernels import Gaussian, Linear, Matern, Precomputed, RationalQuadratic, Spectrum
+from mercer.theory import GaussianProcess
+
+rng = np.random.default_rng(0)
+X, NEW = rng.normal(size=(30, 2)), rng.normal(size=(12, 2)) * 2
+Y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
+
+PAIRS = [
+    (Gaussian(sigma=1.3), theirs.RBF(1.3)),
+    (2.5 * Gaussian(sigma=0.7), theirs.ConstantKernel(2.5) * theirs.RBF(0.7)),
+    (Matern(nu=1.5, length_scale=0.8), theirs.Matern(0.8, nu=1.5)),
+    (Matern(nu=2.5), theirs.Matern(1.0, nu=2.5)),
+    (RationalQuadratic(alpha=0.6, length_scale=1.2), theirs.RationalQuadratic(1.2, 0.6)),
+    (Linear() + 1.0 + Gaussian(sigma=1.0), theirs.DotProduct(1.0) + theirs.RBF(1.0)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "other"), PAIRS, ids=repr)
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+def test_it_agrees_with_scikit_learn(kernel, other, lam):
+    process = GaussianProcess(kernel, X, Y, lam)
+    expected = GaussianProcessRegressor(other, alpha=lam, optimizer=None).fit(X, Y)
+    mean, deviation = expected.predict(NEW, return_std=True)
+    np.testing.assert_allclose(process.mean(NEW), mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(process.variance(NEW), deviation**2, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(process.deviation(NEW), deviation, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(process.variance(NEW, noise=True), deviation**2 + lam, rtol=1e-8)
+    assert process.log_likelihood == pytest.approx(expected.log_marginal_likelihood_value_, rel=1e-8)
+
+
+def test_it_is_the_machine():
+    model = RLSRegressor(kernel=Gaussian(gamma=0.4), lam=0.3, bias=False).fit(X, Y)
+    process = GaussianProcess.of(model, X, Y)
+    np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-8, atol=1e-10)
+    with pytest.raises(ValueError, match="a free constant has no prior"):
+        GaussianProcess.of(RLSRegressor().fit(X, Y), X, Y)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in PAIRS], ids=repr)
+def test_derivatives_of_the_likelihood(kernel):
+    process, h = GaussianProcess(kernel, X, Y, 0.2), 1e-5
+    found = process.log_likelihood_gradient
+    up, down = (GaussianProcess(kernel, X, Y, 0.2 + step).log_likelihood for step in (h, -h))
+    assert found["lam"] == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    values = {name: value for name, value in kernel.get_params().items() if name in found}
+    assert values
+    for name, value in values.items():
+        ends = []
+        for step in (h, -h):
+            changed = kernel.__class__(**kernel.get_params(deep=False)).set_params(**{name: value + step})
+            ends.append(GaussianProcess(changed, X, Y, 0.2).log_likelihood)
+        kernel.set_params(**{name: value})
+        assert found[name] == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5, abs=1e-7), name
+
+
+def test_the_most_likely_scale():
+    """s·k and s·λ with s = y'A⁻¹y/n have the largest likelihood of all s."""
+    kernel, lam = Gaussian(sigma=1.0), 0.05
+    process = GaussianProcess(kernel, X, Y, lam)
+    best = GaussianProcess(process.scale * kernel, X, Y, process.noise_estimate)
+    for factor in (0.9, 1.1):
+        other = GaussianProcess(factor * process.scale * kernel, X, Y, factor * process.noise_estimate)
+        assert other.log_likelihood < best.log_likelihood
+    np.testing.assert_allclose(best.mean(NEW), process.mean(NEW), rtol=1e-9, atol=1e-12)
+    assert best.log_likelihood_gradient["kernel__sigma"] is not None
+
+
+def test_noise_is_found_again():
+    """On data drawn from the process itself, the likelihood is largest near the noise they were made with."""
+    draws = np.random.default_rng(1)
+    Z = draws.uniform(0, 10, size=(150, 1))
+    f = np.linalg.cholesky(Gaussian(sigma=1.0)(Z) + 1e-10 * np.eye(150)) @ draws.normal(size=150)
+    y = f + 0.3 * draws.normal(size=150)
+    grid = [0.01, 0.03, 0.09, 0.27, 0.8]
+    likelihoods = [GaussianProcess(Gaussian(sigma=1.0), Z, y, lam).log_likelihood for lam in grid]
+    assert grid[int(np.argmax(likelihoods))] == 0.09
+    covered = np.abs(GaussianProcess(Gaussian(sigma=1.0), Z, y, 0.09).mean(Z) - f)
+    assert np.mean(covered <= 2 * GaussianProcess(Gaussian(sigma=1.0), Z, y, 0.09).deviation(Z)) > 0.85
+
+
+def test_strings_and_bad_arguments():
+    process = GaussianProcess(Spectrum(1, normalise=True), ["ab", "aab", "bb"], [1.0, 2.0, 0.0], 0.1)
+    assert process.variance(["ab", "zz"])[1] == 1.0
+    with pytest.raises(ValueError, match="precomputed matrix does not hold"):
+        GaussianProcess(Precomputed(), np.eye(2), [1.0, 2.0], 0.1)
+    with pytest.raises(ValueError, match="above 0; without noise"):
+        GaussianProcess(Linear(), X, Y, 0.0)
+    with pytest.raises(ValueError, match="for each of the 30 samples"):
+        GaussianProcess(Linear(), X, Y[:4], 0.1)
+    with pytest.raises(ValueError, match="raise lam"):
+        GaussianProcess(Gaussian(sigma=1.0), np.zeros((5, 1)), np.ones(5), 1e-320).mean([[0.0]])
