@@ -25,6 +25,8 @@ LOWER, FREE, UPPER = -1, 0, 1
 _DEPENDENT_SHARE = 3e-14
 # Slopes below this share of the largest possible one are rounding.
 _FLAT_SHARE = 1e-14
+# Residuals of the equations that are small enough between two events, as a share of the targets.
+_ENOUGH = 1e-11
 # From this many variables on only those residuals are followed that could change their sign soon.
 _MANY = 512
 
@@ -55,9 +57,11 @@ class Sets:
         moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
         self._flat = _FLAT_SHARE * (self.unit * float(moves.sum()) + float(np.abs(family.p.slope).max(initial=0.0)))
         self._p = np.column_stack([family.p.start, family.p.slope])
+        self.largest_target = float(np.abs(self._p).max(initial=0.0))
         # What is far stays far for a while only if w and b alone move residuals.
         self._looks_around = family.n >= _MANY and not family.d.any() and not family.p.slope.any()
         self._near: Near | None = None
+        self.n_near, self.looked_at = 0, 0  # how many they are, and at which step they were chosen
         self.restart()
 
     # --- where things are -------------------------------------------------------------------------------------------
@@ -110,7 +114,10 @@ class Sets:
         if family.total is not None:
             right[0] = self.unit * (np.array([family.total.start, family.total.slope]) - self._sum) @ here
         right[first:] = self._p[F] @ here - bounded
-        x = self.system.solve(right)
+        # For the order of events a residual that is far below `tol` will do.
+        rough = near and self._looks_around
+        enough = _ENOUGH * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
+        x = self.system.solve(right, enough)
         b, x = (self.unit * x[0] if first else np.zeros(2)), x[first:]
         known = self._near if near and self._near is not None else None
         if known is None:

@@ -28,8 +28,9 @@ from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Sets
 _TIE = 1e-12
 # A dependent variable's residual that would change by less than this, in units of f, over all of t is not followed.
 _STILL = 1e-11
-# The residuals that are followed are those that could change their sign soon: at first one in so many.
-_SHARE_NEAR, _LEAST_NEAR = 8, 128
+# The residuals that are followed are those that could change their sign soon, at least one in so many of all. Where
+# they last for fewer events than the second number, twice as many are; where for more than the third, half as many.
+_LEAST_SHARE_NEAR, _SHORT_EVENTS, _LONG_EVENTS = 16, 6, 24
 _EPS = float(np.finfo(float).eps)
 
 
@@ -59,10 +60,11 @@ class Walk(Sets):
                 chance = random if at_once > self.family.n + 50 else None
                 segment = self.segment(near=True)
                 event = self._next(segment, end, chance)
-                if self._looks_around and not self._stays_near(segment, end if event is None else event[0]):
+                if segment.near is not None and not self._stays_near(segment, end if event is None else event[0]):
                     segment = self.segment()
-                    self._near = self._look_around(segment)
                     event = self._next(segment, end, chance)
+                if segment.near is None and self._looks_around:
+                    self._near = self._look_around(segment)
                 if event is None:
                     self.t = end
                     return
@@ -111,8 +113,7 @@ class Walk(Sets):
 
     def _stays_near(self, segment: Segment, end: float) -> bool:
         """Whether no residual but the near ones can change its sign before `end`; then that far is used up."""
-        if segment.near is None or self._near is None:
-            return False
+        assert self._near is not None
         step = end - self.t
         self._near.w -= segment.speed * step
         self._near.b -= abs(float(segment.b[1])) * step
@@ -125,7 +126,14 @@ class Walk(Sets):
         with np.errstate(divide="ignore", invalid="ignore"):
             soon = self.side * segment.rho_at(self.t) / (root * segment.speed + b)
         soon[(self.side == FREE) | self.fixed | ~np.isfinite(soon)] = np.inf
-        count = max(_LEAST_NEAR, self.family.n // _SHARE_NEAR)
+        lasted, self.looked_at = self.steps - self.looked_at, self.steps
+        if lasted < _SHORT_EVENTS:
+            self.n_near = min(2 * (self.n_near or self.family.n // _LEAST_SHARE_NEAR), self.family.n)
+        elif lasted > _LONG_EVENTS:
+            self.n_near = max(self.n_near // 2, self.family.n // _LEAST_SHARE_NEAR)
+        if self.n_near > self.family.n // 2:  # to follow all of them is cheaper than to choose again and again
+            return None
+        count = self.n_near
         horizon = float(np.partition(soon, count)[count])
         if not math.isfinite(horizon) or horizon <= 0:
             return None
