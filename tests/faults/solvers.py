@@ -20,8 +20,8 @@ SOLVERS = [
     m(
         "a Newton step ignores the box",
         "mercer/solvers/dual/newton.py",
-        "beta[F] += min(step, limit) * delta",
-        "beta[F] += step * delta",
+        "length = min(limit, slope / curvature if curvature > 0 else np.inf)",
+        "length = slope / curvature if curvature > 0 else np.inf",
         "tests/solvers/dual/test_newton.py",
     ),
     m(
