@@ -1,4 +1,4 @@
-"""One problem, one machine, and every claim of its certificate held against forty-digit arithmetic."""
+"""One problem, one machine, and every claim of its certificate held against hundred-digit arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import kernels
 from reference.cancelling_data import given, labels, samples, targets, weights
-from reference.decimals import ONE, ZERO, decimals, forty_digits
+from reference.decimals import ONE, ZERO, decimals, hundred_digits
 from reference.exact_kernels import Formula
 
 EPS = Decimal(2) ** -53
@@ -286,9 +286,9 @@ def outputs(what, got, u, b, s, coefficients):
     return []
 
 
-def in_forty_digits(function):
+def in_hundred_digits(function):
     def run(*args):
-        with forty_digits():
+        with hundred_digits():
             return function(*args)
 
     return run

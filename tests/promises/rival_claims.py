@@ -1,7 +1,7 @@
 """The claims of machines whose dual point is not public: no point may be better than the certificate allows.
 
-A rival is any other point of the same problem. Its value is computed in forty digits, so it does not matter where it
-comes from: the optimum lies below it. Hence dual ≤ rival, and value at the solution − rival ≤ gap.
+A rival is any other point of the same problem. Its value is computed in a hundred digits, so it does not matter where
+it comes from: the optimum lies below it. Hence dual ≤ rival, and value at the solution − rival ≤ gap.
 """
 
 import numpy as np

@@ -13,7 +13,7 @@ from mercer import SVDD, SVR
 from promises import dual_claims, rival_claims
 from promises.false_claims import KERNELS, REFUSED, Problem, setting
 from reference.cancelling_data import FAMILIES
-from reference.decimals import forty_digits
+from reference.decimals import hundred_digits
 
 CHECKS = {**dual_claims.CHECKS, **rival_claims.CHECKS}
 LINEAR = ("LinearSVC", "LinearSVR")  # have no kernel
@@ -262,7 +262,7 @@ def problems(draw, machine):
 
 def broken(problem):
     """Every claim that is not true."""
-    with forty_digits():
+    with hundred_digits():
         return CHECKS[problem.machine][0](setting(problem))
 
 

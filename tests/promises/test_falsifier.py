@@ -10,7 +10,7 @@ from mercer import SVC
 from promises.dual_claims import binary_parts
 from promises.false_claims import Claim, Problem, compare, fitted, setting
 from reference import exact_machines as exact
-from reference.decimals import decimals, forty_digits, solve, zeros
+from reference.decimals import decimals, hundred_digits, solve, zeros
 from reference.exact_duals import findings
 
 
@@ -25,7 +25,7 @@ def claim_of(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_reference_has_the_numbers_of_an_honest_certificate(seed):
-    with forty_digits():
+    with hundred_digits():
         claim = claim_of(seed)
     proof, truth = claim.certificate, claim.truth
     assert float(truth.primal) == pytest.approx(proof.primal, rel=1e-12)
@@ -45,7 +45,7 @@ def test_the_reference_has_the_numbers_of_an_honest_certificate(seed):
     ],
 )
 def test_a_forged_number_is_noticed(forged, word):
-    with forty_digits():
+    with hundred_digits():
         claim = claim_of(0)
         name, factor = next(iter(forged.items()))
         lie = SimpleNamespace(**vars(claim.certificate))  # a Certificate would repair itself
@@ -53,10 +53,10 @@ def test_a_forged_number_is_noticed(forged, word):
         assert any(word in line for line in compare(replace(claim, certificate=lie)))
 
 
-def test_elimination_solves_to_forty_digits():
+def test_elimination_solves_to_hundred_digits():
     rng = np.random.default_rng(0)
     A, x = rng.normal(size=(8, 8)), rng.normal(size=8)
-    with forty_digits():
+    with hundred_digits():
         A, x = decimals(A), decimals(x)
         assert max(np.abs(solve(A, A @ x) - x)) < decimals(1e-36)
         A[3] = A[2]  # singular: a solution nevertheless

@@ -64,7 +64,12 @@ def blocks_of(page):
     return [block for block, _ in steps_of(page)]
 
 
-@pytest.mark.parametrize("page", [p for p in sorted(DOCS.glob("*.md")) if blocks_of(p)], ids=lambda p: p.name)
+FOLLOWED = {"add_a_kernel.md", "add_a_machine.md"}  # they write files: test_recipes.py does what they say
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in sorted(DOCS.glob("*.md")) if blocks_of(p) and p.name not in FOLLOWED], ids=lambda p: p.name
+)
 def test_python_examples_of_the_guide_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     heart = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

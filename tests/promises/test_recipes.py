@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import mercer
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
@@ -56,6 +58,8 @@ def take_the_steps(page, folder):
         shutil.copytree(ROOT / part, folder / part, ignore=left_out)
     for file in (*ROOT.glob("*.md"), ROOT / "pyproject.toml"):
         shutil.copy(file, folder)
+    for compiled in Path(mercer.__file__).parent.glob("_core*"):  # an installed mercer has it, a checkout may not
+        shutil.copy(compiled, folder / "src" / "mercer")
     for path, text in new_files(page):
         (folder / path).write_text(text, encoding="utf-8")
     for path, there, added in edits(page):

@@ -1,8 +1,8 @@
-"""Forty-digit arithmetic on NumPy arrays of Decimals: exponents without end, and the same on every processor.
+"""Hundred-digit arithmetic on NumPy arrays of Decimals: exponents without end, and the same on every processor.
 
 A float64 becomes a Decimal exactly. Sums, products and NumPy's `@`, `where`, `maximum` and comparisons then work as
-usual, each operation rounded to forty digits. A float64 and a Decimal in one expression are an error, so that nothing
-is rounded to float64 by accident.
+usual, each operation rounded to a hundred digits. A float64 and a Decimal in one expression are an error, so that
+nothing is rounded to float64 by accident.
 """
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, InvalidOperation, localcontext
@@ -10,12 +10,12 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, Invali
 import numpy as np
 
 INFINITY, ZERO, ONE = Decimal("Infinity"), Decimal(0), Decimal(1)
-_FORTY = Context(prec=40, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, DivisionByZero])
+_HUNDRED = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, DivisionByZero])
 
 
-def forty_digits():
+def hundred_digits():
     """The context in which everything here has to run."""
-    return localcontext(_FORTY)
+    return localcontext(_HUNDRED)
 
 
 def decimals(values):

@@ -1,4 +1,4 @@
-"""What a certificate claims, computed in forty digits from a solution alone: the truth that claims are held to.
+"""What a certificate claims, computed in a hundred digits from a solution alone: the truth that claims are held to.
 
     maximise  p'β − ½ β'(K + diag d)β    subject to  lower ≤ β ≤ upper,  Σ over group g of β = totals_g
 

@@ -1,4 +1,4 @@
-"""Kernels as their formulas in forty digits, from differences of the samples; nothing of mercer's.
+"""Kernels as their formulas in a hundred digits, from differences of the samples; nothing of mercer's.
 
 `error_scale` says what float64 may lose of a value: its error is a few eps times this, if nothing cancelled that need
 not cancel.

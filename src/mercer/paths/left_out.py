@@ -84,7 +84,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> from mercer import SVC, leave_one_out
     >>> X, y = load_iris(return_X_y=True)
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
-    0.04
+    0.027
     """
     fit, found = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)

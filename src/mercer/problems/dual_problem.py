@@ -47,13 +47,17 @@ class DualProblem:
 
     def __post_init__(self) -> None:
         n = len(self.p)
+        if not self.p.flags.c_contiguous:  # a column of several targets
+            object.__setattr__(self, "p", np.ascontiguousarray(self.p))
         if not n == len(self.lower) == len(self.upper) == len(self.d) == len(self.row) == len(self.group):
             lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
             raise ValueError(f"p has {n} variables but the other arrays have {lengths}: they must agree")
         if not (self.lower <= self.upper).all():
             i = int(np.argmin(self.lower <= self.upper))
             raise ValueError(f"variable {i} has lower={self.lower[i]} above upper={self.upper[i]}")
-        finite = all(np.isfinite(a).all() for a in (self.p, self.d, self.totals))
+        if not np.isfinite(self.d).all():
+            raise ValueError("1/C overflows where C times a weight is too small; scale the weights, or raise C")
+        finite = all(np.isfinite(a).all() for a in (self.p, self.totals))
         if not finite or self.d.min(initial=0.0) < 0:
             raise ValueError("p, d and totals must be finite and d non-negative")
         if self.group.min(initial=-1) < -1 or self.group.max(initial=-1) >= len(self.totals):

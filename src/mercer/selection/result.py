@@ -76,7 +76,7 @@ class TuningResult:
         >>> import mercer
         >>> X, y = load_iris(return_X_y=True)
         >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.1, 1]}, refit=False)
-        >>> found.at(C=1)["mean_test_score"] > 0.9
+        >>> bool(found.at(C=1)["mean_test_score"] > 0.9)
         True
         """
         points = self.cv_results_["params"]

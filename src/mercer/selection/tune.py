@@ -147,7 +147,8 @@ def tune(
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; give one, such as grid={{'C': [1, 10]}}")
     points = points_of(estimator, grid)
-    splits = [(train, test) for train, test in check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)]
+    labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
+    splits = [(train, test) for train, test in check_cv(cv, y, classifier=labelled).split(X, y, groups)]
     cells = Cells(points, len(splits), ends_of(machine, scoring) if skip else None, likely=skip == "likely")
     progress = _Progress(cells, verbose, callback)
     search = Search(

@@ -130,7 +130,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
 
 def _is_slow(taken: int, before: float, after: float, target: float, size: int) -> bool:
     """Whether pair steps at their present pace would take longer to the target than a Newton step."""
-    if not 0 < after < before:
+    if not 0 < target < after < before:  # nothing was gained, or it can never be enough
+        return target < after
+    if before / after == 1.0:  # neighbours: their quotient is rounded
         return True
     return taken * math.log(after / target) / math.log(before / after) > _NEWTON_STEPS_SHARE * size**2
 

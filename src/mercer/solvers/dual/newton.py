@@ -97,6 +97,12 @@ class _Face:
 
     def best(self, h: Floats, low: Floats, high: Floats) -> Floats:
         """δ, inside the box or nearly so; not finite where A is too near to singular."""
+        try:
+            return self._inside(h, low, high)
+        except np.linalg.LinAlgError:  # numbers overflowed on the way
+            return np.full(len(h), np.nan)
+
+    def _inside(self, h: Floats, low: Floats, high: Floats) -> Floats:
         n = len(h)
         without = self.apply(h[:, None])[:, 0]
         delta, force = self._balanced(without, np.empty(0, dtype=np.intp)), np.zeros(n)
