@@ -25,7 +25,7 @@ import mercer
 SAMPLED = [(c, g) for g in (1, 4, 6) for c in (0, 3, 5, 7, 9)]
 
 
-def load(folder: Path, name: str):  # type: ignore[no-untyped-def]
+def load(folder: Path, name: str):  # type: ignore[no-untyped-def]  # arrays of several kinds
     z = np.load(folder / f"{name}.npz")
     if name == "a9a":
         X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))[:8000].astype(float)
@@ -40,7 +40,7 @@ def load(folder: Path, name: str):  # type: ignore[no-untyped-def]
     return X, y, {"C": np.logspace(-2, 2, 10), "gamma": gamma}, folds
 
 
-def scikit_seconds(X, y, grid, folds, cells):  # type: ignore[no-untyped-def]
+def scikit_seconds(X, y, grid, folds, cells):  # type: ignore[no-untyped-def]  # arrays of several kinds
     """CPU seconds of scikit-learn's fits and predictions, extrapolated to all cells, and its scores."""
     spent, scores = 0.0, {}
     for c, g in cells:
@@ -79,7 +79,7 @@ def search(folder: Path, name: str) -> None:
     print(f"  best {found.best_score_:.4f}, search gap {found.search_gap_}")
 
 
-def torchkm_data(n: int, p: int, seed: int = 0):  # type: ignore[no-untyped-def]
+def torchkm_data(n: int, p: int, seed: int = 0):  # type: ignore[no-untyped-def]  # arrays of several kinds
     """Two classes of five normal clusters each, whose means are shifted by 2 in one half of the features."""
     rng = np.random.default_rng(seed)
     means = rng.normal(size=(10, p))

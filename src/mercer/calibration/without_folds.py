@@ -30,7 +30,7 @@ Splits = list[tuple[Indices, Indices]]
 def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats | None:
     """A row for each sample, a column for each plane; NaN where it is on neither side of the plane, or has no weight.
 
-    None where the machine's problems are not of this kind.
+    None where the machine's problems are not of this kind, or one of them was not solved.
     """
     reader = clone(machine).set_params(solver="decomposition") if hasattr(machine, "solver") else machine
     if shares(reader) is not None or reader.slack != "l1":  # a price of zero is a ridge without end
@@ -64,17 +64,25 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
             test = test[row[test] >= 0]
             stop = replace(whole.limits.stop, tol=task.unit * whole.limits.stop.tol)
             f = _without(tasks[k].problem, place, beta, u, stop)
+            if f is None:
+                return None
             here = test[at[row[test]] >= 0]
             out[here, k] = f[at[row[here]]]
     return out
 
 
-def _without(problem: DualProblem, gram: Any, beta: Floats, u: Floats, stop: Stop) -> Floats:
-    """f of all rows for a problem some of whose bounds are zero, from a solution without these bounds and its u."""
+def _without(problem: DualProblem, gram: Any, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
+    """f of all rows for a problem some of whose bounds are zero, from a solution without these bounds and its u.
+
+    None where a limit or rounding ended it: an ordinary fit then says so.
+    """
     precision = gram.precisions[0]
     start = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
     field = gram.field(problem, start, u + gram.product(start - beta, dtype=precision), precision)
-    found = decompose(field, stop, None, True).beta
+    reached = decompose(field, stop, None, True)
+    if reached.stop_reason != "converged":
+        return None
+    found = reached.beta
     field.unshrink()
     u = field.u + gram.product(found - field.beta, dtype=precision)  # a block of all variables leaves u behind
     _, b = problem.violation_and_offsets(found, problem.gradient(found, u))

@@ -31,7 +31,7 @@ def rings(machine: Any, X: Any) -> tuple[Any, Any]:
     free = dict(zip((row.tobytes() for row in rows), _free(machine).tolist(), strict=True))
     kinds = [free.get(row.tobytes()) for row in _dense(X)]
     # Two of them, which the checker cannot count in a generator.
-    return tuple(np.flatnonzero([kind is wanted for kind in kinds]) for wanted in (True, False))  # type: ignore[return-value]
+    return tuple(np.flatnonzero([kind is wanted for kind in kinds]) for wanted in (True, False))  # type: ignore[return-value]  # two of them
 
 
 def _dense(rows: Any) -> Any:

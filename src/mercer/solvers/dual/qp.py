@@ -138,4 +138,4 @@ def _reason(stop: Stop, certificate: Certificate, status: str) -> StopReason:
     if stop.met(certificate):
         return "converged"
     # A dict of literals is a dict of str to the checker.
-    return {"MaxIterations": "max_iter", "MaxTime": "max_time"}.get(status, "stalled")  # type: ignore[return-value]
+    return {"MaxIterations": "max_iter", "MaxTime": "max_time"}.get(status, "stalled")  # type: ignore[return-value]  # the words are literals
