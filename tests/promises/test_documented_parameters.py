@@ -60,7 +60,6 @@ NAMES_NOT_YET = {
     "mercer.CPath",
     "mercer.leave_one_out",
     "mercer.certify",
-    "mercer.trace",
     "mercer.displays.TuningDisplay",
     "mercer.displays.CPathDisplay",
 }
