@@ -19,6 +19,7 @@ from mercer.theory.concentration import (
     test_set_bound,
 )
 from mercer.theory.consistency import consistent_C
+from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
 from mercer.theory.no_free_lunch import off_training_error
@@ -53,6 +54,7 @@ __all__ = [
     "Complexity",
     "GaussianProcess",
     "Insight",
+    "IterationPath",
     "Perceptron",
     "ball_complexity",
     "best_lam",
@@ -74,6 +76,7 @@ __all__ = [
     "hinge_lipschitz",
     "hoeffding",
     "insight",
+    "iteration_path",
     "leave_one_out_bound",
     "linear_rules_bound",
     "losses",
@@ -92,6 +95,7 @@ __all__ = [
     "soft_margin_excess",
     "soft_margin_expectation",
     "soft_margin_samples",
+    "stopping_step",
     "subset_rule",
     "support_vectors_bound",
     "test_set_bound",
