@@ -23,7 +23,7 @@ from mercer.solvers.active_set.walk import Walk
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+class LeaveOneOutResult:
     """What was found for every sample, in the caller's order; NaN for those of weight zero.
 
     Attributes
@@ -58,7 +58,7 @@ class LeaveOneOut:
     n_removed: int
 
 
-def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOut:
+def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOutResult:
     """Exact leave-one-out values of a machine with support vectors, at a small part of the cost of n fits.
 
     They are those of n fits with the same kernel, C and class weights: what is chosen by the data, such as
@@ -71,12 +71,13 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     X : array or CSR matrix of shape (n_samples, n_features)
         The training samples, as given to `fit`.
     y : array of shape (n_samples,)
+        Their classes, or numbers.
     sample_weight : array of shape (n_samples,), optional
         A sample is left out with all its weight.
 
     Returns
     -------
-    LeaveOneOut
+    LeaveOneOutResult
 
     Examples
     --------
@@ -109,7 +110,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         residuals = np.asarray(y, dtype=np.float64).ravel() - predictions
         losses = np.abs(residuals)
     weight = fit.weight[merged.rows]
-    return LeaveOneOut(
+    return LeaveOneOutResult(
         values=freeze(values[:, 0].copy() if len(found) == 1 else values),
         predictions=freeze(predictions.copy()),
         wrong=None if wrong is None else freeze(wrong),
