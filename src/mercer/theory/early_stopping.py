@@ -183,10 +183,11 @@ def iteration_path(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=80)
-    >>> path = iteration_path(Gaussian(gamma=1.0), X[:50], y[:50], n_steps=1000)
+    >>> path = iteration_path(Gaussian(gamma=5.0), X[:50], y[:50], n_steps=1000)
     >>> t = path.best(X[50:], y[50:])
-    >>> 1 < t < 1000, path.at(t)([[1.5]]).round(1), path.dof[t] < 20
-    (True, array([1.]), True)
+    >>> f = path.at(t)
+    >>> 0 < t < 1000, bool(abs(f([[1.5]])[0] - 1) < 0.5), bool(path.dof[t] < path.dof[-1])
+    (True, True, True)
     """
     one_of("method", method, ("landweber", "cg"))
     integer("n_steps", n_steps, 1, "the number of steps")
