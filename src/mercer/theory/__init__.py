@@ -19,7 +19,9 @@ from mercer.theory.concentration import (
     test_set_bound,
 )
 from mercer.theory.consistency import consistent_C
+from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
+from mercer.theory.likelihood import log_likelihood, log_posterior, most_likely_variance
 from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
 from mercer.theory.no_free_lunch import off_training_error
 from mercer.theory.of_machine import Insight, insight
@@ -65,6 +67,7 @@ __all__ = [
     "distance_of_distributions",
     "enclosing_ball",
     "expectation_bound",
+    "fewest_errors",
     "finite_class_bound",
     "finite_complexity",
     "finite_rules_bound",
@@ -76,9 +79,12 @@ __all__ = [
     "insight",
     "leave_one_out_bound",
     "linear_rules_bound",
+    "log_likelihood",
+    "log_posterior",
     "losses",
     "mcdiarmid",
     "mistake_bound",
+    "most_likely_variance",
     "multiple_rule",
     "off_training_error",
     "origin_radius",
@@ -88,6 +94,7 @@ __all__ = [
     "regularised_risk",
     "risk",
     "shift_rule",
+    "slack_power_sum",
     "soft_margin_bound",
     "soft_margin_excess",
     "soft_margin_expectation",
