@@ -3,6 +3,7 @@
 from mercer.displays.c_path import CPathDisplay
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.ridge_path import RidgePathDisplay
+from mercer.displays.trace import TraceDisplay
 from mercer.displays.tuning import TuningDisplay
 
-__all__ = ["CPathDisplay", "DecisionDisplay", "RidgePathDisplay", "TuningDisplay"]
+__all__ = ["CPathDisplay", "DecisionDisplay", "RidgePathDisplay", "TraceDisplay", "TuningDisplay"]
