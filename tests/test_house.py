@@ -52,6 +52,7 @@ RANK = {
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "explain": 9,
     "teaching": 9,
     "theory": 9,
     "cli": 10,

@@ -17,7 +17,7 @@ __all__ = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
-    "LeaveOneOut",
+    "LeaveOneOutResult",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from mercer.files import load, save
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
@@ -92,7 +92,7 @@ else:
         "CPath": "mercer.paths",
         "CalibratedClassifier": "mercer.calibration",
         "CalibratedRegressor": "mercer.calibration",
-        "LeaveOneOut": "mercer.paths",
+        "LeaveOneOutResult": "mercer.paths",
         "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",

@@ -21,7 +21,7 @@ NAMES = [
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
-    "LeaveOneOut",
+    "LeaveOneOutResult",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",

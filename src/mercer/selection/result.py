@@ -29,21 +29,28 @@ class TuningResult:
     cv_results_ : dict
         scikit-learn's, one entry per cell: `params`, `split0_test_score` …, `mean_test_score`, `std_test_score`,
         `rank_test_score`; and `gap` and `relative_gap`, the largest of the cell's fits, `skipped`, and `why`, in words.
-    best_index_, best_params_, best_score_
+    n_splits_ : int
+        The number of folds; 1 where the criterion has none.
+    best_index_ : int or None
         The chosen cell; None where no cell is complete.
+    best_params_ : dict or None
+        Its parameters.
+    best_score_ : float or None
+        Its mean score.
     best_estimator_ : estimator or None
         Refitted on all samples by the estimator itself, with its own certificate; None without refit.
     search_gap_ : float or None
         No price between the smallest and the largest that were tried has a mean score that is more than this above
         `best_score_`, for any of the kernels that were tried: proven, for the exact optima. None where that is not
-        known; `search_gap_reason_` says why.
+        known.
+    search_gap_reason_ : str
+        Why it is not known.
     complete_ : bool
         Whether every cell has its scores or was skipped with a proof; False after Ctrl-C or a time limit.
     interrupted_ : bool
         Whether Ctrl-C ended it.
     shared_ : str
         What the fits shared, in words.
-    n_splits_ : int
 
     Examples
     --------
