@@ -46,12 +46,14 @@ RANK = {
     "fitting": 7,
     "estimators": 8,
     "tables": 8,
+    "unsupervised": 8,
     "selection": 9,
     "calibration": 9,
     "paths": 9,
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "explain": 9,
     "teaching": 9,
     "theory": 9,
     "cli": 10,
@@ -113,10 +115,10 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
-        ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),
+        ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram", "unsupervised"}),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -158,6 +160,8 @@ HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_ren
 HOOKS |= {"_decision", "_function_per_class", "_tasks"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}
+# And what scikit-learn asks of a transformer: how many columns it makes.
+HOOKS |= {"_n_features_out"}
 
 
 def own_names(tree: ast.AST) -> set[str]:

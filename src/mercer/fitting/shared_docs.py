@@ -211,6 +211,17 @@ _SHARED: Final = {
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
 """,
+    "samples of a space": """
+    n_landmarks : int, optional
+        Project the samples onto the span of so many of them in feature space, drawn in proportion to the weights, for
+        more samples than a kernel matrix has room for. None takes all samples, exactly.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    random_state : int, RandomState or None, default=None
+        For what is drawn: landmarks, and where a search starts.
+    n_jobs : int, optional
+        Threads for kernel values; None uses as many as BLAS would.
+""",
     "landmark attributes": """
     certificate_ : Certificate
         Primal and dual value and gap, of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖² over the span of the landmarks, from the
