@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.parameters import share
 
 _MARKS = {True: "holds", False: "does not hold", None: "your word"}
 
@@ -96,6 +102,19 @@ class Bound:
             lines += [f"  {value:12.6g}  {name}" for name, value in self.terms.items()]
         lines += [f"  if {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+
+def log_inverse(delta: float, factor: float = 1.0) -> float:
+    """ln(factor/δ) for a probability δ, however small: 1/δ may be beyond float64."""
+    return math.log(factor) - math.log(share("delta", delta))
+
+
+def length(values: Floats) -> float:
+    """√Σv², without overflow or underflow of the squares."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.sum((values / largest) ** 2)))
 
 
 def summed(

@@ -5,14 +5,13 @@ Each takes and gives an upper bound on R̂ over the same samples.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mercer.parameters import finite, not_negative
-from mercer.theory.bound import Assumption, Bound
+from mercer.theory.bound import Assumption, Bound, length
 
 _SOURCE = "Igel, theorem 2.1"
 
@@ -75,7 +74,7 @@ def _size(values: Any) -> float:
     h = np.asarray(values, dtype=np.float64)
     if h.ndim != 1 or len(h) == 0 or not np.isfinite(h).all():
         raise ValueError(f"h must be given by one finite value per sample, not by an array of shape {h.shape}")
-    return 2.0 * math.sqrt(float(np.mean(h**2)) / len(h))
+    return 2.0 * length(h) / len(h)
 
 
 def _made(bound: Bound, quantity: str, value: float, term: str, *further: Assumption) -> Bound:

@@ -68,4 +68,7 @@ def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
 def mistake_bound(radius: float, rho: float) -> int:
     """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come."""
     ratio = positive("radius", radius) / positive("rho", rho)
-    return math.floor(ratio**2 * (1 + 1e-12))
+    mistakes = ratio * ratio * (1 + 1e-12)
+    if not math.isfinite(mistakes):
+        raise ValueError(f"radius={radius:g} and rho={rho:g}: the number of mistakes is beyond float64")
+    return math.floor(mistakes)

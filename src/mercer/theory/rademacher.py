@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.parameters import integer, not_negative, share
-from mercer.theory.bound import IID, Assumption, Bound, summed
+from mercer.parameters import finite, integer, not_negative
+from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 # Sign vectors at a time: their product with K stays in the second-level cache for up to a thousand samples.
 _DRAWS_AT_A_TIME = 64
@@ -70,8 +70,8 @@ def ball_complexity(
     (2.0, 0.0, 2.0)
     """
     K = np.asarray(K, dtype=np.float64)
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
-        raise ValueError(f"K must be the square matrix of kernel values of at least one sample, not {K.shape}")
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0 or not np.isfinite(K).all():
+        raise ValueError(f"K must be the square matrix of finite kernel values of at least one sample, not {K.shape}")
     not_negative("B", B)
     not_negative("bias", bias)
     n = len(K)
@@ -120,12 +120,13 @@ def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
-    return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, source="Massart 2000, lemma 5.2")
+    sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
+    return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
 
 
 def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
     """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1)."""
-    terms = {"R̂": empirical, "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
+    terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
 
@@ -157,16 +158,20 @@ def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, e
     """
     times, letter = (3, "R̂") if empirical else (1, "R")
     sign = "3√(ln(2/δ)/2n)" if empirical else "√(ln(2/δ)/2n)"
-    terms = {"Ê f": mean, letter: not_negative("complexity", complexity), sign: times * deviation(n, delta, 2)}
+    terms = {
+        "Ê f": finite("mean", mean),
+        letter: not_negative("complexity", complexity),
+        sign: times * deviation(n, delta, 2),
+    }
     into = Assumption("the functions map into [0, 1]")
     fixed = Assumption("the class was fixed before these samples were seen")
     return summed("E f", terms, (IID, into, fixed), delta, 1.0, "Igel, theorem 2.2")
 
 
-def deviation(n: int, delta: float, sides: int) -> float:
+def deviation(n: int, delta: float, sides: float) -> float:
     """√(ln(sides/δ)/2n)."""
     integer("n", n, 1, "the number of samples")
-    return math.sqrt(math.log(sides / share("delta", delta)) / (2 * n))
+    return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
 def _mean_over_signs(supremum: Any, n: int, n_draws: int, random_state: Any) -> tuple[float, float, int]:

@@ -32,6 +32,8 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
         raise ValueError(
             f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
         )
+    if not np.isfinite(values).all() or not np.isfinite(targets).all():
+        raise ValueError("y and f must be finite: a value that is no number has no loss")
     if loss == "squared":
         return np.asarray((targets - values) ** 2)
     if not np.isin(targets, (-1.0, 1.0)).all():
@@ -54,7 +56,13 @@ def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_w
     >>> risk("hinge", y, f, target_margin=0.5)
     0.75
     """
-    return float(np.average(losses(loss, y, f, target_margin), weights=sample_weight))
+    each = losses(loss, y, f, target_margin)
+    if sample_weight is None:
+        return float(each.mean())
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != each.shape or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
+        raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {len(each)} samples, not all 0")
+    return float(np.average(each, weights=weight / weight.max()))
 
 
 def regularised_risk(
@@ -68,5 +76,5 @@ def regularised_risk(
     >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=1.5, theta=0.1)
     0.475
     """
-    price = not_negative("theta", theta) * not_negative("norm", norm) ** 2
+    price = not_negative("theta", theta) * not_negative("norm", norm) * norm
     return risk(loss, y, f, target_margin=target_margin, sample_weight=sample_weight) + price

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from mercer.parameters import integer, not_negative, positive, share
-from mercer.theory.bound import IID, Assumption, Bound, summed
+from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 _SOURCE = "Shalev-Shwartz, lecture 8"
 
@@ -27,8 +27,8 @@ def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: flo
     162952
     """
     ratio = positive("radius", radius) / positive("margin", margin)
-    enough = 8.0 / share("epsilon", epsilon) ** 2 * (2.0 * ratio**2 + math.log(2.0 / share("delta", delta)))
-    return math.ceil(enough)
+    small = share("epsilon", epsilon)
+    return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
 def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
@@ -36,8 +36,8 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
     integer("m", m, 1, "the number of samples")
     terms = {
         "L(u)": not_negative("risk", risk),
-        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) ** 2,
-        "2R²/(λm)": 2.0 * not_negative("radius", radius) ** 2 / (lam * m),
+        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) * norm,
+        "2R²/(λm)": 2.0 * not_negative("radius", radius) / lam * radius / m,
     }
     return summed("the expected hinge risk", terms, _assumptions(), None, None, _SOURCE)
 
@@ -58,12 +58,19 @@ def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
 
 def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
     """How many samples bring that excess to ε: 8R²B²/ε²."""
-    return math.ceil(8.0 * (positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)) ** 2)
+    ratio = positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)
+    return _counted(8.0 * ratio * ratio)
 
 
 def hinge_lipschitz(radius: float) -> float:
     """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w."""
     return not_negative("radius", radius)
+
+
+def _counted(enough: float) -> int:
+    if not math.isfinite(enough):
+        raise ValueError("the number of samples that would be enough is beyond float64: the margin is too small")
+    return math.ceil(enough)
 
 
 def _assumptions() -> tuple[Assumption, ...]:
