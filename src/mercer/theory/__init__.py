@@ -19,6 +19,7 @@ from mercer.theory.concentration import (
     test_set_bound,
 )
 from mercer.theory.consistency import consistent_C
+from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.likelihood import log_likelihood, log_posterior, most_likely_variance
@@ -55,6 +56,7 @@ __all__ = [
     "Complexity",
     "GaussianProcess",
     "Insight",
+    "IterationPath",
     "Perceptron",
     "ball_complexity",
     "best_lam",
@@ -77,6 +79,7 @@ __all__ = [
     "hinge_lipschitz",
     "hoeffding",
     "insight",
+    "iteration_path",
     "leave_one_out_bound",
     "linear_rules_bound",
     "log_likelihood",
@@ -99,6 +102,7 @@ __all__ = [
     "soft_margin_excess",
     "soft_margin_expectation",
     "soft_margin_samples",
+    "stopping_step",
     "subset_rule",
     "support_vectors_bound",
     "test_set_bound",
