@@ -31,7 +31,7 @@ training = np.mean((y[train] - coefficients @ K) ** 2, axis=1)
 validation = np.mean((y[held_out] - coefficients @ across.T) ** 2, axis=1)
 best = int(validation.argmin())
 
-figure, ax = plt.subplots(figsize=(6.6, 3.8))
+figure, ax = plt.subplots(figsize=(6, 3.8))
 steps = np.arange(1, 20_001)
 ax.semilogx(steps, training[1:], color=BLUE, linewidth=2, label="training samples")
 ax.semilogx(steps, validation[1:], color=ORANGE, linewidth=2, label="held-out samples")
@@ -43,14 +43,14 @@ ax.legend()
 # The same two functions. The last one follows the noise of its samples.
 
 grid = np.linspace(-3, 3, 400)[:, None]
-figure, ax = plt.subplots(figsize=(6.6, 4.2))
+figure, ax = plt.subplots(figsize=(6, 4.4))
 ax.scatter(X[train, 0], y[train], s=28, color=BLUE, zorder=3, label="training samples")
 ax.scatter(X[held_out, 0], y[held_out], s=16, color="0.7", label="held-out samples")
 ax.plot(grid, Function(kernel, X[train], coefficients[-1])(grid), color=ORANGE, linewidth=1.6, label="20,000 steps")
 ax.plot(grid, Function(kernel, X[train], coefficients[best])(grid), color=GREEN, linewidth=2.2, label=f"{best} steps")
 ax.plot(grid, np.sin(1.5 * grid), color="black", linestyle=":", linewidth=1.4, label="the truth")
-ax.set(xlabel="x", ylabel="y", ylim=(-2.6, 2.2))
-ax.legend(loc="lower center", ncols=3, fontsize=9)
+ax.set(xlabel="x", ylabel="y", ylim=(-3.4, 2.2))
+ax.legend(loc="lower center", ncols=2, fontsize=10)
 
 # %%
 # A penalty λ‖f‖² does much the same: a small λ is many steps. At its best λ the error on the held-out samples is about
@@ -59,7 +59,7 @@ ax.legend(loc="lower center", ncols=3, fontsize=9)
 lams = np.logspace(-5, 2, 60)
 machines = [RLSRegressor(kernel=kernel, lam=lam, bias=False).fit(X[train], y[train]) for lam in lams]
 errors = [np.mean((y[held_out] - machine.predict(X[held_out])) ** 2) for machine in machines]
-figure, ax = plt.subplots(figsize=(6.6, 3.4))
+figure, ax = plt.subplots(figsize=(6, 3.4))
 ax.semilogx(lams, errors, color=ORANGE, linewidth=2, label="least squares with λ, held-out samples")
 ax.axhline(validation[best], color=GREEN, linestyle="--", linewidth=1.5, label="early stopping")
 ax.set(xlabel="λ", ylabel="mean squared error", ylim=(0, None))
