@@ -16,9 +16,13 @@ _POINTS, _MOST_CURVES = 120, 60
 class CPathDisplay:
     """The picture of a CPath: α, margin, support vectors and, with samples, the error against C.
 
-    Attributes
+    Parameters
     ----------
     path : CPath
+        What is drawn.
+
+    Attributes
+    ----------
     axes_ : array of four matplotlib axes
     figure_ : matplotlib figure
     lines_ : list of lists of lines, one list per axis
