@@ -625,3 +625,20 @@ def pair_findings(
     towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
     and how far the first of these can be off.
     """
+
+def shapley_add(
+    values: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    background: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    vectors: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    rates: NDArray[np.float64],
+    polynomial: NDArray[np.float64],
+    n_threads: int,
+) -> None:
+    """Add the Shapley values of Σ_i coefficients_i k(x, vectors_i) at rows, of shape (rows, outputs, features).
+
+    k is a product over the features (mercer/kernels/terms.py): `rates` has its four rows of exponents, `polynomial` the
+    coefficients of the powers of the inner product. The result does not depend on n_threads.
+    """

@@ -178,6 +178,39 @@ struct CombinePasses {
                     double* out, std::int64_t out_stride);
 };
 
+// For Shapley values of product kernels (explain/shapley.hpp): rows against vectors, one of these per lane.
+enum Rate { kSquareRate, kAbsoluteRate, kChi2Rate, kDotRate, kRates };
+inline constexpr int kMaxSeries = 17;  // coefficients of a power series
+struct ShapleyRun {
+    const double* rows;        // n_rows x d
+    const double* background;  // m x d
+    const double* weights;     // of the background
+    const double* vectors;     // [feature][lane]
+    const double* rates;       // of the exponents of 2, [rate][feature]
+    bool used[kRates];         // which rates are not all zero
+    bool exponents;            // whether any is
+    double series[kMaxSeries];
+    std::int64_t order;
+    const double* nodes;  // of all rules; the one with n nodes begins at rule_starts[n]
+    const double* node_weights;
+    const std::int64_t* rule_starts;
+    std::int64_t n_rows, m, d;
+    double* room;             // (n_rows size + 4 size + max(4, size)) d lanes, with size = order + 1
+    std::int64_t* different;  // d elements
+};
+
+// The nodes that integrate the polynomial in t exactly, for two rows that differ in so many features. Without exponents
+// every feature's series begins with 1, so that t comes only with y, in powers below the order.
+static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t order, bool exponents) {
+    return ((exponents || different < order ? different : order) + 1) / 2;
+}
+
+struct ShapleyPasses {
+    int lanes;
+    // values[row][feature][lane] += the value of each feature; features are `stride` elements apart, rows d of these.
+    void (*add)(const ShapleyRun& run, double* values, std::int64_t stride);
+};
+
 struct Level {
     const char* name;
     SmoPasses<float> smo_float;
@@ -197,6 +230,7 @@ struct Level {
     LinearPasses<double> linear_double;
     CombinePasses<float> combine_float;
     CombinePasses<double> combine_double;
+    ShapleyPasses shapley;
 };
 
 extern const Level level_plain;

@@ -4,7 +4,7 @@ last solution."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -65,9 +65,9 @@ class DualMachine(Machine):
         prob_density_marks_=Array(10),
     )
 
-    def _solver(self, own: Solver | None = None) -> Solve:
+    def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
+        chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
     def _solver_around(self, outer: Solver) -> Solve:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
+from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
 from mercer.fitting.overflow import expect_finite
@@ -55,7 +56,7 @@ class Training:
     exact: bool = False
 
 
-class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(Explained, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(

@@ -99,4 +99,4 @@ def _reached(trained: Any) -> str:
     words = [] if support is None else [f"{len(support):>7,} support vectors"]
     if proof is not None:
         words.append(f"violation {proof.violation:.3e}  gap  {proof.gap:.3e}")
-    return "  ".join([*words, trained.stop_reason_])
+    return "  ".join([*words, getattr(trained, "stop_reason_", "done")])
