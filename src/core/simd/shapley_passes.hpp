@@ -106,7 +106,7 @@ inline void add_rule(const double* base, const double* change, std::int64_t n, c
 }
 
 // a = a b, as power series up to y^(size - 1).
-inline void multiply(Lanes* a, const Lanes* b, std::int64_t size) {
+MERCER_INLINE void multiply(Lanes* a, const Lanes* b, std::int64_t size) {
     for (std::int64_t k = size - 1; k >= 0; --k) {
         Lanes sum = a[0] * b[k];
         for (std::int64_t i = 1; i <= k; ++i) sum += a[i] * b[k - i];
@@ -114,10 +114,12 @@ inline void multiply(Lanes* a, const Lanes* b, std::int64_t size) {
     }
 }
 
-// The same as add_rule with power series as factors.
-inline void add_series_rule(const double* base, const double* change, std::int64_t n, const double* nodes,
-                            const double* weights, std::int64_t n_nodes, const Lanes* start, std::int64_t size,
-                            double* before, double* total) {
+// The same as add_rule with power series as factors, of `fixed` coefficients, or of `given` ones where that is 0.
+template <int fixed>
+void add_series_rule(const double* base, const double* change, std::int64_t n, const double* nodes,
+                     const double* weights, std::int64_t n_nodes, const Lanes* start, std::int64_t given,
+                     double* before, double* total) {
+    const std::int64_t size = fixed > 0 ? fixed : given;
     Lanes product[kMaxSeries], factor[kMaxSeries];
     const auto set_factor = [&](std::int64_t k, double node) {
         for (std::int64_t i = 0; i < size; ++i) factor[i] = node * at(change, k * size + i) + at(base, k * size + i);
@@ -190,7 +192,11 @@ void shapley_add(const ShapleyRun& run, double* values, std::int64_t stride) {
                 }
                 continue;
             }
-            add_series_rule(base, change, n, nodes, weights, n_nodes, start, size, before, total);
+            const auto add = size == 2   ? add_series_rule<2>
+                             : size == 3 ? add_series_rule<3>
+                             : size == 4 ? add_series_rule<4>
+                                         : add_series_rule<0>;
+            add(base, change, n, nodes, weights, n_nodes, start, size, before, total);
             for (std::int64_t k = 0; k < n; ++k) {
                 double* place = to + run.different[k] * stride;
                 Lanes sum = load(place);

@@ -22,6 +22,7 @@ from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
 from mercer.kernels import Kernel, kernel_named
 from mercer.kernels.matrices import dense, widened
+from mercer.threads import effective_n_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +56,16 @@ class Outputs:
         kernel = None if not hasattr(self.model, "kernel_") else self.kernel
         return widened(read_samples(self.model, X, kernel, reset=False))
 
-    def f(self, X: Any) -> Floats:
-        """The functions at every row, one column each."""
+    def f(self, rows: Any) -> Floats:
+        """The functions at rows that were read, one column each."""
+        expansion: Expansion | None = getattr(self.model, "_expansion_", None)
         with np.errstate(over="ignore", invalid="ignore"):
-            ball = self.factor != 1.0
-            values = np.asarray(self.model.decision_function(X))[:, None] if ball else self.model._decision(X)
+            if expansion is None:
+                values = np.asarray(rows @ self.vectors.T) + np.atleast_1d(self.model.intercept_)
+            else:
+                values = expansion(rows, effective_n_threads(getattr(self.model, "n_jobs", None)))
+            if isinstance(self.model, SVDD):
+                values = 2.0 * values - self.kernel.diag(rows)[:, None]
         if not np.isfinite(values).all():
             raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
         return np.asarray(values)

@@ -100,12 +100,20 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     kernel = machine.kernel
     rows = read_samples(model, X, kernel, reset=False)
     own = _vectors(machine)
+    labels = model.predict(X) if is_classifier(model) else None
+    classes = [] if labels is None else model.classes_.tolist()
+    for_classes = None if labels is None else _for_classes(machine, own.coefficients)
     out: list[Reasons] = []
     for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
         block = take(rows, np.arange(some.start, some.stop))
         K = dense(block)[:, own.columns] if own.columns is not None else kernel(block, own.of)
-        predictions, weights = _weights(machine, block, own.coefficients, output)
-        out += [_one(own, K[i], K[i] * weights[i], predictions[i], n) for i in range(len(K))]
+        if labels is None or for_classes is None:
+            predictions, weights = machine.f(block)[:, output], own.coefficients[None, :, output]
+        else:
+            predictions = labels[some]
+            weights = for_classes[[classes.index(label) for label in predictions.tolist()]]
+        contributions = K * weights
+        out += [_one(own, K[i], contributions[i], predictions[i], n) for i in range(len(K))]
     return out
 
 
@@ -126,16 +134,6 @@ def _vectors(machine: Outputs) -> _Vectors:
     precomputed = machine.vectors is None
     vectors = None if precomputed else model.support_vectors_
     return _Vectors(vectors, indices, labels, machine.factor * table, indices if precomputed else None)
-
-
-def _weights(machine: Outputs, rows: Any, table: Floats, output: int) -> tuple[Any, Floats]:
-    """The predictions, and for each sample one coefficient per vector in what speaks for it."""
-    model = machine.model
-    if not is_classifier(model):
-        return machine.f(rows)[:, output], np.broadcast_to(table[:, output], (n_samples(rows), len(table)))
-    predictions = model.predict(rows)
-    codes = np.array([model.classes_.tolist().index(label) for label in predictions.tolist()], dtype=np.intp)
-    return predictions, _for_classes(machine, table)[codes]
 
 
 def _for_classes(machine: Outputs, table: Floats) -> Floats:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -265,6 +266,13 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         return tags
 
     # --- parameters ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature again at every get_params, set_params and clone: 0.5 ms each.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel object: `kernel__gamma`."""

@@ -114,8 +114,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             if not progressed(left_over, reached):
                 before_newton = min(2 * before_newton, INNER_STEPS)
             reached = left_over
-            delta = after - before
-            after = climb_face(problem, J, K, h - K @ delta - d * delta, after, gram.n_threads)
+            change = d * (after - before)
+            _core.add_table(change, K, after - before, gram.n_threads)
+            after = climb_face(problem, J, K, h - change, after, gram.n_threads)
         field.move(J, after)
         noise.moved(J, before, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
