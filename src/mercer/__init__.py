@@ -14,10 +14,13 @@ __all__ = [
     "CalibratedClassifier",
     "CalibratedRegressor",
     "Certificate",
+    "KernelCCA",
+    "KernelKMeans",
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
-    "LeaveOneOut",
+    "KernelPCA",
+    "LeaveOneOutResult",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -32,6 +35,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
     "TunedSVC",
@@ -42,6 +46,7 @@ __all__ = [
     "leave_one_out",
     "linear_path",
     "load",
+    "mmd_test",
     "save",
     "show_versions",
     "svm_path",
@@ -80,19 +85,20 @@ if TYPE_CHECKING:
     from mercer.files import load, save
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.teaching import trace
+    from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "CPath": "mercer.paths",
         "CalibratedClassifier": "mercer.calibration",
         "CalibratedRegressor": "mercer.calibration",
-        "LeaveOneOut": "mercer.paths",
+        "LeaveOneOutResult": "mercer.paths",
         "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
         "Tabular": "mercer.tables.estimator",
@@ -112,10 +118,15 @@ else:
         "TunedSVC": "mercer.selection.tuned",
         "TunedSVR": "mercer.selection.tuned",
         "TuningResult": "mercer.selection.result",
+        "KernelCCA": "mercer.unsupervised",
+        "KernelKMeans": "mercer.unsupervised",
+        "KernelPCA": "mercer.unsupervised",
+        "SpectralClustering": "mercer.unsupervised",
+        "mmd_test": "mercer.unsupervised",
     }
     _ROOMS = (
         "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "
         "gram kernels losses margins optional parameters paths problems rkhs selection solution solvers tables "
-        "teaching theory threads versions"
+        "teaching theory threads unsupervised versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -27,6 +28,7 @@ from mercer.expansion import Expansion
 from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
 from mercer.fitting.state import fitted_names, freeze_fitted
@@ -55,7 +57,7 @@ class Training:
     exact: bool = False
 
 
-class Machine(Explained, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(
@@ -264,6 +266,13 @@ class Machine(Explained, CallbackSupport, BaseEstimator):  # type: ignore[misc] 
         return tags
 
     # --- parameters ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature again at every get_params, set_params and clone: 0.5 ms each.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel object: `kernel__gamma`."""
