@@ -20,7 +20,7 @@ examples = {
     "location": datasets.location(120, distance=2.0, random_state=1),
     "location–scale": datasets.location_scale(120, distance=2.0, scale=2.0, random_state=1),
 }
-figure, axes = plt.subplots(2, 2, figsize=(7, 7.2))
+figure, axes = plt.subplots(2, 2, figsize=(6, 6.6))
 for column, (name, example) in zip(axes.T, examples.items(), strict=True):
     for ax, machine in zip(column, (SVC(kernel="linear"), SVC(gamma=0.2)), strict=True):
         machine.fit(example.X, example.y.astype(int))
@@ -35,7 +35,7 @@ for column, (name, example) in zip(axes.T, examples.items(), strict=True):
         title = f"{name}, {kind}\nerror {wrong:.1%}, Bayes {example.bayes_risk:.1%}"
         ax.set(title=title, xlabel="", ylabel="", aspect="equal")
 axes[0, 0].plot([], [], color="#4f9d69", linewidth=2.5, label="Bayes rule")
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9, columnspacing=1)
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10)
 
 # %%
 # The green line is the Bayes rule. Where the scales differ, no line comes near it, and the Gaussian kernel finds the
@@ -51,7 +51,7 @@ for k, n in enumerate(sizes.tolist()):
         machine = SVC(C=consistent_C(n, C0=3.0, n0=50), kernel=Gaussian(gamma=0.5)).fit(X, y)
         errors[k, seed] = np.mean(machine.predict(test.X) != test.y)
 
-figure, ax = plt.subplots(figsize=(6.6, 4))
+figure, ax = plt.subplots(figsize=(6, 4))
 ax.semilogx(sizes, errors, "o", color="#3b6fb6", alpha=0.35, markersize=5)
 ax.semilogx(sizes, errors.mean(axis=1), color="#3b6fb6", linewidth=2, label="test error, mean of 5 draws")
 ax.axhline(test.bayes_risk, color="#4f9d69", linewidth=2.5, label=f"Bayes risk {test.bayes_risk:.4f}")

@@ -32,7 +32,7 @@ mapped = datasets.with_square(x)
 model = SVC(C=np.inf, kernel="linear", tol=1e-8).fit(mapped, y)
 print(f"margin {1 / model.rkhs_norm_:.4f}")
 
-figure, (low, high) = plt.subplots(2, 1, figsize=(6.4, 5), height_ratios=[1, 4], sharex=True)
+figure, (low, high) = plt.subplots(2, 1, figsize=(6, 4.8), height_ratios=[1, 4], sharex=True)
 scatter(low, np.column_stack([x, np.zeros(len(x))]), y, zorder=3)
 low.axhline(0, color="0.7", linewidth=1)
 low.set(yticks=[], ylim=(-1, 1), title="one feature: no threshold separates the classes")
@@ -54,7 +54,7 @@ features = Monomials(kernel).fit_transform(X)
 circle = SVC(C=np.inf, kernel=kernel, tol=1e-8).fit(X, y)
 print(f"margin {1 / circle.rkhs_norm_:.4f}, 1.5/√2 = {1.5 / np.sqrt(2):.4f}")
 
-figure, (plane, squares) = plt.subplots(1, 2, figsize=(7, 3.5))
+figure, (plane, squares) = plt.subplots(1, 2, figsize=(6, 3.1))
 scatter(plane, X, y)
 grid = np.linspace(-2.3, 2.3, 121)
 xx, zz = np.meshgrid(grid, grid)
@@ -66,7 +66,7 @@ for level, style in ((1, "--"), (2.5, "-"), (4, "--")):
     squares.plot([0, level], [level, 0], "k", linestyle=style, linewidth=1.2)
 squares.set(aspect="equal", xlabel="x₁²", ylabel="x₂²", title="… and a line in the squares")
 
-figure = plt.figure(figsize=(6.4, 4.8), layout="none")
+figure = plt.figure(figsize=(6, 4.6), layout="none")
 space = figure.add_subplot(projection="3d")
 scatter(space, features, y, depthshade=False)
 aa, bb = np.meshgrid([0.0, 2.5], [-3.0, 3.0])  # the plane x₁² + x₂² = 2.5
@@ -84,7 +84,7 @@ lifted = datasets.with_paraboloid(X)
 flat = SVC(C=np.inf, kernel="linear", tol=1e-8).fit(lifted, y)
 print(f"margin {1 / flat.rkhs_norm_:.4f}")
 
-figure = plt.figure(figsize=(6.4, 4.6), layout="none")
+figure = plt.figure(figsize=(6, 4.4), layout="none")
 ax = figure.add_subplot(projection="3d")
 radius, angle = np.meshgrid(np.linspace(0, 2.1, 12), np.linspace(0, 2 * np.pi, 40))
 bowl = radius * np.cos(angle), radius * np.sin(angle), radius**2
@@ -107,7 +107,7 @@ centres, weights = np.array([[-1.5], [0.2], [1.4]]), np.array([1.0, -0.8, 1.2])
 line = np.linspace(-4, 4, 400)[:, None]
 whole = Function(gauss, centres, weights)
 
-figure, (above, below) = plt.subplots(2, 1, figsize=(6.4, 5.2), sharex=True)
+figure, (above, below) = plt.subplots(2, 1, figsize=(6, 5), sharex=True)
 for phi, centre, colour in zip(canonical(gauss, centres), centres[:, 0], (BLUE, ORANGE, GREEN), strict=True):
     above.plot(line[:, 0], phi(line), color=colour, linewidth=2)
     above.plot([centre], [0], "o", color=colour, clip_on=False, zorder=4)

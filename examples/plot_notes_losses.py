@@ -23,7 +23,7 @@ curves = {
     "hinge, max(0, 1 − yf)": (losses("hinge", y, margin), {"color": "#d1603d"}),
     "0-1": (losses("zero_one", y, margin), {"color": "black", "drawstyle": "steps-post"}),
 }
-figure, ax = plt.subplots(figsize=(6.6, 4.4))
+figure, ax = plt.subplots(figsize=(6, 4.2))
 for name, (values, style) in curves.items():
     ax.plot(margin, values, label=name, **{"linewidth": 2, **style})
 ax.set(xlabel="functional margin y f(x)", ylabel="loss", ylim=(-0.1, 4), xlim=(-2, 2.5))
@@ -33,7 +33,7 @@ ax.legend(loc="upper right")
 # The proof of the soft-margin bound (Igel, theorem 4.4) needs a loss between the 0-1 loss and the slacks that is
 # Lipschitz: the ramp. With a target margin γ its slope is 1/γ.
 
-figure, ax = plt.subplots(figsize=(6.6, 3.6))
+figure, ax = plt.subplots(figsize=(6, 3.6))
 for gamma, colour in ((1.0, "#3b6fb6"), (0.3, "#4f9d69")):
     ramp = losses("ramp", y, margin, target_margin=gamma)
     ax.plot(margin, ramp, color=colour, linewidth=2, label=f"ramp, γ = {gamma:g}")

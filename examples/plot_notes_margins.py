@@ -46,7 +46,7 @@ w, b = model.coef_[0], model.intercept_[0]
 points = np.array([[2.2, 1.9], [0.4, 2.3], [-2.9, -1.2], [0.2, -2.3]])
 distances = model.signed_distance(points)
 
-figure, ax = plt.subplots(figsize=(6.4, 4.6))
+figure, ax = plt.subplots(figsize=(6, 4.4))
 line(ax, w, b, 0.0)
 for point, distance in zip(points, distances, strict=True):
     foot = point - distance * w / np.linalg.norm(w)
@@ -71,7 +71,7 @@ tilted = np.array([1.0, -0.32])  # another direction, its plane halfway between 
 values = X @ tilted
 other = tilted, -0.5 * (values[y > 0].min() + values[y < 0].max())
 
-figure, axes = plt.subplots(1, 2, figsize=(7, 3.75))
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.4))
 for ax, (normal, bias), name in zip(axes, ((w, b), other), ("large margin", "small margin"), strict=True):
     margins = y * (X @ normal + bias) / np.linalg.norm(normal)
     rho = margins.min()
@@ -79,14 +79,14 @@ for ax, (normal, bias), name in zip(axes, ((w, b), other), ("large margin", "sma
     for side in (-1, 0, 1):
         line(ax, normal, bias, side * rho * np.linalg.norm(normal), linestyle="--" if side else "-")
     ax.add_patch(plt.Circle(centre, ball.radius, fill=False, color="0.5", linewidth=1.2))
-    edge = centre + ball.radius * np.array([np.cos(-0.55), np.sin(-0.55)])
+    edge = centre + ball.radius * np.array([0.0, 1.0])
     ax.annotate("", edge, centre, arrowprops={"arrowstyle": "->", "color": "0.5"})
-    ax.annotate("R", 0.2 * centre + 0.8 * edge, xytext=(-2, -15), textcoords="offset points", color="0.4")
+    ax.annotate("R", 0.3 * centre + 0.7 * edge, xytext=(-15, 0), textcoords="offset points", color="0.4")
     unit = normal / np.linalg.norm(normal)
-    foot = -bias * unit / np.linalg.norm(normal) + (1.4 if normal is w else -2.9) * np.array([-unit[1], unit[0]])
+    foot = -bias * unit / np.linalg.norm(normal) + (-1.6 if normal is w else -2.9) * np.array([-unit[1], unit[0]])
     if normal is w:
         ax.annotate("", foot + rho * unit, foot, arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
-        ax.annotate("ρ", foot + 0.5 * rho * unit, xytext=(-2, 6), textcoords="offset points")
+        ax.annotate("ρ", foot + 0.5 * rho * unit, xytext=(-2, 7), textcoords="offset points")
     else:
         there = {"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0}
         ax.annotate("ρ", foot + 0.5 * rho * unit, xytext=(30, -4), textcoords="offset points", arrowprops=there)
@@ -96,14 +96,14 @@ for ax, (normal, bias), name in zip(axes, ((w, b), other), ("large margin", "sma
 # **One plane, two functional margins** (Igel 4.3). (w, b) and (2w, 2b) are the same plane. The functional margins
 # y f(x) double, the lines f = ±1 move in, and the geometric margin stays as it is.
 
-figure, axes = plt.subplots(1, 2, figsize=(7, 3.2))
+figure, axes = plt.subplots(1, 2, figsize=(6, 2.9))
 for ax, factor in zip(axes, (1, 2), strict=True):
     scatter(ax, X, y)
     for level in (-1, 0, 1):
         line(ax, factor * w, factor * b, level, linestyle="--" if level else "-")
     functional = (y * factor * (X @ w + b)).min()
     name = "(w, b)" if factor == 1 else "(2w, 2b)"
-    frame(ax, f"{name}: functional margin {functional:.0f},\ngeometric margin {1 / np.linalg.norm(w):.2f}")
+    frame(ax, f"{name}\nfunctional margin {functional:.0f}\ngeometric margin {1 / np.linalg.norm(w):.2f}")
 
 # %%
 # **Hard and soft margins** (Igel 4.6, Li 2 and 6, Rosasco). One sample has strayed. The hard margin has become narrow
@@ -112,7 +112,7 @@ for ax, factor in zip(axes, (1, 2), strict=True):
 
 strayed = np.vstack([X, [[-0.55, 0.15]]])
 labels = np.append(y, 1)
-figure, axes = plt.subplots(1, 2, figsize=(7, 2.9))
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 for ax, C in zip(axes, (np.inf, 0.5), strict=True):
     machine = SVC(C=C, kernel="linear", tol=1e-8).fit(strayed, labels)
     DecisionDisplay.from_estimator(machine, strayed, labels, ax=ax, margin=0.2)
@@ -123,16 +123,16 @@ for ax, C in zip(axes, (np.inf, 0.5), strict=True):
         foot = strayed[i] + labels[i] * told.slacks[i] * normal / (normal @ normal)
         ax.plot(*np.array([strayed[i], foot]).T, color="black", linewidth=1, zorder=2)
     name = "hard" if np.inf == C else f"soft, C = {C}"
-    ax.set(title=f"{name}: ρ = {told.rho:.2f}, Σξ = {told.slacks.sum():.2f}", aspect="equal", xticks=[], yticks=[])
+    ax.set(title=f"{name}\nρ = {told.rho:.2f}, Σξ = {told.slacks.sum():.2f}", aspect="equal", xticks=[], yticks=[])
     ax.set(xlabel="", ylabel="")
-figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=10)
 
 # %%
 # **Nearest points of the hulls** (Rosasco's method of portraits). The plane is the perpendicular bisector of the
 # shortest line between the convex hulls, and half of that line is the margin.
 
 hulls = model.nearest_points()
-figure, ax = plt.subplots(figsize=(6.4, 4.6))
+figure, ax = plt.subplots(figsize=(6, 4.4))
 scatter(ax, X, y)
 for label, colour in ((-1, BLUE), (1, ORANGE)):
     corners = X[y == label][ConvexHull(X[y == label]).vertices]

@@ -25,7 +25,7 @@ total = float(model.decision_function(x)[0])
 terms = " ".join(f"{weight:+.2f}·{k:.2f}" for weight, k in zip(beta, values, strict=True))
 print(f"f(x) = {terms} {model.intercept_[0]:+.2f} = {total:+.3f}")
 
-figure, ax = plt.subplots(figsize=(7, 6))
+figure, ax = plt.subplots(figsize=(6, 5.6))
 places = np.linspace(0.5, 9.5, len(beta))
 box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "black", "linewidth": 1.2}
 
@@ -47,6 +47,6 @@ unit(5, 7.0, f"Σ + b = {total:+.3f}\nb = {model.intercept_[0]:+.2f}")
 ax.annotate("", (5, 9.0), (5, 7.7), arrowprops={"arrowstyle": "-|>", "linewidth": 1.4})
 unit(5, 9.4, f"sign: class {model.predict(x)[0]:+d}", edgecolor=ORANGE if total > 0 else BLUE)
 for height, text in ((0.0, "the sample"), (3.4, "support vectors,\nkernel values"), (5.2, "weights\nβ = yα")):
-    ax.text(10.6, height, text, va="center", fontsize=10, color="0.3")
-ax.set(xlim=(-0.6, 13.2), ylim=(-0.7, 10.1))
+    ax.text(10.9, height, text, va="center", fontsize=10, color="0.3")
+ax.set(xlim=(-0.7, 14.0), ylim=(-0.7, 10.1))
 ax.axis("off")

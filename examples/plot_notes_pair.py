@@ -68,7 +68,7 @@ def draw(ax, before, step):
     ax.set(xticklabels=["0", "C"], yticklabels=["0", "C"], xlabel=r"$\alpha_i$", ylabel=r"$\alpha_j$")
 
 
-figure, axes = plt.subplots(2, 2, figsize=(7, 7))
+figure, axes = plt.subplots(2, 2, figsize=(6, 6.4))
 for row, same in zip(axes, (False, True), strict=True):
     for ax, clipped in zip(row, (False, True), strict=True):
         before, step = step_with(same, clipped)
@@ -80,7 +80,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # The blue part of the line is what the box leaves: Li's L and H are its ends. Step by step the dual value grows, until
 # no pair is left that violates the conditions. The choice of the pair matters.
 
-figure, ax = plt.subplots(figsize=(6.6, 3.8))
+figure, ax = plt.subplots(figsize=(6, 3.8))
 styles = {"most violating": "#3b6fb6", "second order": "#d1603d", "maximum gain": "#4f9d69"}
 for rule, colour in styles.items():
     steps = trace(Gaussian(gamma=0.5), X, y, C=C, rule=rule, tol=1e-8)

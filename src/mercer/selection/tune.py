@@ -22,7 +22,7 @@ from mercer.fitting.lines import Lines, Sign, listener_for
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.selection.cells import Cells
-from mercer.selection.criteria import CRITERIA, check_criterion, judge
+from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
 from mercer.selection.folds import part_of
 from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of
@@ -179,7 +179,7 @@ def tune(
     )
     interrupted = False
     try:
-        shared = _run(search) if by_folds else judge(search, criterion)
+        shared = _run(search) if by_folds else _judge(search, criterion)
     except KeyboardInterrupt:
         interrupted, shared = True, "interrupted"
     progress.close()
@@ -202,6 +202,13 @@ def _run(search: Search) -> str:
         again = set(search.cells.revive())
         left = [kept for group in left if (kept := [k for k in group if k in again])]
     return "; ".join(words)
+
+
+def _judge(search: Search, criterion: str) -> str:
+    """Judge every point that is wanted without folds; returns what was shared."""
+    from mercer.selection.without_folds import judge  # the exact solutions and the theory, which folds do not need
+
+    return judge(search, criterion)
 
 
 def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool) -> TuningResult:
