@@ -22,6 +22,7 @@ class Assumption:
     Attributes
     ----------
     text : str
+        What has to be true.
     holds : bool or None
         Whether it holds here. None if no computation can tell, as with samples being drawn independently: then it
         is the user's word.
@@ -47,14 +48,17 @@ class Bound:
     quantity : str
         What is bounded.
     value : float
+        The bound.
     terms : dict
         The value's parts by name, which add up to it.
     assumptions : tuple of Assumption
+        What it rests on.
     delta : float or None
         The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
     says_nothing_from : float or None
         A value that holds anyway, such as 1 for a probability; from there on the bound is vacuous.
     side : "upper" or "lower"
+        From where the value bounds.
     source : str
         Where it is stated and proven.
 

@@ -16,6 +16,19 @@ def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: i
     """E ≤ mean + width·√(ln(sides/δ)/2n) for the mean of n independent numbers in an interval of this width.
 
     With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the numbers.
+    n : int
+        How many numbers there are.
+    delta : float
+        The probability with which the bound may fail.
+    width : float, default=1.0
+        The width of an interval that holds them all.
+    sides : {1, 2}, default=1
+        Bound the expectation from above, or on both sides.
     """
     integer("n", n, 1, "the number of samples")
     if sides not in (1, 2):
@@ -30,7 +43,17 @@ def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: i
 
 
 def mcdiarmid(value: float, differences: Any, delta: float) -> Bound:
-    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one."""
+    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
+
+    Parameters
+    ----------
+    value : float
+        g of the samples.
+    differences : array
+        c_i: how much g changes at most if sample i alone is changed.
+    delta : float
+        The probability with which the bound may fail.
+    """
     c = np.asarray(differences, dtype=np.float64)
     if c.ndim != 1 or len(c) == 0 or not (np.isfinite(c) & (c >= 0)).all():
         raise ValueError("differences must be one finite number ≥ 0 per sample: how much g changes with it at most")
@@ -45,6 +68,15 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
     """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
 
     It is never above Hoeffding's, and far below it where errors are few: none in n gives about ln(1/δ)/n.
+
+    Parameters
+    ----------
+    errors : int
+        How many of the samples the rule gets wrong.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
     """
     _check_counts(errors, n, delta)
     rate, limit = errors / n, log_inverse(delta) / n
@@ -55,6 +87,15 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
 
 def test_set_bound(errors: int, n: int, delta: float) -> Bound:
     """The largest p at which at most so many errors in n have a probability of at least δ: exact for a fixed rule.
+
+    Parameters
+    ----------
+    errors : int
+        How many of the samples the rule gets wrong.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
 
     Examples
     --------
@@ -78,6 +119,13 @@ def glivenko_cantelli(n: int, delta: float) -> Bound:
     """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
 
     It goes to 0, as Glivenko and Cantelli proved; this is its rate, with Massart's constant.
+
+    Parameters
+    ----------
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
     """
     integer("n", n, 1, "the number of samples")
     value = math.sqrt(log_inverse(delta, 2) / (2 * n))
@@ -87,6 +135,13 @@ def glivenko_cantelli(n: int, delta: float) -> Bound:
 
 def distance_of_distributions(sample: Any, distribution: Callable[[Any], Any]) -> float:
     """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
+
+    Parameters
+    ----------
+    sample : array
+        Numbers.
+    distribution : callable
+        F, which maps an array to the probabilities of values up to each entry.
 
     Examples
     --------

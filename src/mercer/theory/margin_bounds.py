@@ -99,7 +99,26 @@ def hard_margin_bound(
     bias: bool = False,
     grid_from: float = 1.0,
 ) -> Bound:
-    """4/(nρ) √(tr K) + 3√(ln(2/δ)/2n) for a machine that separates its samples with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2)."""
+    """4/(nρ) √(tr K) + 3√(ln(2/δ)/2n) for a machine that separates its samples with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2).
+
+    Parameters
+    ----------
+    trace : float
+        tr K = Σ k(x_i, x_i).
+    n : int
+        The number of samples.
+    norm : float
+        ‖w‖ in the kernel's space.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    rho : float, optional
+        A number chosen before the data were seen, at most 1/‖w‖; by default one of a grid, as in
+        `soft_margin_bound`.
+    bias : bool, default=False
+        Whether f has a bias that is not part of ‖w‖: then the bound does not hold.
+    grid_from : float, default=1.0
+        ρ₀, where the grid starts; fixed in advance.
+    """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
     return soft_margin_bound(slacks, trace, norm, delta, rho=rho, bias=bias, grid_from=grid_from)
 
@@ -118,7 +137,15 @@ def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float,
 
 
 def radius_margin(radius: float, rho: float) -> float:
-    """R²/ρ²: a criterion for choosing kernels, smaller is better."""
+    """R²/ρ²: a criterion for choosing kernels, smaller is better.
+
+    Parameters
+    ----------
+    radius : float
+        R, of a ball around the samples.
+    rho : float
+        The margin.
+    """
     ratio = not_negative("radius", radius) / positive("rho", rho)
     return ratio * ratio
 
@@ -133,7 +160,9 @@ def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separa
     rho : float
         The margin.
     n : int
+        The number of samples.
     bias : bool
+        Whether the machine has a free bias.
     separable : bool, optional
         Whether the machine is a hard margin, without slack.
     """

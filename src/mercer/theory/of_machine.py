@@ -56,11 +56,13 @@ class Insight:
     enclosing_radius : float or None
         R of the smallest ball; None for more samples than a matrix is made for, or a kernel that is not definite.
     risks : dict
+        Empirical risks by the name of the loss.
     complexity : Complexity or Bound
         R̂ of the ball ‖w‖ ≤ ‖w‖ of this machine; only its bound where there are many samples.
     bounds : dict
         Bounds by name.
     margins : Margins or None
+        Of a classifier.
     n_support : int or None
         Support vectors; None for a machine without.
     kernel_values : int or None
@@ -131,10 +133,11 @@ def insight(model: Any, X: Any, y: Any = None, delta: float = 0.05) -> Insight |
 
     Parameters
     ----------
-    model : a trained kernel machine or linear machine
+    model : estimator
+        A trained kernel machine or linear machine.
     X, y : the samples and targets that it was trained on
         Of other samples the risks are right, but the bounds and the count of support vectors are not about them.
-    delta : float
+    delta : float, default=0.05
         The probability with which a bound may fail.
     """
     check_is_fitted(model)

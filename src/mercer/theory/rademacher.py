@@ -31,9 +31,11 @@ class Complexity:
     Attributes
     ----------
     value : float
+        R̂, or the mean over the draws.
     standard_error : float
         Of the mean over the draws; 0 if all sign vectors were enumerated.
     n_draws : int
+        The number of sign vectors.
     bound : Bound or None
         2B/n √(tr K), where the class is a ball.
     """
@@ -56,10 +58,14 @@ def ball_complexity(
     ----------
     K : array of shape (n, n)
         Positive semi-definite.
-    B, bias : float ≥ 0
-    n_draws : int
+    B : float, default=1.0
+        The largest ‖w‖.
+    bias : float, default=0.0
+        The largest |b|.
+    n_draws : int, default=1024
         Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator
+    random_state : int or Generator, default=0
+        What is drawn by.
 
     Examples
     --------
@@ -87,6 +93,15 @@ def ball_complexity(
 def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
     """R̂ of finitely many functions, given by their values: one row per function, one column per sample.
 
+    Parameters
+    ----------
+    values : array of shape (n_functions, n)
+        The values of every function on the samples.
+    n_draws : int, default=1024
+        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
+    random_state : int or Generator, default=0
+        What is drawn by.
+
     Examples
     --------
     >>> from mercer.theory import finite_complexity
@@ -104,7 +119,17 @@ def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0
 
 
 def trace_bound(trace: float, n: int, B: float = 1.0) -> Bound:
-    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5)."""
+    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
+
+    Parameters
+    ----------
+    trace : float
+        tr K = Σ k(x_i, x_i).
+    n : int
+        The number of samples.
+    B : float, default=1.0
+        The largest ‖w‖.
+    """
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("B", B) / n * math.sqrt(not_negative("trace", trace))
     psd = Assumption("the kernel is positive semi-definite")
@@ -116,6 +141,15 @@ def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
 
     With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
     and Chervonenkis. The 2 inside of the logarithm stands for the absolute value in R̂.
+
+    Parameters
+    ----------
+    n_functions : int
+        N: how many functions the class has.
+    n : int
+        The number of samples.
+    largest : float, default=1.0
+        The largest root mean square of a function on the samples.
     """
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
@@ -125,7 +159,17 @@ def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
 
 
 def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
-    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1)."""
+    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
+
+    Parameters
+    ----------
+    empirical : float
+        R̂ on the samples, or an upper bound on it.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
+    """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
@@ -141,8 +185,11 @@ def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, e
     complexity : float
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
     n : int
+        The number of samples.
     delta : float
-    empirical : bool
+        The probability with which the bound may fail.
+    empirical : bool, default=True
+        Whether `complexity` is R̂ on these samples.
 
     Examples
     --------

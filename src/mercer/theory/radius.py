@@ -25,6 +25,7 @@ class Ball:
     Attributes
     ----------
     radius : float
+        As computed, between the two bounds.
     radius_bounds : (float, float)
         The true radius lies between these: √(2·dual) and √(2·primal) of the certified problem.
     rows, coefficients : array
@@ -39,6 +40,13 @@ class Ball:
 
 def origin_radius(kernel: Any, X: Any) -> float:
     """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    X : array, CSR matrix or list
+        The samples.
 
     Examples
     --------
@@ -57,6 +65,15 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
     """The smallest ball in feature space around the samples.
 
     Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    X : array, CSR matrix or list
+        The samples.
+    tol : float, default=1e-10
+        The tolerance of the machine that finds it; `radius_bounds` say what was proven.
 
     Examples
     --------

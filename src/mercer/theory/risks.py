@@ -24,7 +24,19 @@ _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
 def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats:
-    """The loss of each sample with target y (±1, or a number for "squared") and value f(x)."""
+    """The loss of each sample with target y (±1, or a number for "squared") and value f(x).
+
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    """
     one_of("loss", loss, _LOSSES)
     gamma = positive("target_margin", target_margin)
     targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
@@ -46,6 +58,19 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
 
 def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_weight: Any = None) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
+
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    sample_weight : array, optional
+        The weight of each sample in the mean.
 
     Examples
     --------
@@ -69,6 +94,23 @@ def regularised_risk(
     loss: LossName, y: Any, f: Any, norm: float, theta: float, *, target_margin: float = 1.0, sample_weight: Any = None
 ) -> float:
     """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
+
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    norm : float
+        ‖f‖ in the kernel's space.
+    theta : float
+        ϑ: the price of ‖f‖².
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    sample_weight : array, optional
+        The weight of each sample in the mean.
 
     Examples
     --------

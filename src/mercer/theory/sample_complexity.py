@@ -20,6 +20,17 @@ _SOURCE = "Shalev-Shwartz, lecture 8"
 def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: float) -> int:
     """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
 
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    delta : float
+        The probability with which the error may be larger.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    margin : float
+        γ: the margin with which the samples can be separated.
+
     Examples
     --------
     >>> from mercer.theory import hard_margin_samples
@@ -32,7 +43,21 @@ def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: flo
 
 
 def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
-    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm."""
+    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
+
+    Parameters
+    ----------
+    risk : float
+        L(u): the true hinge risk of any u.
+    norm : float
+        ‖u‖.
+    lam : float
+        λ of the machine.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     terms = {
         "L(u)": not_negative("risk", risk),
@@ -43,13 +68,33 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
 
 
 def best_lam(radius: float, B: float, m: int) -> float:
-    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B."""
+    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
 
 
 def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
-    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation."""
+    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
     quantity = "expected error − best hinge risk"
@@ -57,13 +102,29 @@ def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
 
 
 def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
-    """How many samples bring that excess to ε: 8R²B²/ε²."""
+    """How many samples bring that excess to ε: 8R²B²/ε².
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    """
     ratio = positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)
     return _counted(8.0 * ratio * ratio)
 
 
 def hinge_lipschitz(radius: float) -> float:
-    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w."""
+    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    """
     return not_negative("radius", radius)
 
 

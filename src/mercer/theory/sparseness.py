@@ -21,7 +21,9 @@ def support_vectors_bound(
     norm, hinge_risk : float
         ‖w‖ and the mean slack of the training samples.
     C : float
+        The price of slack, the same for all samples.
     n : int
+        The number of samples.
     gap : float
         The machine's duality gap: away from the optimum, Σα = ‖w‖² + CΣξ − gap.
     plain : bool, optional
