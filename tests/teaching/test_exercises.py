@@ -159,8 +159,8 @@ def test_igel_4_2_3_any_increasing_penalty_has_a_minimiser_in_the_span():
     def machine(lam):
         return KernelMachineClassifier(kernel=kernel, loss="logistic", lam=lam, bias=False, tol=1e-10).fit(X, Y)
 
-    low, high = 1e-3, 1e3
-    for _ in range(40):  # λ = ϑ/(2‖f_λ‖)
+    low, high = 1e-2, 1e2
+    for _ in range(18):  # λ = ϑ/(2‖f_λ‖)
         lam = math.sqrt(low * high)
         low, high = (lam, high) if lam < theta / (2 * machine(lam).function_.norm) else (low, lam)
     f = machine(lam).function_
