@@ -28,6 +28,7 @@ from mercer.expansion import Expansion
 from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
 from mercer.fitting.state import fitted_names, freeze_fitted
@@ -56,7 +57,7 @@ class Training:
     exact: bool = False
 
 
-class Machine(Explained, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(

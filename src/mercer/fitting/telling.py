@@ -78,7 +78,8 @@ class Progress:
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")
-            self._step.call_on_fit_task_begin(estimator=self._estimator)
+            # Whoever wants to know how far the solver is calls it now: later it would tell what is reached then.
+            self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
         now = time.monotonic()
         if self._listener is not None and now >= self._next_line:
             self._next_line = now + 1.0

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
@@ -29,7 +30,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tuned(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Tuned(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
     _kind: ClassVar[Any]
