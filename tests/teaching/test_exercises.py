@@ -145,6 +145,8 @@ def test_igel_2_2_least_squares_is_the_most_likely_function():
     for _ in range(20):
         other = best + 0.05 * rng.normal() * type(best)(best.kernel, X, rng.normal(size=20))
         assert log_posterior(y, other(X), other.norm, variance, scale) < least
+    for factor in (0.99, 1.01):
+        assert log_posterior(y, factor * best(X), factor * best.norm, variance, scale) < least
     spread = most_likely_variance(y, best(X))
     assert spread == pytest.approx(np.mean((y - best(X)) ** 2))
     assert all(log_likelihood(y, best(X), spread) > log_likelihood(y, best(X), c * spread) for c in (0.8, 1.25))
