@@ -27,7 +27,7 @@ for ax, machine, title in (
     DecisionDisplay.from_estimator(machine, X_test, y_test, ax=ax)
     ax.set_title(f"{title}: {machine.score(X_test, y_test):.1%} right")
     ax.get_legend().remove()
-axes[1].scatter(*small._expansion_.vectors.T, marker="*", s=160, color="gold", edgecolors="black", zorder=5)
+axes[1].scatter(*small.function_.vectors.T, marker="*", s=160, color="gold", edgecolors="black", zorder=5)
 
 # %%
 # The stars are the ten vectors. What fewer of them cost: the distance ‖w − w'‖ from the original, the score on new
@@ -36,7 +36,8 @@ axes[1].scatter(*small._expansion_.vectors.T, marker="*", s=160, color="gold", e
 CompressionDisplay.from_estimator(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
 
 # %%
-# The proof is about the worst sample that there could be, so it sets in later than the score. ``max_error`` asks for it:
+# The proof is about the worst sample that there could be, so it sets in later than the score. ``max_error`` asks for
+# it:
 
 sure = mercer.compress(model, max_error=0.3)
 kept = sure.compression_.keeps_label(X_test)
