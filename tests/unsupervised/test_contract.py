@@ -33,7 +33,6 @@ def test_scikit_learns_checks(estimator, check):
         KernelPCA(kernel="precomputed"),
         KernelKMeans(n_landmarks=10),
         SpectralClustering(n_landmarks=10),
-        KernelCCA(n_landmarks=5),
     ]
 )
 def test_scikit_learns_checks_of_the_others(estimator, check):
