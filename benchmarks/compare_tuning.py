@@ -61,9 +61,7 @@ def compare_best(X, y, grid, folds, found):  # type: ignore[no-untyped-def]  # a
     _, scores = scikit_seconds(X, y, grid, folds, cells)
     best = max(np.mean([scores[c, g, f] for f in range(len(folds))]) for c, g in cells)
     off = (best - found.best_score_) * n
-    print(
-        f"  best of {len(cells)} cells of scikit-learn {best:.5f}, the chosen one {found.best_score_:.5f}: {off:.2f} samples"
-    )
+    print(f"  best of {len(cells)} of its cells {best:.5f}, the chosen one {found.best_score_:.5f}: {off:.2f} samples")
 
 
 def search(folder: Path, name: str) -> None:

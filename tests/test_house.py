@@ -51,6 +51,7 @@ RANK = {
     "selection": 9,
     "calibration": 9,
     "paths": 9,
+    "compression": 9,
     "files": 9,
     "versions": 9,
     "displays": 9,

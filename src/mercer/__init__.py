@@ -14,6 +14,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibratedRegressor",
     "Certificate",
+    "Compression",
     "KernelCCA",
     "KernelKMeans",
     "KernelMachine",
@@ -43,6 +44,8 @@ __all__ = [
     "TuningResult",
     "certify",
     "check_kernel",
+    "compress",
+    "export_c",
     "leave_one_out",
     "linear_path",
     "load",
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from mercer import losses as losses
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
+    from mercer.compression import Compression, compress
     from mercer.estimators import (
         SVC,
         SVDD,
@@ -83,6 +87,7 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
+    from mercer.files.c_export import export_c
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
@@ -101,6 +106,9 @@ else:
         "LeaveOneOutResult": "mercer.paths",
         "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
+        "Compression": "mercer.compression",
+        "compress": "mercer.compression",
+        "export_c": "mercer.files.c_export",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
@@ -125,8 +133,8 @@ else:
         "mmd_test": "mercer.unsupervised",
     }
     _ROOMS = (
-        "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "
-        "gram kernels losses margins optional parameters paths problems rkhs selection solution solvers tables "
-        "teaching theory threads unsupervised versions"
+        "arrays calibration certificates compression data datasets displays errors estimators expansion features "
+        "files fitting gram kernels losses margins optional parameters paths problems rkhs selection solution solvers "
+        "tables teaching theory threads unsupervised versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

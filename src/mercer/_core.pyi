@@ -76,12 +76,13 @@ def smo(
     tol: float,
     max_steps: int,
     max_seconds: float,
+    twins: bool = False,
 ) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
     """Maximise p'b − ½b'(K + diag d)b over the box, group sums kept; beta is changed in place.
 
     h = p − Kb − d∘b is the gradient at beta on entry and is not modified. K is float32 or float64 with
-    contiguous rows; group −1 has no equality. Returns the steps made, the violation reached (NaN if
-    "nonfinite", when beta is left as it was) and why it ended.
+    contiguous rows; group −1 has no equality. With twins, variables i and n + i belong to row i of K. Returns the steps
+    made, the violation reached (NaN if "nonfinite", when beta is left as it was) and why it ended.
     """
 
 def solve_stored(
@@ -139,6 +140,12 @@ def band_squares(
     """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
 
     factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
+    """
+
+def symmetric_product(A: NDArray[np.float64], V: NDArray[np.float64], out: NDArray[np.float64], n_threads: int) -> None:
+    """out = AV for a symmetric A, of which only the lower triangle is read, and a V of few columns.
+
+    All are in Fortran's order, A and V perhaps parts of larger matrices. The result does not depend on n_threads.
     """
 
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
@@ -238,6 +245,8 @@ class Samples:
         lower: NDArray[np.float64],
         upper: NDArray[np.float64],
         d: NDArray[np.float64],
+        products: NDArray[np.float64] | None,
+        at_zero: bool,
         paired: bool,
         tol: float,
         max_steps: int,
@@ -249,7 +258,9 @@ class Samples:
         Returns the steps of each and why it ended, as in `smo`, and how many kernel values that took.
 
         Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then blocks[2t + 1],
-        and its variables begin at offsets[t]. For dense samples only.
+        and its variables begin at offsets[t]. Problems on the same blocks, one after another, share kernel values.
+        h is the gradient at beta, or, where `at_zero`, that at zero. products becomes K beta, from the values that
+        steps took. For dense samples only.
         """
 
     def solve_sparse_pairs(
@@ -265,6 +276,7 @@ class Samples:
         upper: NDArray[np.float64],
         d: NDArray[np.float64],
         products: NDArray[np.float64],
+        at_zero: bool,
         single: bool,
         paired: bool,
         tol: float,
@@ -581,6 +593,17 @@ def dual_findings(
     box; the largest wishes away from zero and towards it; how far a group's sum can be off, and the sum of these times
     |b|; the sums β'u, p'β, β'dβ and |β|'(|p| + |u|); how far the first can be off; and the tuple of b.
     """
+
+def is_sound(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    totals: NDArray[np.float64],
+) -> bool:
+    """Whether the arrays of a dual problem agree with each other, and hold numbers that they may hold."""
 
 def by_rows(
     data: NDArray[np.float64], rows: NDArray[np.int64], ends: NDArray[np.int64], n_rows: int

@@ -48,15 +48,16 @@ public:
     virtual nb::object table(nb::handle rows, nb::handle which) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
     virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                                  nb::handle, nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
+                                  nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double, std::int64_t,
+                                  double, int) {
         refuse("samples", "must be dense for solve_pairs");
     }
     virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
         refuse("samples", "must be dense for add_pairs");
     }
     virtual nb::tuple solve_sparse_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                                         nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double,
-                                         std::int64_t, double, int) {
+                                         nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, bool,
+                                         double, std::int64_t, double, int) {
         refuse("samples", "must be sparse and float64 for solve_sparse_pairs");
     }
     virtual bool dense() const { return false; }
@@ -216,11 +217,11 @@ public:
 
     nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
                           nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                          nb::handle d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
-                          int n_threads) override {
+                          nb::handle d, nb::handle products, bool at_zero, bool paired, double tol,
+                          std::int64_t max_steps, double max_seconds, int n_threads) override {
         const PairLayout layout(members, starts, blocks, offsets, samples_.n);
-        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol,
-                             max_steps, max_seconds, n_threads);
+        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, products, at_zero,
+                             paired, tol, max_steps, max_seconds, n_threads);
     }
 
     void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta,
@@ -332,15 +333,15 @@ public:
 
     nb::tuple solve_sparse_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
                                  nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                                 nb::handle d, nb::handle products, bool single, bool paired, double tol,
+                                 nb::handle d, nb::handle products, bool at_zero, bool single, bool paired, double tol,
                                  std::int64_t max_steps, double max_seconds, int n_threads) override {
         if constexpr (std::is_same_v<T, double>) {
             const PairLayout layout(members, starts, blocks, offsets, samples_.n);
             return ::solve_sparse_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d,
-                                        products, single, paired, tol, max_steps, max_seconds, n_threads);
+                                        products, at_zero, single, paired, tol, max_steps, max_seconds, n_threads);
         } else {
             return Samples::solve_sparse_pairs(members, starts, blocks, offsets, diagonal, h, beta, lower, upper, d,
-                                               products, single, paired, tol, max_steps, max_seconds, n_threads);
+                                               products, at_zero, single, paired, tol, max_steps, max_seconds, n_threads);
         }
     }
 
@@ -465,12 +466,13 @@ void bind_samples(nb::module_& m) {
         .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
         .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
-             "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+             "d"_a.none(), "products"_a.none(), "at_zero"_a, "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
+             "n_threads"_a,
              "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
         .def("solve_sparse_pairs", &Samples::solve_sparse_pairs, "members"_a.none(), "starts"_a.none(),
              "blocks"_a.none(), "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(),
-             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "single"_a, "paired"_a, "tol"_a,
-             "max_steps"_a, "max_seconds"_a, "n_threads"_a)
+             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "at_zero"_a, "single"_a,
+             "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a)
         .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
              "total += K beta on each pair of blocks.")

@@ -2,6 +2,7 @@
 #include "explain/shapley.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,28 +30,35 @@ std::int64_t count_different(const double* x, const double* z, std::int64_t d) {
     return count;
 }
 
-// The rules for these numbers of nodes, one after another; `starts` tells where the one of n nodes begins.
+// Rules with 1 to 8 nodes and then, about an eighth apart, with multiples of 4, as many as two rows that differ in this
+// number of features could need; and which of them has at least n nodes.
 struct Rules {
-    std::vector<std::int64_t> starts;
+    std::vector<std::int64_t> sizes, starts;
     std::vector<double> nodes, weights;
 };
 
-Rules rules_for(const ShapleyProblem& p, bool exponents) {
-    Rules out;
-    out.starts.assign(static_cast<std::size_t>(p.d) / 2 + 2, -1);
-    for (std::int64_t r = 0; r < p.n_rows; ++r) {
-        for (std::int64_t b = 0; b < p.m; ++b) {
-            const std::int64_t different = count_different(p.rows + r * p.d, p.background + b * p.d, p.d);
-            const auto n = shapley_nodes(different, p.order, exponents);
-            std::int64_t& start = out.starts[static_cast<std::size_t>(n)];
-            if (n == 0 || start >= 0) continue;
-            start = static_cast<std::int64_t>(out.nodes.size());
-            out.nodes.resize(out.nodes.size() + static_cast<std::size_t>(n));
-            out.weights.resize(out.nodes.size());
-            gauss_legendre(n, out.nodes.data() + start, out.weights.data() + start);
-        }
+Rules rules_for(std::int64_t most_different) {
+    Rules out{{0}, {0}, {}, {}};
+    const std::int64_t most = (most_different + 1) / 2;
+    for (std::int64_t size = 1, last = 0; last < most; last = size, size += size < 8 ? 1 : round_up(size / 8, 4)) {
+        const auto start = static_cast<std::int64_t>(out.nodes.size());
+        out.nodes.resize(out.nodes.size() + static_cast<std::size_t>(size));
+        out.weights.resize(out.nodes.size());
+        gauss_legendre(size, out.nodes.data() + start, out.weights.data() + start);
+        out.sizes.resize(static_cast<std::size_t>(size) + 1, size);
+        out.starts.resize(static_cast<std::size_t>(size) + 1, start);
     }
     return out;
+}
+
+std::int64_t most_different(const ShapleyProblem& p) {
+    std::int64_t most = 0;
+    for (std::int64_t r = 0; r < p.n_rows; ++r) {
+        for (std::int64_t b = 0; b < p.m; ++b) {
+            most = std::max(most, count_different(p.rows + r * p.d, p.background + b * p.d, p.d));
+        }
+    }
+    return most;
 }
 
 struct Room {
@@ -84,10 +92,12 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
     common.exponents = exponents;
     common.rates = rates.data();
     common.d = p.d;
-    const Rules rules = rules_for(p, exponents);
+    const Rules rules = rules_for(most_different(p));
     common.nodes = rules.nodes.data();
     common.node_weights = rules.weights.data();
+    common.rule_sizes = rules.sizes.data();
     common.rule_starts = rules.starts.data();
+    common.least_bits = 53.0 - std::log2(static_cast<double>(p.d)) + kBitsOfOneNode;
 
     const std::int64_t width = round_up(p.n, kPad), lanes = passes.lanes;
     Padded<double> kept(p.n_rows * p.d * width, 0.0);
@@ -101,7 +111,7 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
             auto room = rooms.take([&] {
                 auto made = std::make_unique<Room>();
                 made->vectors = Padded<double>(p.d * lanes);
-                made->factors = Padded<double>(lanes * p.d * (kRowsPerTile * size + 4 * size + std::max<std::int64_t>(4, size)));
+                made->factors = Padded<double>(shapley_room(kRowsPerTile, p.d, p.order, lanes));
                 made->different.resize(static_cast<std::size_t>(p.d));
                 return made;
             });

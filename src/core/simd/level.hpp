@@ -191,11 +191,13 @@ struct ShapleyRun {
     bool exponents;            // whether any is
     double series[kMaxSeries];
     std::int64_t order;
-    const double* nodes;  // of all rules; the one with n nodes begins at rule_starts[n]
+    const double* nodes;  // of all rules; the first with n or more nodes has rule_sizes[n], from rule_starts[n] on
     const double* node_weights;
+    const std::int64_t* rule_sizes;
     const std::int64_t* rule_starts;
+    double least_bits;  // of shapley_enough, less those of the ratio
     std::int64_t n_rows, m, d;
-    double* room;             // (n_rows size + 4 size + max(4, size)) d lanes, with size = order + 1
+    double* room;             // shapley_room elements
     std::int64_t* different;  // d elements
 };
 
@@ -203,6 +205,21 @@ struct ShapleyRun {
 // every feature's series begins with 1, so that t comes only with y, in powers below the order.
 static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t order, bool exponents) {
     return ((exponents || different < order ? different : order) + 1) / 2;
+}
+
+// Fewer nodes do where they err by less than rounding. Products of factors between F and G, as polynomials in t, are at
+// most U = product of max(F, G) on [0, 1], and at most N = product of (max(F, G) + (R - 1) |F - G| / 2) on the ellipse around
+// it with semi-axes (r + 1/r)/2 = R and (r - 1/r)/2 in the variable 2t - 1. Then n nodes err by at most
+// 64/15 N r^(-2n) / (1 - r^-2) on [-1, 1] (Trefethen, Approximation Theory and Approximation Practice, theorem 19.3), and
+// a value by (2/R) / 2 times that, since |F - G| is at most 2/R of its own factor of N. Rounding errs by d 2^-53 U.
+inline constexpr double kEllipse = 24.0, kHalfAxis = (kEllipse + 1.0 / kEllipse) / 2.0, kBitsPerNode = 9.169925;
+inline constexpr double kBitsOfOneNode = -1.49;  // log2 of (2/R) (32/15) / (1 - r^-2)
+
+// The room of a pass with this many rows and lanes: factors of the rows and their sums, the factors of a background row,
+// three arrays of those that differ, and products of these for four nodes at a time.
+static inline std::int64_t shapley_room(std::int64_t n_rows, std::int64_t d, std::int64_t order, std::int64_t lanes) {
+    const std::int64_t size = order + 1;
+    return lanes * d * (n_rows * (size + 1) + 4 * size + (size > 4 ? size : 4));
 }
 
 struct ShapleyPasses {

@@ -144,70 +144,124 @@ void add_series_rule(const double* base, const double* change, std::int64_t n, c
     }
 }
 
-void shapley_add(const ShapleyRun& run, double* values, std::int64_t stride) {
+// The nodes that err by less than rounding, for all lanes; `exact` of them do not err.
+inline std::int64_t enough_nodes(const ShapleyRun& run, const double* base, const double* change, std::int64_t n,
+                                 std::int64_t exact) {
+    constexpr int kChains = 4;
+    Lanes largest[kChains], around[kChains];
+    for (int c = 0; c < kChains; ++c) largest[c] = around[c] = splat<double>(1.0);
+    for (std::int64_t k = 0; k < n; k += kChains) {
+        for (int c = 0; c < kChains; ++c) {
+            if (k + c >= n) break;
+            const Lanes rise = at(change, k + c), high = at(base, k + c) + larger<double>(rise, Lanes{});
+            largest[c] *= high;
+            around[c] *= high + (0.5 * (kHalfAxis - 1.0)) * larger<double>(rise, -rise);
+        }
+    }
+    const Lanes top = (largest[0] * largest[1]) * (largest[2] * largest[3]);
+    const Lanes all = (around[0] * around[1]) * (around[2] * around[3]);
+    const Lanes ratio = all > 0.0 ? all / top : splat<double>(1.0);  // where even the upper bound is 0, all products are
+    const double worst = fold<double, kLanes>(ratio, [](auto a, auto b) { return a > b ? a : b; });
+    if (!(worst < 1e300)) return exact;
+    const auto exponent = static_cast<double>((__builtin_bit_cast(std::int64_t, worst) >> 52) - 1022);
+    const auto enough = static_cast<std::int64_t>((run.least_bits + exponent) / kBitsPerNode) + 1;
+    return enough < exact ? enough : exact;
+}
+
+// One row against one background row with numbers as factors: sums[l] += the value of feature l.
+inline void add_pair(const ShapleyRun& run, const double* x, const double* z, double weight, const double* own,
+                     const double* other, double* room, double* sums) {
+    const std::int64_t d = run.d;
+    double* base = room;
+    double* change = base + d * kLanes;
+    double* total = change + d * kLanes;
+    double* before = total + d * kLanes;
+    std::int64_t* different = run.different;
+    Lanes start = splat<double>(weight * run.series[0]);
+    std::int64_t n = 0;
+    for (std::int64_t l = 0; l < d; ++l) {
+        if (x[l] != z[l]) {
+            const Lanes from = at(other, l);
+            put(base, n, from);
+            put(change, n, at(own, l) - from);
+            different[n++] = l;
+        } else {
+            start *= at(own, l);
+        }
+    }
+    std::int64_t wanted = run.exponents ? shapley_nodes(n, 0, true) : 0;
+    if (wanted == 0) return;
+    if (wanted > kNodesAtOnce) wanted = enough_nodes(run, base, change, n, wanted);
+    const std::int64_t rule = run.rule_starts[wanted];
+    add_rule(base, change, n, run.nodes + rule, run.node_weights + rule, run.rule_sizes[wanted], start, before, total);
+    for (std::int64_t k = 0; k < n; ++k) {
+        put(sums, different[k], at(sums, different[k]) + at(change, k) * at(total, k));
+    }
+}
+
+// The same with power series as factors.
+inline void add_series_pair(const ShapleyRun& run, const double* x, const double* z, double weight, const double* own,
+                            const double* other, double* room, double* sums) {
     const std::int64_t d = run.d, size = run.order + 1;
-    double* own = run.room;
-    double* other = own + run.n_rows * d * size * kLanes;
-    double* base = other + d * size * kLanes;
+    double* base = room;
     double* change = base + d * size * kLanes;
     double* total = change + d * size * kLanes;
     double* before = total + d * size * kLanes;
+    std::int64_t* different = run.different;
+    Lanes start[kMaxSeries], factor[kMaxSeries];
+    for (std::int64_t i = 0; i < size; ++i) start[i] = splat<double>(i == 0 ? weight : 0.0);
+    std::int64_t n = 0;
+    for (std::int64_t l = 0; l < d; ++l) {
+        if (x[l] != z[l]) {
+            for (std::int64_t i = 0; i < size; ++i) {
+                const Lanes from = at(other, l * size + i);
+                put(base, n * size + i, from);
+                put(change, n * size + i, at(own, l * size + i) - from);
+            }
+            different[n++] = l;
+        } else {
+            for (std::int64_t i = 0; i < size; ++i) factor[i] = at(own, l * size + i);
+            multiply(start, factor, size);
+        }
+    }
+    const std::int64_t wanted = shapley_nodes(n, run.order, run.exponents);
+    if (wanted == 0) return;
+    const std::int64_t rule = run.rule_starts[wanted];
+    const auto add = size == 2   ? add_series_rule<2>
+                     : size == 3 ? add_series_rule<3>
+                     : size == 4 ? add_series_rule<4>
+                                 : add_series_rule<0>;
+    add(base, change, n, run.nodes + rule, run.node_weights + rule, run.rule_sizes[wanted], start, size, before, total);
+    for (std::int64_t k = 0; k < n; ++k) {
+        Lanes sum = at(sums, different[k]);
+        for (std::int64_t i = 0; i < size; ++i) {
+            Lanes part{};
+            for (std::int64_t j = 0; j <= i; ++j) part += at(change, k * size + j) * at(total, k * size + i - j);
+            sum += run.series[i] * part;
+        }
+        put(sums, different[k], sum);
+    }
+}
+
+void shapley_add(const ShapleyRun& run, double* values, std::int64_t stride) {
+    const std::int64_t d = run.d, size = run.order + 1;
+    double* own = run.room;
+    double* sums = own + run.n_rows * d * size * kLanes;
+    double* other = sums + run.n_rows * d * kLanes;
+    double* room = other + d * size * kLanes;
     for (std::int64_t r = 0; r < run.n_rows; ++r) factors_of(run, run.rows + r * d, own + r * d * size * kLanes);
+    for (std::int64_t k = 0; k < run.n_rows * d; ++k) put(sums, k, Lanes{});
     for (std::int64_t b = 0; b < run.m; ++b) {
         const double* z = run.background + b * d;
         factors_of(run, z, other);
         for (std::int64_t r = 0; r < run.n_rows; ++r) {
-            const double* x = run.rows + r * d;
-            const double* mine = own + r * d * size * kLanes;
-            Lanes start[kMaxSeries];
-            for (std::int64_t i = 0; i < size; ++i) start[i] = splat<double>(i == 0 ? run.weights[b] : 0.0);
-            std::int64_t n = 0;
-            for (std::int64_t l = 0; l < d; ++l) {
-                if (x[l] != z[l]) {
-                    for (std::int64_t i = 0; i < size; ++i) {
-                        const Lanes from = at(other, l * size + i);
-                        put(base, n * size + i, from);
-                        put(change, n * size + i, at(mine, l * size + i) - from);
-                    }
-                    run.different[n++] = l;
-                } else if (size == 1) {
-                    start[0] *= at(mine, l);
-                } else {
-                    Lanes factor[kMaxSeries];
-                    for (std::int64_t i = 0; i < size; ++i) factor[i] = at(mine, l * size + i);
-                    multiply(start, factor, size);
-                }
-            }
-            if (n == 0) continue;
-            const std::int64_t n_nodes = shapley_nodes(n, run.order, run.exponents);
-            if (n_nodes == 0) continue;  // a constant kernel
-            const double* nodes = run.nodes + run.rule_starts[n_nodes];
-            const double* weights = run.node_weights + run.rule_starts[n_nodes];
-            double* to = values + r * d * stride;
-            if (size == 1) {
-                add_rule(base, change, n, nodes, weights, n_nodes, start[0], before, total);
-                for (std::int64_t k = 0; k < n; ++k) {
-                    double* place = to + run.different[k] * stride;
-                    store<double>(place, load(place) + run.series[0] * (at(change, k) * at(total, k)));
-                }
-                continue;
-            }
-            const auto add = size == 2   ? add_series_rule<2>
-                             : size == 3 ? add_series_rule<3>
-                             : size == 4 ? add_series_rule<4>
-                                         : add_series_rule<0>;
-            add(base, change, n, nodes, weights, n_nodes, start, size, before, total);
-            for (std::int64_t k = 0; k < n; ++k) {
-                double* place = to + run.different[k] * stride;
-                Lanes sum = load(place);
-                for (std::int64_t i = 0; i < size; ++i) {
-                    Lanes part{};
-                    for (std::int64_t j = 0; j <= i; ++j) part += at(change, k * size + j) * at(total, k * size + i - j);
-                    sum += run.series[i] * part;
-                }
-                store<double>(place, sum);
-            }
+            const auto add = size == 1 ? add_pair : add_series_pair;
+            add(run, run.rows + r * d, z, run.weights[b], own + r * d * size * kLanes, other, room, sums + r * d * kLanes);
         }
+    }
+    // Here features are thousands of bytes apart, which share few places in the cache: once is enough.
+    for (std::int64_t k = 0; k < run.n_rows * d; ++k) {
+        store<double>(values + k * stride, load(values + k * stride) + at(sums, k));
     }
 }
 

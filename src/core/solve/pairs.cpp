@@ -1,16 +1,15 @@
-// Threads take pairs one at a time and reuse their memory from pair to pair.
+// Rows of dense samples, a row at a time.
 #include "solve/pairs.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
+#include "solve/pair_loop.hpp"
 #include "threads/pool.hpp"
-#include "threads/spares.hpp"
 
 namespace mercer {
 namespace {
@@ -89,7 +88,11 @@ template <class T>
 class PairRows final : public RowSource<T> {
 public:
     PairRows(const Shared<T>& shared, const Level& level, std::int64_t elements, std::int64_t variables)
-        : shared_(shared), tiles_(tiles_of<T>(level)), values_(elements), at_(static_cast<std::size_t>(variables)) {}
+        : shared_(shared),
+          tiles_(tiles_of<T>(level)),
+          subtract_(smo_passes_of<T>(level).subtract),
+          values_(elements),
+          at_(static_cast<std::size_t>(variables)) {}
 
     void begin(std::int64_t first, std::int64_t second) {
         block_[0] = first;
@@ -114,6 +117,15 @@ public:
         return at;
     }
     double diagonal(std::int64_t i) const override { return shared_.kernel.diagonal[sample(i)]; }
+
+    // total = K beta
+    void multiply(const double* beta, double* total) {
+        const std::int64_t n = n_[0] + n_[1];
+        std::fill_n(total, n, 0.0);
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (beta[i] != 0.0) subtract_(total, row(i), -beta[i], n);
+        }
+    }
 
 private:
     int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
@@ -147,6 +159,7 @@ private:
 
     const Shared<T>& shared_;
     const Tiles<T>& tiles_;
+    void (*const subtract_)(double*, const T*, double, std::int64_t);
     Padded<T> values_;
     std::vector<T*> at_;
     T* next_ = nullptr;
@@ -168,7 +181,7 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results,
                          const Threads& threads) {
     const Stopwatch watch;
-    std::atomic<std::int64_t> values{0};
+    std::int64_t values = 0;
     Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
     std::int64_t elements = 0, variables = 0;
     for (std::int64_t k = 0; k < rows.count; ++k) {
@@ -181,32 +194,9 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
         variables = std::max(variables, first + second);
         elements = std::max(elements, (first + second) * length);
     }
-    const std::vector<std::int32_t> group(static_cast<std::size_t>(variables), problems.paired ? 0 : -1);
-    Spares<PairRows<T>> spares;
-    parallel_for(
-        pairs.count, threads_for(pairs, kernel.samples.d, threads),
-        [&](std::int64_t t) {
-            auto source =
-                spares.take([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
-            source->begin(pairs.blocks[2 * t], pairs.blocks[2 * t + 1]);
-            const std::int64_t from = pairs.offsets[t];
-            const SmoProblem<T> problem{.kernel = nullptr,
-                                        .stride = 0,
-                                        .q = pairs.offsets[t + 1] - from,
-                                        .h = problems.h + from,
-                                        .beta = problems.beta + from,
-                                        .lower = problems.lower + from,
-                                        .upper = problems.upper + from,
-                                        .d = problems.d + from,
-                                        .group = group.data(),
-                                        .source = source.get()};
-            const double left = std::max(0.0, stop.max_seconds - watch.seconds());
-            results[t] = smo(problem, {stop.tol, stop.max_steps, left}, threads.level, threads.poll);
-            values += source->computed();
-            spares.give_back(std::move(source));
-        },
-        threads.poll);
-    return values;
+    return values + solve_each_pair<T, PairRows<T>>(
+                        pairs, problems, stop, results, watch, threads_for(pairs, kernel.samples.d, threads), threads,
+                        [&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
 }
 
 template <class T>

@@ -33,12 +33,14 @@ struct PairList {
 };
 
 struct PairProblems {
-    const double* h;  // the gradient at beta
+    const double* h;  // the gradient at beta, or at zero where `at_zero`
     double* beta;     // the starts, and the solutions
     const double* lower;
     const double* upper;
     const double* d;
     bool paired;
+    bool at_zero;      // whether starts are other than zero, and their part of the gradient is still to be subtracted
+    double* products;  // becomes K beta, from the values that steps took; may be null
 };
 
 // Whether every problem has as many variables as its two blocks have samples.
@@ -52,7 +54,7 @@ struct PairKernel {
     const double* numbers;
 };
 
-// Returns how many kernel values it computed.
+// Returns how many kernel values it computed. Problems on the same blocks, one after another, share their values.
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
@@ -70,10 +72,10 @@ struct SparsePairKernel {
     const double* numbers;
 };
 
-// The same for them, with steps in T; `products` becomes K beta.
+// The same for them, with steps in T; `products` are of float64 values, and not null.
 template <class T>
 std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
-                                const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const PairProblems& problems, const SmoStop& stop, SmoResult* results,
                                 const Threads& threads);
 
 }  // namespace mercer

@@ -2,7 +2,6 @@
 // samples of a block that have it: a text of 44 words shares three with another. All values across a pair are computed
 // when it begins, those within a block once for all of its pairs, in float64; steps take rows of them.
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,7 +9,7 @@
 #include "algebra/rounding.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
-#include "solve/pairs.hpp"
+#include "solve/pair_loop.hpp"
 #include "threads/pool.hpp"
 #include "threads/spares.hpp"
 
@@ -158,6 +157,7 @@ public:
         std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
         next_ = rows_.data();
     }
+    std::int64_t computed() const { return n_[0] * n_[1]; }
 
     const T* row(std::int64_t i) override {
         T*& at = at_[static_cast<std::size_t>(i)];
@@ -242,51 +242,26 @@ SharedValues shared_values(const SparsePairKernel& kernel, const BlockRows& rows
 
 template <class T>
 std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
-                                const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const PairProblems& problems, const SmoStop& stop, SmoResult* results,
                                 const Threads& threads) {
     const Stopwatch watch;
-    std::atomic<std::int64_t> values{0};
     const SharedValues shared = shared_values(kernel, rows, threads);
+    std::int64_t values = 0, variables = 0, first = 0, second = 0;
     for (std::int64_t k = 0; k < rows.count; ++k) values += rows.size(k) * rows.size(k);
-    std::int64_t variables = 0, first = 0, second = 0;
     for (std::int64_t t = 0; t < pairs.count; ++t) {
         variables = std::max(variables, pairs.offsets[t + 1] - pairs.offsets[t]);
         first = std::max(first, rows.size(pairs.blocks[2 * t]));
         second = std::max(second, rows.size(pairs.blocks[2 * t + 1]));
     }
-    const std::vector<std::int32_t> group(static_cast<std::size_t>(variables), problems.paired ? 0 : -1);
-    Spares<SparsePairRows<T>> spares;
-    parallel_for(
-        pairs.count, threads.count,
-        [&](std::int64_t t) {
-            auto source = spares.take(
-                [&] { return std::make_unique<SparsePairRows<T>>(shared, threads.level, variables, first, second); });
-            source->begin(pairs.blocks[2 * t], pairs.blocks[2 * t + 1]);
-            const std::int64_t from = pairs.offsets[t];
-            const SmoProblem<T> problem{.kernel = nullptr,
-                                        .stride = 0,
-                                        .q = pairs.offsets[t + 1] - from,
-                                        .h = problems.h + from,
-                                        .beta = problems.beta + from,
-                                        .lower = problems.lower + from,
-                                        .upper = problems.upper + from,
-                                        .d = problems.d + from,
-                                        .group = group.data(),
-                                        .source = source.get()};
-            const double left = std::max(0.0, stop.max_seconds - watch.seconds());
-            results[t] = smo(problem, {stop.tol, stop.max_steps, left}, threads.level, threads.poll);
-            source->multiply(problems.beta + from, products + from);
-            values += rows.size(pairs.blocks[2 * t]) * rows.size(pairs.blocks[2 * t + 1]);
-            spares.give_back(std::move(source));
-        },
-        threads.poll);
-    return values;
+    return values + solve_each_pair<T, SparsePairRows<T>>(
+                        pairs, problems, stop, results, watch, threads.count, threads, [&] {
+                            return std::make_unique<SparsePairRows<T>>(shared, threads.level, variables, first, second);
+                        });
 }
 
 #define MERCER_FOR(T)                                                                                       \
     template std::int64_t solve_sparse_pairs<T>(const SparsePairKernel&, const BlockRows&, const PairList&, \
-                                                const PairProblems&, const SmoStop&, SmoResult*, double*,   \
-                                                const Threads&);
+                                                const PairProblems&, const SmoStop&, SmoResult*, const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

@@ -1,6 +1,7 @@
 """Pictures of machines; they need the extra ``plot``."""
 
 from mercer.displays.c_path import CPathDisplay
+from mercer.displays.compression import CompressionDisplay
 from mercer.displays.convergence import ConvergenceDisplay, ConvergenceRecord
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.decision_pairs import DecisionPairsDisplay
@@ -16,6 +17,7 @@ from mercer.displays.tuning import TuningDisplay
 
 __all__ = [
     "CPathDisplay",
+    "CompressionDisplay",
     "ConvergenceDisplay",
     "ConvergenceRecord",
     "DecisionDisplay",

@@ -12,7 +12,7 @@ from mercer.optional import require
 from mercer.parameters import integer, one_of
 
 _KINDS = ("bar", "beeswarm")
-_RAISES, _LOWERS = "tab:red", "tab:blue"
+_RAISES, _LOWERS, _OTHERS = "tab:red", "tab:blue", "0.75"
 # A row of points is at most this high, of the distance 1 between two rows, and as wide as this many points.
 _HALF_HEIGHT, _BINS = 0.38, 80
 # Colours span these quantiles of a feature, so that one outlier does not make all others look alike.
@@ -28,7 +28,9 @@ class ExplanationDisplay:
     Parameters
     ----------
     explanation : Explanation
+        What `explain` returned.
     kind : {"bar", "beeswarm"}, default="bar"
+        The picture.
     max_features : int, default=10
         The features with the largest mean |value| are shown; bars tell the sum of the others.
 
@@ -129,24 +131,28 @@ class ExplanationDisplay:
         left = np.zeros(len(heights))
         for k, name in enumerate(e.output_names):
             colour = {"color": _LOWERS} if table.shape[1] == 1 else {}
-            self.bars_.append(self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour))
+            drawn = self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour)
+            if len(rest):
+                drawn[-1].set_alpha(0.35)
+            self.bars_.append(drawn)
             left += heights[:, k]
         self._rows(len(rest))
         self.ax_.set_xlabel("mean |Shapley value|")
         if table.shape[1] > 1:
-            self.ax_.legend(fontsize="small", ncols=1 + table.shape[1] // 12)
+            columns = 1 + table.shape[1] // 20
+            self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=columns)
 
     def _sample(self) -> None:
         """One sample: what each feature adds, with its sign."""
         e, values = self.explanation, self.explanation.values[0]
         rest = np.setdiff1d(np.arange(len(values)), self.features_)
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
-        colours = [_RAISES if v > 0 else _LOWERS for v in heights]
+        colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
         self._rows(len(rest), [f"{e.feature_names[j]} = {e.data[0, j]:.4g}" for j in self.features_])
         self.ax_.axvline(0.0, color="0.4", linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
-        self.ax_.set_xlabel(f"Shapley value; f = {total:.4g}, background {float(e.base_values[0]):.4g}")
+        self.ax_.set_xlabel(f"{self._value}; f = {total:.4g}, background {float(e.base_values[0]):.4g}")
 
     def _beeswarm(self) -> None:
         e = self.explanation
@@ -158,11 +164,17 @@ class ExplanationDisplay:
             self.points_.append(drawn)
         self._rows(0)
         self.ax_.axvline(0.0, color="0.4", linewidth=0.8, zorder=0)
-        self.ax_.set_xlabel("Shapley value")
+        self.ax_.set_xlabel(self._value)
         bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
         bar.set_label("feature", labelpad=-8)
         bar.outline.set_visible(False)
+
+    @property
+    def _value(self) -> str:
+        """What the values add up to, for an axis."""
+        (name,) = self.explanation.output_names
+        return "Shapley value" if name == "f" else f"Shapley value, for {name}"
 
     def _rows(self, n_others: int, names: list[str] | None = None) -> None:
         """The names of the features, the first one on top."""

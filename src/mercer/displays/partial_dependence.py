@@ -16,9 +16,13 @@ _MOST_CURVES = 60
 class PartialDependenceDisplay:
     """The picture of a `PartialDependence`.
 
-    Attributes
+    Parameters
     ----------
     dependence : PartialDependence
+        What `partial_dependence` returned.
+
+    Attributes
+    ----------
     ax_ : matplotlib axes
     figure_ : matplotlib figure
     lines_ : list of lines, one per output
@@ -56,7 +60,7 @@ class PartialDependenceDisplay:
             self.lines_ += ax.plot(found.grid[0], average[:, k], linewidth=2.5, label=found.output_names[k])
         if len(shown) > 1:
             ax.legend()
-        ax.set_ylabel("mean of f")
+        ax.set_ylabel("mean of f" if len(shown) > 1 else _label(found.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
@@ -79,6 +83,10 @@ class PartialDependenceDisplay:
         found = self.dependence
         values = average[:, :, shown[0]].T
         self.contour_ = self.ax_.contourf(*found.grid, values, levels=12, cmap="coolwarm")
-        self.figure_.colorbar(self.contour_, ax=self.ax_, label="mean of f")
+        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(found.output_names[shown[0]]))
         self.ax_.set_ylabel(found.feature_names[1])
         self.values_ = np.asarray(values)
+
+
+def _label(name: str) -> str:
+    return "mean of f" if name == "f" else f"mean of f, for {name}"

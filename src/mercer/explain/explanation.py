@@ -32,6 +32,7 @@ class Explanation:
     data : array of shape (n_samples, n_features)
         The samples.
     feature_names : list of str
+        The names of the columns, or x0, x1, ….
     output_names : tuple of str
         The class that f > 0 speaks for, or a name for each output.
     error : float

@@ -39,10 +39,12 @@ class PartialDependence:
         Their names.
     grid : tuple of arrays
         The values of each.
-    average : array of shape (n_grid,) or (n_grid, n_grid_2); of several outputs with one more axis at the end
+    average : array of shape (n_grid,) or (n_grid, n_grid_2)
+        The mean of f; of several outputs with one more axis at the end.
     individual : array or None
         The same for each sample, the samples in the first axis.
     output_names : tuple of str
+        What each f is.
     """
 
     features: tuple[int, ...]

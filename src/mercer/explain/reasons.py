@@ -27,12 +27,14 @@ class Reasons:
 
     Attributes
     ----------
-    prediction : the predicted class of a classifier, or f(x)
+    prediction : label or float
+        The predicted class of a classifier, or f(x).
     indices : array of int or None
         Which training samples these vectors are, as in `support_`; None for a machine that does not count them.
     labels : array or None
         The vectors' own classes; None where the machine does not know them.
-    vectors : the vectors themselves, or None for a precomputed kernel
+    vectors : array, CSR matrix, list of strings or None
+        The vectors themselves; None for a precomputed kernel.
     similarities : array
         k(x, x_i).
     contributions : array

@@ -49,12 +49,13 @@ class DualMachine(Machine):
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
-        shape_fit_=Shape(required=True),
-        support_=Places("samples", required=True),
+        shape_fit_=Shape(required=True, unless="_compression_"),
+        support_=Places("samples", required=True, unless="_compression_"),
         support_vectors_=Vectors("support"),
-        n_support_=Counts(1, "support", required=True),
-        dual_coef_=Array("outputs", "support", required=True),
+        n_support_=Counts(1, "support", required=True, unless="_compression_"),
+        dual_coef_=Array("outputs", "support", required=True, unless="_compression_"),
         fit_status_=Count(),
+        n_kernel_values_=Count(),
         rkhs_norm_=Number(per_output=True),
         _standing_=Array("samples", "outputs", sparse=True),
         _b_range_=Array("outputs", 2, nan=True),
@@ -111,6 +112,8 @@ class DualMachine(Machine):
         self.rkhs_norm_ = self._norms(found)
         self._standing_ = dual_status(fit.merged, found, fit.n)
         self._b_range_ = bias_intervals(found)
+        if len(found.row_ends) == 2 and fit.kernel_values:  # of several problems, views count their own
+            self.n_kernel_values_ = fit.kernel_values
 
     def _norms(self, found: Joined) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -25,13 +25,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
+from mercer.fitting.compressed import CompressionRecord, missing_since_compressed
 from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Record, Text, fitted
 from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
-from mercer.fitting.state import fitted_names, freeze_fitted
+from mercer.fitting.state import declared, fitted_names, freeze_fitted
 from mercer.fitting.task import Solved, Task, made_exact
 from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
@@ -70,6 +71,17 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         converged_=Flag(),
         stop_reason_=Text(),
         n_iter_=Count(several=True),
+        _compression_=Record(
+            CompressionRecord,
+            n_before=Count(),
+            removed=Count(),
+            moved=Flag(),
+            retrained=Flag(),
+            error=Array("outputs"),
+            b_change=Array("outputs"),
+            lengths=Array("outputs"),
+        ),
+        _original_certificate_=Proof(needs="_compression_"),
     )
 
     # Parameters under an old name, and the new one; the old ones work as long as they are here.
@@ -230,6 +242,22 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """
         # Theory is about machines: this room lies below its own.
         return import_module("mercer.theory").insight(self, X, y, delta)
+
+    @property
+    def compression_(self) -> Any:
+        """What `mercer.compress` did to make this machine, and what it guarantees: a `mercer.Compression`."""
+        if "_compression_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not compressed; mercer.compress makes one that is")
+        # Compression stands above machines.
+        return import_module("mercer.compression").Compression(self)
+
+    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
+            if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
+                raise missing_since_compressed(self, name)
+            return super().__getattribute__(name)
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""

@@ -150,6 +150,8 @@ class DualMarginReport(MarginReport):
         return plane_coefficients(self.dual_coef_, self.n_support_, self._planes(), k)
 
     def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        if hasattr(self, "_compression_"):
+            return None
         # A model that another program trained has no status of its duals, nor does a file say where b may lie.
         known = hasattr(self, "_standing_") and self._was_trained_on(X, codes)
         ends: Any = getattr(self, "_b_range_", None)

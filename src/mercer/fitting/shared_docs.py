@@ -134,6 +134,8 @@ _SHARED: Final = {
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    n_kernel_values_ : int
+        Kernel values that the fit computed; of machines with one problem.
     rkhs_norm_ : float, or array of one for each output
         ‖w‖ in feature space.
     kernel_ : Kernel

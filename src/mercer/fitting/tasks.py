@@ -54,7 +54,8 @@ def solve_tasks(
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         limits = fit.limits.stop
-        asked = replace(limits.after(steps), tol=task.unit * limits.tol, alone=len(tasks) == 1)
+        limits = limits.after(steps) if steps else limits
+        asked = replace(limits, tol=task.unit * limits.tol, alone=len(tasks) == 1)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
             solution, proof = task.solve(task.problem, place, asked, start, report)
         progress.end()

@@ -392,10 +392,10 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
         np.ones(5),
         np.zeros(5),
     ]
-    samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
+    samples.solve_pairs(*layout.values(), *arrays, None, False, True, 1e-3, 100, 1.0, 1)
     arrays[k] = arrays[k][:4].copy()
     with pytest.raises(ValueError, match="4 elements, but 5 are needed"):
-        samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
+        samples.solve_pairs(*layout.values(), *arrays, None, False, True, 1e-3, 100, 1.0, 1)
 
 
 def test_the_general_certificate_is_the_same():

@@ -72,19 +72,10 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     cannot do this for the kernel and the data.
     """
     p, lower, upper, d, paired = problem.p, problem.lower, problem.upper, problem.d, bool(len(problem.totals))
-    if not layout.affordable(gram, n_threads):
+    prepared = _prepared(layout, gram, n_threads)
+    if prepared is None or (lower > 0).any() or (upper < 0).any():  # they start from β = 0
         return None
-    rows, single = np.arange(gram.n), gram.precisions[0] == np.float32
-    exact = gram.prepared(rows, np.float64, whole=True)[0]
-    if not isinstance(exact, _core.Samples):
-        return None
-    samples = gram.prepared(rows, gram.precisions[0], whole=True)[0] if exact.dense else exact
-    if not isinstance(samples, _core.Samples) or samples.dense != exact.dense:
-        return None
-    if (lower > 0).any() or (upper < 0).any():  # they start from β = 0
-        return None
-    if not exact.dense and not _has_bounded_products(gram):
-        return None
+    (samples, exact), single = prepared, gram.precisions[0] == np.float32
     beta, u = np.zeros(len(p)), np.zeros(len(p))
     which, unit = np.arange(layout.n), gram.unit_errors(layout.largest)
     if not exact.dense:  # values within a class are added one after another
@@ -100,11 +91,11 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         limits = (paired, 0.5 * stop.tol, most, stop.seconds, n_threads)
         products = np.zeros(len(now))
         if exact.dense:
-            taken, reasons, values = samples.solve_pairs(*given, *limits)
+            taken, reasons, values = samples.solve_pairs(*given, None, False, *limits)
             exact.add_pairs(*part.arrays, now, products, n_threads)
             values += int(np.add.reduceat(now != 0, part.offsets[:-1]) @ np.diff(part.offsets))
         else:
-            taken, reasons, values = exact.solve_sparse_pairs(*given, products, single, *limits)
+            taken, reasons, values = exact.solve_sparse_pairs(*given, products, False, single, *limits)
         error = part.errors(unit, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
         findings = _core.pair_findings(part.offsets, p[v], *fixed, products, error, now, paired, n_threads)
         gram.evaluations += values
@@ -122,6 +113,41 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     assert proofs is not None
     # Where no time is left to go on from here, the last certificates say what was reached.
     return Together(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
+
+
+def continue_together(
+    problem: DualProblem, layout: Layout, gram: Gram, beta: Floats, stop: Stop, n_threads: int
+) -> tuple[Floats, Floats] | None:
+    """β and u = Kβ of such problems from feasible starts, in the steps' own precision and without proof.
+
+    Problems on the same blocks, one after another, share their kernel values. None where one was not solved.
+    """
+    prepared = _prepared(layout, gram, n_threads)
+    if prepared is None:
+        return None
+    (samples, exact), beta, u = prepared, beta.copy(), np.empty(len(beta))
+    given = (*layout.arrays, gram.diagonal, problem.p, beta, problem.lower, problem.upper, problem.d, u, True)
+    limits = (bool(len(problem.totals)), stop.tol, _STEPS_PER_VARIABLE * layout.largest, stop.seconds, n_threads)
+    if exact.dense:
+        _, reasons, values = samples.solve_pairs(*given, *limits)
+    else:
+        _, reasons, values = exact.solve_sparse_pairs(*given, gram.precisions[0] == np.float32, *limits)
+    gram.evaluations += values
+    return (beta, u) if all(reason == "converged" for reason in reasons) else None
+
+
+def _prepared(layout: Layout, gram: Gram, n_threads: int) -> tuple[_core.Samples, _core.Samples] | None:
+    """The samples for steps and those for certificates, or None if the core cannot do this for them."""
+    if not layout.affordable(gram, n_threads):
+        return None
+    rows = np.arange(gram.n)
+    exact = gram.prepared(rows, np.float64, whole=True)[0]
+    if not isinstance(exact, _core.Samples):
+        return None
+    samples = gram.prepared(rows, gram.precisions[0], whole=True)[0] if exact.dense else exact
+    if not isinstance(samples, _core.Samples) or samples.dense != exact.dense:
+        return None
+    return (samples, exact) if exact.dense or _has_bounded_products(gram) else None
 
 
 def _has_bounded_products(gram: Gram) -> bool:

@@ -128,8 +128,8 @@ class _Factor:
     """L with LLᵀ = D⁻¹(K + diag d)D⁻¹, where D² is that matrix's diagonal, and with a bias its answer to 1."""
 
     def __init__(self, L: Any, unit: Floats, bias: bool, n_threads: int) -> None:
-        self.L, self.unit, self.n_threads = L, unit[:, None], n_threads
-        self.ones = self._solve(np.ones((len(L), 1))) if bias else None
+        self.L, self.unit, self.bias, self.n_threads = L, unit[:, None], bias, n_threads
+        self._ones: Floats | None = None
 
     @classmethod
     def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
@@ -156,11 +156,15 @@ class _Factor:
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """The change of C and b that removes the residual R, and what is left of 1'C."""
-        Z = self._solve(R)
-        if self.ones is None:
-            return Z, np.zeros(R.shape[1])
-        shift = (Z.sum(axis=0) + C.sum(axis=0)) / self.ones.sum()
-        return Z - self.ones * shift, shift
+        if not self.bias:
+            return self._solve(R), np.zeros(R.shape[1])
+        if self._ones is None:
+            Z = self._solve(np.column_stack([R, np.ones(len(R))]))
+            Z, self._ones = Z[:, :-1], Z[:, -1:]
+        else:
+            Z = self._solve(R)
+        shift = (Z.sum(axis=0) + C.sum(axis=0)) / self._ones.sum()
+        return Z - self._ones * shift, shift
 
     def _solve(self, R: Floats) -> Floats:
         R = self.unit * R
