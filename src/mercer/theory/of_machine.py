@@ -95,6 +95,13 @@ class Insight:
         return None if self.n_support is None else self.n * self.n_support
 
     @property
+    def least_operations(self) -> int | None:
+        """(free vectors)³: what solving for them costs, up to a factor, even if one knew which vectors are free."""
+        if self.margins is None or self.margins.standings is None:
+            return None
+        return len(self.margins.free) ** 3
+
+    @property
     def kernel_values_multiple(self) -> float | None:
         """The kernel values that the fit computed, as a multiple of the least."""
         least = self.least_kernel_values
@@ -123,6 +130,8 @@ class Insight:
             multiple = self.kernel_values_multiple
             used = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times as many"
             lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
+        if self.least_operations is not None:
+            lines.append(f"operations              of the order of {self.least_operations} = (free vectors)³")
         for name, bound in self.bounds.items():
             lines += ["", name, *("  " + line for line in str(bound).splitlines())]
         return "\n".join(lines)
