@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify, coarse_pass
+from mercer.certificates.dual import LastSums, certify, coarse_pass
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
@@ -48,7 +48,7 @@ def refined(
     """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
-    proof = ProofTime(gram, stop)
+    proof, last = ProofTime(gram, stop), LastSums()
     stop = replace(stop, proof_seconds=proof)
     precisions: Sequence[Any] = gram.precisions
     if len(precisions) > 1:
@@ -65,7 +65,7 @@ def refined(
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
         beta, begun = solution.beta, time.monotonic()
         with limit:
-            certificate, u = certify(problem, gram, beta, ask.asked.tol)
+            certificate, u = certify(problem, gram, beta, ask.asked.tol, last)
         proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
