@@ -31,7 +31,7 @@ kernels = {
 }
 
 grid = np.linspace(0, 14, 500)[:, None]
-figure, axes = plt.subplots(1, 3, figsize=(13, 3.6), sharey=True, layout="constrained")
+figure, axes = plt.subplots(3, 1, figsize=(6, 6.4), sharex=True, sharey=True, layout="constrained")
 for ax, (name, kernel) in zip(axes, kernels.items(), strict=True):
     model = RLSRegressor(lam=0.1, kernel=kernel).fit(t, y)
     ax.plot(grid[:, 0], model.predict(grid))

@@ -24,7 +24,7 @@ machines = {
 }
 xx, yy = np.meshgrid(np.linspace(-6, 6, 300), np.linspace(-3.5, 4.5, 200))
 grid = np.column_stack([xx.ravel(), yy.ravel()])
-figure, ax = plt.subplots(figsize=(9, 5.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 ax.scatter(*X.T, s=10, color="0.5")
 for (name, machine), (colour, style) in zip(machines.items(), STYLES, strict=True):
     f = machine.fit(X).decision_function(grid).reshape(xx.shape)
@@ -32,7 +32,7 @@ for (name, machine), (colour, style) in zip(machines.items(), STYLES, strict=Tru
     outside = np.mean(machine.decision_function(X) < -1e-5)
     ax.plot([], [], color=colour, linestyle=style, label=f"{name}: {outside:.1%} outside")
 ax.set_aspect("equal")
-ax.legend(loc="lower right")
+figure.legend(loc="outside lower center")
 
 # %%
 # At most the share ν lies outside. The free support vectors lie on the boundary, up to the tolerance. The first two

@@ -16,7 +16,8 @@ X = np.sort(rng.uniform(-3, 3, 120))[:, None]
 y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=120)
 
 model = RLSRegressorCV(lams=np.logspace(-6, 3, 60), gamma=1.0).fit(X, y)
-model.path_.plot()
+figure, axes = plt.subplots(3, 1, figsize=(6, 7), layout="constrained")
+model.path_.plot(axes)
 print(f"leave-one-out chooses λ = {model.lam_:.3g}")
 
 # %%
@@ -31,7 +32,7 @@ for i in range(3):
 # Too little regularisation, the chosen one, and too much.
 
 grid = np.linspace(-3, 3, 400)[:, None]
-figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.scatter(X[:, 0], y, s=10, color="0.5")
 for lam in (1e-6, model.lam_, 100.0):
     ax.plot(grid[:, 0], RLSRegressor(lam=lam, gamma=1.0).fit(X, y).predict(grid), label=f"λ = {lam:.3g}")

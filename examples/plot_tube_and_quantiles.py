@@ -22,7 +22,7 @@ bands = QuantileSVR([0.1, 0.5, 0.9], C=10, gamma=0.5, tol=1e-6).fit(X, y)
 # The tube has one width everywhere. The quantiles follow the noise.
 
 grid = np.linspace(0, 6, 300)[:, None]
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(6, 6.4), sharex=True, sharey=True, layout="constrained")
 
 f = tube.predict(grid)
 axes[0].fill_between(grid[:, 0], f - 0.2, f + 0.2, alpha=0.2, label="tube, ε = 0.2")

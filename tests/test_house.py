@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
@@ -46,12 +47,15 @@ RANK = {
     "fitting": 7,
     "estimators": 8,
     "tables": 8,
+    "unsupervised": 8,
     "selection": 9,
     "calibration": 9,
     "paths": 9,
+    "compression": 9,
     "files": 9,
     "versions": 9,
     "displays": 9,
+    "explain": 9,
     "teaching": 9,
     "theory": 9,
     "cli": 10,
@@ -63,6 +67,13 @@ def room(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def runtime_imports(path: Path) -> set[str]:
     """The rooms of mercer that a file imports when it runs; imports for type checkers only do not count."""
     tree = ast.parse(path.read_text())
@@ -102,8 +113,7 @@ def test_no_two_rooms_import_each_other() -> None:
 
 def calls(path: Path) -> set[str]:
     """The names of all functions and classes that a file calls."""
-    tree = ast.parse(path.read_text())
-    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    functions = [node.func for node in nodes(path) if isinstance(node, ast.Call)]
     return {f.id if isinstance(f, ast.Name) else f.attr for f in functions if isinstance(f, ast.Name | ast.Attribute)}
 
 
@@ -113,10 +123,10 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
-        ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram"}),
+        ({"gram_for", "LinearRows", "Cross"}, {"fitting", "gram", "unsupervised"}),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -138,15 +148,15 @@ def test_no_file_is_long(path: Path) -> None:
 
 def test_private_names_stay_in_their_file() -> None:
     """A name of mercer's with an underscore in front is used where it is defined, or on `self`."""
-    trees = {path: ast.parse(path.read_text()) for path in FILES}
-    own = {path: own_names(tree) for path, tree in trees.items()}
+    own = {path: own_names(path) for path in FILES}
     everywhere = set().union(*own.values()) - HOOKS
     found = []
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
+    for path in FILES:
+        foreign = everywhere - own[path]
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mercer"):
                 found += [(path, a.name) for a in node.names if a.name.startswith("_") and a.name != "_core"]
-            if isinstance(node, ast.Attribute) and node.attr in everywhere - own[path]:
+            if isinstance(node, ast.Attribute) and node.attr in foreign:
                 itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
                 if not itself and "super" not in ast.dump(node.value):
                     found.append((path, node.attr))
@@ -158,13 +168,15 @@ HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_ren
 HOOKS |= {"_decision", "_function_per_class", "_tasks"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}
+# And what scikit-learn asks of a transformer: how many columns it makes.
+HOOKS |= {"_n_features_out"}
 
 
-def own_names(tree: ast.AST) -> set[str]:
+def own_names(path: Path) -> set[str]:
     """Every private name that a file defines: functions, methods, fields, and what it sets on objects."""
-    names = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    targets = [t for n in ast.walk(tree) if isinstance(n, ast.Assign) for t in n.targets]
-    targets += [n.target for n in ast.walk(tree) if isinstance(n, ast.AnnAssign | ast.AugAssign)]
+    names = {n.name for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    targets = [t for n in nodes(path) if isinstance(n, ast.Assign) for t in n.targets]
+    targets += [n.target for n in nodes(path) if isinstance(n, ast.AnnAssign | ast.AugAssign)]
     targets += [e for t in targets if isinstance(t, ast.Tuple) for e in t.elts]
     names |= {t.attr for t in targets if isinstance(t, ast.Attribute)}
     names |= {t.id for t in targets if isinstance(t, ast.Name)}
@@ -187,11 +199,7 @@ def test_estimators_define_public_names() -> None:
 
 @pytest.mark.parametrize("name", ["certify", "decompose", "working_set", "solve_certified"])
 def test_each_idea_is_defined_once(name: str) -> None:
-    places = [
-        p
-        for p in FILES
-        if any(isinstance(n, ast.FunctionDef) and n.name == name for n in ast.walk(ast.parse(p.read_text())))
-    ]
+    places = [p for p in FILES if any(isinstance(n, ast.FunctionDef) and n.name == name for n in nodes(p))]
     assert len(places) == 1, f"{name} is defined in {places}"
 
 
@@ -206,10 +214,8 @@ def test_no_kernel_is_named_outside_its_room() -> None:
     for path in FILES:
         if room(path) == "kernels":
             continue
-        used = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
-        imported = {
-            a.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom) for a in n.names
-        }
+        used = {n.id for n in nodes(path) if isinstance(n, ast.Name)}
+        imported = {a.name for n in nodes(path) if isinstance(n, ast.ImportFrom) for a in n.names}
         assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
 
 

@@ -1,5 +1,7 @@
 """Margins, distances, slacks and hulls against closed forms, scikit-learn's attributes and plain arithmetic."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -355,12 +357,19 @@ def test_a_model_of_another_program_tells_its_margins(tmp_path):
     assert mine.standings is None
 
 
+def test_hulls_with_2_norm_slack_are_those_of_a_hard_margin_with_a_coordinate_per_sample():
+    C = 0.7
+    X, y = CANCER[:60], BENIGN[:60]
+    own = np.hstack([X, np.eye(len(X)) / math.sqrt(C)])  # ⟨x, z⟩ + δ/C
+    hard = SVC(C=np.inf, kernel="linear", tol=1e-9).fit(own, y).nearest_points()
+    soft = SVC(C=C, slack="l2", kernel="linear", tol=1e-9).fit(X, y).nearest_points()
+    assert soft.distance == pytest.approx(hard.distance, rel=1e-6)
+    np.testing.assert_allclose(soft.points, hard.points[:, : X.shape[1]], atol=1e-5)
+
+
 def test_machines_without_hulls_say_why():
     model = SVC(kernel="linear").fit(CANCER, BENIGN)
-    model.slack = "l2"
-    with pytest.raises(ValueError, match="slack='l1'"):
-        model.nearest_points()
-    model.slack, model.dual_coef_ = "l1", np.abs(model.dual_coef_)
+    model.dual_coef_ = np.abs(model.dual_coef_)
     with pytest.raises(ValueError, match="needs a machine with bias"):
         model.nearest_points()
     several = SVC(multiclass="crammer_singer").fit(IRIS, SPECIES)

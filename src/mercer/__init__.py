@@ -14,10 +14,14 @@ __all__ = [
     "CalibratedClassifier",
     "CalibratedRegressor",
     "Certificate",
+    "Compression",
+    "KernelCCA",
+    "KernelKMeans",
     "KernelMachine",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
-    "LeaveOneOut",
+    "KernelPCA",
+    "LeaveOneOutResult",
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
@@ -32,6 +36,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
     "TunedSVC",
@@ -39,9 +44,12 @@ __all__ = [
     "TuningResult",
     "certify",
     "check_kernel",
+    "compress",
+    "export_c",
     "leave_one_out",
     "linear_path",
     "load",
+    "mmd_test",
     "save",
     "show_versions",
     "svm_path",
@@ -55,6 +63,7 @@ if TYPE_CHECKING:
     from mercer import losses as losses
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
+    from mercer.compression import Compression, compress
     from mercer.estimators import (
         SVC,
         SVDD,
@@ -78,23 +87,28 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
+    from mercer.files.c_export import export_c
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
-    from mercer.paths import CPath, LeaveOneOut, leave_one_out, svm_path
+    from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.teaching import trace
+    from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
     from mercer.versions import show_versions
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         "CPath": "mercer.paths",
         "CalibratedClassifier": "mercer.calibration",
         "CalibratedRegressor": "mercer.calibration",
-        "LeaveOneOut": "mercer.paths",
+        "LeaveOneOutResult": "mercer.paths",
         "leave_one_out": "mercer.paths",
         "Certificate": "mercer.certificates.certificate",
+        "Compression": "mercer.compression",
+        "compress": "mercer.compression",
+        "export_c": "mercer.files.c_export",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
@@ -112,10 +126,15 @@ else:
         "TunedSVC": "mercer.selection.tuned",
         "TunedSVR": "mercer.selection.tuned",
         "TuningResult": "mercer.selection.result",
+        "KernelCCA": "mercer.unsupervised",
+        "KernelKMeans": "mercer.unsupervised",
+        "KernelPCA": "mercer.unsupervised",
+        "SpectralClustering": "mercer.unsupervised",
+        "mmd_test": "mercer.unsupervised",
     }
     _ROOMS = (
-        "arrays calibration certificates data datasets displays errors estimators expansion features files fitting "
-        "gram kernels losses margins optional parameters paths problems rkhs selection solution solvers tables "
-        "teaching theory threads versions"
+        "arrays calibration certificates compression data datasets displays errors estimators expansion features "
+        "files fitting gram kernels losses margins optional parameters paths problems rkhs selection solution solvers "
+        "tables teaching theory threads unsupervised versions"
     )
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})

@@ -76,12 +76,13 @@ def smo(
     tol: float,
     max_steps: int,
     max_seconds: float,
+    twins: bool = False,
 ) -> tuple[int, float, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
     """Maximise p'b − ½b'(K + diag d)b over the box, group sums kept; beta is changed in place.
 
     h = p − Kb − d∘b is the gradient at beta on entry and is not modified. K is float32 or float64 with
-    contiguous rows; group −1 has no equality. Returns the steps made, the violation reached (NaN if
-    "nonfinite", when beta is left as it was) and why it ended.
+    contiguous rows; group −1 has no equality. With twins, variables i and n + i belong to row i of K. Returns the steps
+    made, the violation reached (NaN if "nonfinite", when beta is left as it was) and why it ended.
     """
 
 def solve_stored(
@@ -139,6 +140,12 @@ def band_squares(
     """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
 
     factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
+    """
+
+def symmetric_product(A: NDArray[np.float64], V: NDArray[np.float64], out: NDArray[np.float64], n_threads: int) -> None:
+    """out = AV for a symmetric A, of which only the lower triangle is read, and a V of few columns.
+
+    All are in Fortran's order, A and V perhaps parts of larger matrices. The result does not depend on n_threads.
     """
 
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
@@ -277,6 +284,33 @@ class Samples:
         Steps are taken in float32 where `single`. Not for the Laplacian.
         """
 
+    def solve_folds(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        diagonal: NDArray[np.float64],
+        p: NDArray[np.float64],
+        beta: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        values: NDArray[np.float64],
+        single: bool,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
+        n_threads: int,
+    ) -> tuple[list[str], int]:
+        """Solve several problems on each pair of blocks, which differ in bounds only and start from what these leave of
+        beta: lower, upper and values have the variables of all pairs once for each.
+
+        values becomes K beta + b, from the values that steps took, which are float32 where sparse samples are to be
+        `single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.
+        """
+
     def add_pairs(
         self,
         members: NDArray[np.intp],
@@ -292,6 +326,10 @@ class Samples:
     @property
     def dense(self) -> bool:
         """Whether every entry is stored."""
+
+    @property
+    def doubled(self) -> bool:
+        """Whether sums of sparse samples are in twice the precision, so that nothing cancels."""
 
     @property
     def dear(self) -> bool:
@@ -582,6 +620,17 @@ def dual_findings(
     |b|; the sums β'u, p'β, β'dβ and |β|'(|p| + |u|); how far the first can be off; and the tuple of b.
     """
 
+def is_sound(
+    p: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    d: NDArray[np.float64],
+    row: NDArray[np.int64],
+    group: NDArray[np.int32],
+    totals: NDArray[np.float64],
+) -> bool:
+    """Whether the arrays of a dual problem agree with each other, and hold numbers that they may hold."""
+
 def by_rows(
     data: NDArray[np.float64], rows: NDArray[np.int64], ends: NDArray[np.int64], n_rows: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
@@ -624,4 +673,21 @@ def pair_findings(
     Losses, gap shares, Σβ, the worst variable, how far β is outside its box, the largest wishes away from zero and
     towards it, the largest and smallest gradient that could be followed, b where `paired`, the sums β'u, p'β, β'dβ,
     and how far the first of these can be off.
+    """
+
+def shapley_add(
+    values: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    background: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    vectors: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    rates: NDArray[np.float64],
+    polynomial: NDArray[np.float64],
+    n_threads: int,
+) -> None:
+    """Add the Shapley values of Σ_i coefficients_i k(x, vectors_i) at rows, of shape (rows, outputs, features).
+
+    k is a product over the features (mercer/kernels/terms.py): `rates` has its four rows of exponents, `polynomial` the
+    coefficients of the powers of the inner product. The result does not depend on n_threads.
     """

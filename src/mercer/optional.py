@@ -15,6 +15,9 @@ EXTRAS: Final = {
     "dask": "dask",
     "onnx": "onnx",
     "clarabel": "qp",
+    "piqp": "qp",
+    "quadprog": "qp",
+    "osqp": "qp",
 }
 
 

@@ -284,7 +284,7 @@ def _without_zeros(expansion: Expansion, vectors: Any, coefficients: Floats, b: 
 def merged(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
     """Every vector once, in order of appearance, with the exactly rounded sum of its coefficients; without zeros."""
     places: dict[Any, list[int]] = {}
-    for i, key in enumerate(_keys(vectors)):
+    for i, key in enumerate(row_keys(vectors)):
         places.setdefault(key, []).append(i)
     sums = np.array([math.fsum(coefficients[own].tolist()) for own in places.values()])
     kept = np.flatnonzero(sums)
@@ -292,7 +292,7 @@ def merged(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
     return take(vectors, first[kept]), sums[kept]
 
 
-def _keys(vectors: Any) -> list[Any]:
+def row_keys(vectors: Any) -> list[Any]:
     """Something that equal vectors have in common."""
     if is_sparse(vectors):
         rows = [slice(*vectors.indptr[i : i + 2]) for i in range(vectors.shape[0])]

@@ -18,6 +18,19 @@ StopReason = Literal[
 ]
 
 
+class Words(str):
+    """A line about how far a solver is, with the two numbers that it is about."""
+
+    violation: float
+    gap: float
+
+    @classmethod
+    def of(cls, line: str, violation: float, gap: float) -> Words:
+        words = cls(line)
+        words.violation, words.gap = violation, gap
+        return words
+
+
 class Report(Protocol):
     """Called before every outer step with a function that says in words how far the solver is, and with how many times
     too large its error still is, where it knows. It may raise to abandon the fit. The words are only made where

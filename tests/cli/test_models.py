@@ -89,6 +89,43 @@ def test_inspect_a_trained_machine(capsys):
     assert "verdict                        proves optimality, in float64" in capsys.readouterr().out
 
 
+def test_inspect_says_what_theory_says(capsys):
+    """With the training data, the numbers of model.insight."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X / X.std(axis=0)
+    model = SVC(bias=False).fit(X, y)
+    mercer.save(model, "m.mercer")
+    np.savez("d.npz", X=X, y=y)
+    expected = model.insight(X, y, 0.1)
+    run("inspect", "m.mercer", "d.npz", "--delta", "0.1", "--json")
+    (told,) = json.loads(capsys.readouterr().out)["insight"]
+    assert told["risks"] == pytest.approx(dict(expected.risks))
+    assert told["bounds"]["soft margin"]["value"] == pytest.approx(expected.bounds["soft margin"].value)
+    assert told["bounds"]["soft margin"]["applies"] is None
+    assert told["n_support"] == len(model.support_)
+    assert told["kernel_values"] == model.n_kernel_values_
+    assert told["kernel_values_multiple"] == pytest.approx(model.n_kernel_values_ / (len(y) * len(model.support_)))
+    run("inspect", "m.mercer", "d.npz")
+    text = capsys.readouterr().out
+    for words in ("Rademacher complexity", "times as many", "(vacuous)", "f has no bias outside of its norm: holds"):
+        assert words in text
+
+
+def test_inspect_says_what_theory_says_of_tables_and_pairs(folder, capsys):
+    X, y = load_iris(return_X_y=True)
+    rows = [",".join([*map(str, x), "abc"[k]]) for x, k in zip(X, y, strict=True)]
+    (folder / "t.csv").write_text("\n".join(["p,q,r,s,kind", *rows]))
+    run("train", "t.csv", "m.mercer", "--target", "kind", "--quiet")
+    capsys.readouterr()
+    run("inspect", "m.mercer", "t.csv", "--json")
+    told = json.loads(capsys.readouterr().out)["insight"]
+    assert [one["name"] for one in told] == ["a against b", "a against c", "b against c"]
+    run("inspect", "m.mercer", "t.csv", "--target", "p", code=1)
+    (folder / "few.csv").write_text("p,q,r,s\n1,2,3,4\n")
+    run("inspect", "m.mercer", "few.csv", code=1)
+    assert "--target" in capsys.readouterr().err
+
+
 def test_inspect_other_formats(folder, capsys):
     X, y = load_iris(return_X_y=True)
     mercer.save(SVC().fit(X, y), "m.mercer")

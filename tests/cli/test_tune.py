@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
-from mercer import SVC
+from mercer import SVC, SVR
 from mercer.cli.grid_file import exponents
 from mercer.cli.main import main
 
@@ -95,7 +95,60 @@ def test_bad_ranges_are_refused(rows, text: str, capsys) -> None:  # type: ignor
     assert text in capsys.readouterr().err
 
 
-def test_tables_are_refused(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_easy_refuses_tables(rows, capsys) -> None:  # type: ignore[no-untyped-def]
     Path("table.csv").write_text("a,b\n1,2\n")
-    assert main(["tune", "table.csv"]) == 1
+    assert main(["easy", "table.csv"]) == 1
     assert "is a table" in capsys.readouterr().err
+
+
+def test_tables_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = rows
+    words = np.where(y > 0, "yes", "no")
+    lines = [",".join([*map(str, x), "ab"[k % 2], word]) for k, (x, word) in enumerate(zip(X, words, strict=True))]
+    Path("table.csv").write_text("p,q,r,kind,answer\n" + "\n".join(lines) + "\n")
+    options = ["--target", "answer", "-log2c", "0,2,2", "-log2g", "-2,-2,1", "-v", "3"]
+    assert main(["tune", "table.csv", *options]) == 0
+    out = capsys.readouterr().out.splitlines()
+    C, gamma, rate = map(float, out[-1].split())
+    assert len(out) == 3
+    assert gamma == 0.25
+    from mercer import tabular
+    from mercer.tables.frame import Frame
+
+    frame = Frame(["p", "q", "r", "kind"], [*X.T, np.array(["ab"[k % 2] for k in range(80)], dtype=object)])
+    scores = []
+    for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, words):
+        model = tabular(SVC(C=C, gamma=gamma)).fit(frame.rows(train), words[train])
+        scores.append(np.mean(model.predict(frame.rows(test)) == words[test]))
+    assert rate == pytest.approx(100 * np.mean(scores), abs=1e-3)
+
+
+def test_regressions_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, _ = rows
+    z = X[:, 0] + 0.01 * X[:, 2]
+    dump_svmlight_file(X / [1, 5, 100], z, "numbers", zero_based=False)
+    options = ["-s", "3", "-log2c", "0,4,4", "-log2g", "-1,-1,1", "-log2p", "-4,-4,1", "numbers"]
+    assert main(["tune", *options]) == 0
+    out = capsys.readouterr().out.splitlines()
+    C, gamma, epsilon, mse = map(float, out[-1].split())
+    assert (gamma, epsilon) == (0.5, 0.0625)
+    folds = KFold(5, shuffle=True, random_state=0)
+    found = cross_val_score(
+        SVR(C=C, gamma=gamma, epsilon=epsilon), X / [1, 5, 100], z, cv=folds, scoring="neg_mean_squared_error"
+    )
+    assert mse == pytest.approx(-found.mean(), rel=1e-2)
+    assert "mse=" in out[0]
+    # The file can be gone on from, and the smaller error is the better one.
+    assert main(["tune", "-resume", "numbers.out", *options]) == 0
+    assert capsys.readouterr().out.splitlines() == out[-1:]
+    assert len(Path("numbers.out").read_text().splitlines()) == 2
+    values = [float(line.rpartition("=")[2]) for line in Path("numbers.out").read_text().splitlines()]
+    assert mse == pytest.approx(min(values), rel=1e-4)
+
+
+def test_one_class_machines_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert main(["tune", "-s", "2", "-log2n", "-3,-1,1", "-log2g", "-4,-4,1", "-q", "train"]) == 0
+    nu, gamma, score = map(float, capsys.readouterr().out.split())
+    assert nu in (0.125, 0.25, 0.5)
+    assert gamma == 2.0**-4
+    assert 0 <= score <= 1

@@ -24,3 +24,4 @@ void test_blocks();
 void test_working_set();
 void test_joint();
 void test_linear();
+void test_shapley();

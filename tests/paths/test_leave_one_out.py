@@ -45,6 +45,8 @@ def check(seed):
     found = leave_one_out(model, X, y, sample_weight=weight)
     expected = refits(model, X, y, weight)
     told = ~np.isnan(expected)
+    if isinstance(model, SVC):
+        told &= found.unique  # elsewhere a fit may choose another b of the same interval
     np.testing.assert_allclose(
         found.values[told], expected[told], atol=1e-6 * max(1.0, np.abs(expected[told]).max(initial=0))
     )

@@ -36,8 +36,10 @@ def check(seed, n_prices):
     for C in 10 ** rng.uniform(np.log10(ends[0]) - 0.3, np.log10(min(3 * ends[1], path.C_range_[1])), n_prices):
         used = np.bincount(path._fit.merged.member, path.alpha(C)[path._fit.merged.rows], len(K))
         y_merged = np.where(path._fit.merged.y == 1, 1.0, -1.0)
-        beta = y_merged * used
         problem = unit_problem(path, C)
+        # α of a merged sample is the sum over its copies, which may miss the bound by rounding.
+        bound = C * path._fit.merged.weight
+        beta = y_merged * np.where(np.abs(used - bound) <= 1e-14 * bound, bound, used)
         u = K @ beta
         size = max(1.0, float(np.abs(K).max() * np.abs(beta).sum()))
         floor = 1e-8 + 4e-16 * size

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -10,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import SVC, TunedSVC
 from mercer.kernels import Gaussian
+from mercer.selection.chain import Chain
 from mercer.selection.result import SearchInterrupted
 
 
@@ -77,6 +81,53 @@ def test_a_score_that_raises_is_told() -> None:
     assert "ArithmeticError: no score" in found.cv_results_["why"][0]
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("classes", [2, 3], ids=["folds", "pairs"])
+def test_a_worker_that_dies_takes_its_own_fit_with_it(
+    classes: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data()
+    y = np.where(X[:, 1] > 0.8, 2, y) if classes == 3 else y
+    real = Chain.solve
+
+    def solve(chain, problem, stop, finish):  # type: ignore[no-untyped-def]
+        if problem.upper.max() == 10.0 and 0 not in chain.place.rows:
+            raise MemoryError("no memory is left for this worker")
+        return real(chain, problem, stop, finish)
+
+    grid = {"C": [1.0, 10.0, 100.0]}
+    whole = mercer.tune(SVC(gamma=1.0), X, y, grid=grid, skip=False, refit=False)
+    monkeypatch.setattr(Chain, "solve", solve)
+    found = mercer.tune(SVC(gamma=1.0), X, y, grid=grid, skip=False, refit=False, n_jobs=n_jobs)
+    assert found.complete_
+    assert found.best_params_["C"] != 10.0
+    scores, expected = (np.array([one.cv_results_[f"split{k}_test_score"] for k in range(5)]) for one in (found, whole))
+    dead = np.isnan(scores)
+    assert dead[:, 1].any()
+    assert not dead[:, [0, 2]].any()
+    assert not dead.all(axis=0)[1] or classes == 3
+    np.testing.assert_array_equal(scores[~dead], expected[~dead])
+    assert "MemoryError: no memory is left" in found.cv_results_["why"][1]
+
+
+@pytest.mark.parametrize("machine", [SVC(), SVC(kernel="linear")], ids=["shared", "fold by fold"])
+def test_a_signal_ends_a_search_soon(machine: SVC) -> None:
+    X, y = data()
+    seen = []
+
+    def told(fit) -> None:  # type: ignore[no-untyped-def]
+        seen.append(fit)
+        if len(seen) == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    begun = time.monotonic()
+    grid = {"C": np.geomspace(0.01, 1000, 400)}
+    found = mercer.tune(machine, X, y, grid=grid, skip=False, n_jobs=2, callback=told)
+    assert found.interrupted_
+    assert len(seen) < 1000
+    assert time.monotonic() < begun + 5
+
+
 class Interrupts:
     """A callback that presses Ctrl-C after a few fits."""
 
@@ -125,8 +176,6 @@ def test_a_time_limit_takes_the_best_so_far() -> None:
     def slow(told) -> None:  # type: ignore[no-untyped-def]
         seen.append(told)
         if len(seen) > 10:
-            import time
-
             time.sleep(0.25)
 
     with pytest.warns(ConvergenceWarning, match="the search ended after"):

@@ -203,6 +203,12 @@ def test_one_standard_error_takes_a_smaller_price() -> None:
         C for C, mean in zip([0.1, 1.0, 10.0, 1000.0], results["mean_test_score"], strict=True) if mean >= least
     )
     assert simple.best_params_["C"] == truth
+    near = [point["C"] for point in best.within_one_standard_error()]
+    assert truth == min(near)
+    assert best.best_params_["C"] in near
+    best.cv_results_["mean_test_score"][0] = np.nan
+    with pytest.raises(ValueError, match="1 of 4 cells have no mean"):
+        best.within_one_standard_error()
 
 
 def test_the_edge_of_the_grid_is_told() -> None:

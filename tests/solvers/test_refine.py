@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from mercer import SVR
+from mercer import SVC, SVR
 from mercer.certificates.certificate import Certificate
+from mercer.fitting.fit import Fit
+from mercer.problems.classification import soft_margin
 from mercer.solution import Solution, Stop
+from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.refine import Refinement
 
 STOP = Stop(tol=1e-3, max_iter=100)
@@ -65,6 +68,38 @@ def test_a_gap_too_large_asks_for_a_smaller_violation():
     assert ask.asked.tol == pytest.approx(1e-3 * 0.5 / 10)
     assert ask.asked.gap_tol == 1e-2
     assert ask.judge(found(), proof(1e-5, gap=0.005)) == "converged"
+
+
+def test_a_gap_alone_can_be_asked_for():
+    ask = refinement(Stop(tol=np.inf, max_iter=100, gap_tol=1e-2))
+    assert ask.judge(found(steps=0), proof(0.8, gap=0.1)) is None
+    assert ask.asked.tol == pytest.approx(0.8 * 0.5 / 10)
+
+
+def test_a_gap_that_no_precision_reaches_ends_it():
+    ask = refinement(Stop(tol=1e-3, max_iter=100, gap_tol=1e-12), floor=1e-9)
+    assert ask.judge(found("stalled"), proof(1e-7, gap=1e-8)) is None
+    assert ask.precision == "float64"
+    assert ask.judge(found("stalled"), proof(1e-8, gap=1e-9)) == "rounding floor"
+    ask = refinement(Stop(tol=1e-3, max_iter=100, gap_tol=1e-12), precisions=("float64",), floor=1e-9)
+    for _ in range(20):
+        end = ask.judge(found(steps=0), proof(1e-12, gap=1e-11))
+        if end is not None:
+            break
+    assert end == "rounding floor"
+
+
+def test_a_fit_asked_for_its_gap_alone_ends():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = np.sign(X[:, 0] + rng.normal(size=80))
+    fit = Fit.of(SVC(), X, y, None)
+    gram = fit.gram()
+    problem = soft_margin(np.where(fit.merged.y == 1, 1.0, -1.0), fit.merged.weight)
+    for gap_tol, reason in ((1e-6, "converged"), (1e-17, "rounding floor")):
+        solution, certificate = solve_certified(problem, gram, Stop(tol=np.inf, max_iter=10**6, gap_tol=gap_tol))
+        assert solution.stop_reason == reason
+        assert certificate.relative_gap < 1e-6
 
 
 def test_numbers_beyond_float32_are_solved_in_float64():

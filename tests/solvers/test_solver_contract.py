@@ -18,6 +18,7 @@ from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.hulls import solve_hulls, solve_reduced_hulls
 from mercer.solvers.dual.qp import solve_by_qp
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.joint.qp import solve_joint_by_qp
 from mercer.solvers.linear import dual_kernel
 from reference import problems as duals
 from reference.multiclass import MACHINES, clouds, dual_by_qp
@@ -91,6 +92,7 @@ def joint_cases():
             value = dual_by_qp(K, y, C, 4, machine=machine, bias=bias)[0]
             for where, place in (("core", gram_for(Gaussian(gamma=0.4), X)), ("matrix", gram_for(Precomputed(), K))):
                 yield f"{machine}, bias {bias}, {where}", made(solve_joint, problem, place, value)
+            yield f"qp, {machine}, bias {bias}", SolverCase(solve_joint_by_qp, problem, place, value)
 
 
 CASES = dict([*dual_cases(), *joint_cases()])

@@ -4,13 +4,21 @@ import numpy as np
 import pytest
 
 from mercer import SVC, certify, trace
-from mercer.kernels import Gaussian, Linear
+from mercer.datasets import interval, with_paraboloid, with_square
+from mercer.gram import gram_for
+from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
+from mercer.problems.pegasos import PegasosProblem
+from mercer.solution import Stop
+from mercer.solvers.pegasos.descent import solve_pegasos
+from mercer.solvers.pegasos.spaces import KernelSpace
 from mercer.teaching.algorithms import METHODS
 from mercer.teaching.pairs import RULES
+from mercer.theory import perceptron
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2))
 Y = np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0, 1, -1)
+EXACT = METHODS[:5]
 CASES = [(Gaussian(gamma=0.5), 1.0), (Gaussian(gamma=0.5), 20.0), (Linear(), 0.3)]
 
 
@@ -19,7 +27,7 @@ def runs(method):
 
 
 @pytest.mark.parametrize(("kernel", "C"), CASES, ids=str)
-@pytest.mark.parametrize(("method", "rule"), [(m, r) for m in METHODS for r in runs(m)])
+@pytest.mark.parametrize(("method", "rule"), [(m, r) for m in EXACT for r in runs(m)])
 def test_every_method_reaches_the_production_solver(method, rule, kernel, C):
     found = trace(kernel, X, Y, C, method=method, rule=rule, tol=1e-9)
     assert found.converged
@@ -83,15 +91,109 @@ def test_maximum_gain_gains_most():
 
 def test_numbers_by_hand():
     """x from −3 to 3, class +1 where |x| ≤ 1: with x → (x, x²) the margin is 1.5."""
-    x = np.arange(-3.0, 4.0)
-    y = np.where(np.abs(x) <= 1, 1, -1)
-    mapped = np.column_stack([x, x**2])
-    for method in METHODS:
-        found = trace("linear", mapped, y, 1e3, method=method, tol=1e-10)
+    X, y = interval()
+    mapped = with_square(X)
+    for method in EXACT:
+        found = trace("linear", mapped, y, 1e3, method=method, tol=1e-11)
         w = mapped.T @ (y * found.alpha)
-        assert 1 / np.linalg.norm(w) == pytest.approx(1.5, abs=1e-6)
-        assert found.alpha.sum() == pytest.approx(1 / 1.5**2, abs=1e-6)
-        assert found.b == pytest.approx(2.5 / 1.5, abs=1e-6)  # the plane x² = 2.5
+        assert 1 / np.linalg.norm(w) == pytest.approx(1.5, abs=1e-9)
+        assert found.alpha.sum() == pytest.approx(1 / 1.5**2, abs=1e-9)
+        assert found.dual == pytest.approx(1 / (2 * 1.5**2), abs=1e-9)
+        assert found.b == pytest.approx(2.5 / 1.5, abs=1e-9)  # the plane x² = 2.5
+        # Data times 2 double the margin: with C/4, α is a quarter and f the same.
+        twice = trace("linear", 2 * mapped, y, 1e3 / 4, method=method, tol=1e-11)
+        assert twice.dual == pytest.approx(found.dual / 4, abs=1e-9)
+        assert twice.b == pytest.approx(found.b, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_rings_by_hand(method):
+    """Radii 1 and 2: the margin is 1.5/√2 under ⟨x, z⟩², and 1.5 with x₁² + x₂² as a third coordinate."""
+    angles = np.arange(8) * np.pi / 4
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    X, y = np.vstack([circle, 2 * circle]), np.repeat([1, -1], 8)
+    for kernel, samples, margin in (
+        (Polynomial(2, 1.0, 0.0), X, 1.5 / np.sqrt(2)),
+        (Linear(), with_paraboloid(X), 1.5),
+    ):
+        found = trace(kernel, samples, y, 100.0, method=method, tol=1e-11)
+        assert found.dual == pytest.approx(1 / (2 * margin**2), abs=1e-9)
+        assert found.alpha.sum() == pytest.approx(1 / margin**2, abs=1e-9)
+        assert found.b == pytest.approx(5 / 3, abs=1e-9)  # the circle of radius √2.5
+
+
+@pytest.mark.parametrize(("kernel", "C"), CASES[::2], ids=str)
+def test_pegasos_takes_the_steps_of_the_production_solver(kernel, C):
+    K, n = kernel(X), len(Y)
+    steps = 5 * n
+    found = trace(kernel, X, Y, C, method="pegasos", max_steps=steps, random_state=3)
+    problem = PegasosProblem(Y[None].astype(float), np.ones(n), 1 / (C * n))
+    space = KernelSpace(gram_for(Precomputed(), K), bias=False)
+    stop = Stop(tol=0.0, max_iter=5)
+    outcome, certificate = solve_pegasos(problem, space, stop, seed=3, epochs=5, average="all")
+    assert len(found) == steps
+    np.testing.assert_allclose(Y * found.alpha, outcome.w[0], rtol=1e-12, atol=1e-14)
+    # The production certificate encloses what the trace says.
+    assert found.dual <= certificate.primal
+    f = K @ (Y * found.alpha)
+    objective = 0.5 * found.alpha @ (Y * f) + C * np.maximum(0, 1 - Y * f).sum()
+    assert objective == pytest.approx(outcome.objective * C * n, rel=1e-9)
+
+
+def test_pegasos_approaches_the_machine():
+    """Within 2R²(1 + ln T)/(λT) of the optimum after T steps, and the dual below it at every step."""
+    C, n = 0.5, len(Y)
+    best = SVC(C=C, kernel=Gaussian(gamma=0.5), bias=False, tol=1e-10).fit(X, Y).certificate_.dual
+    K = Gaussian(gamma=0.5)(X)
+    found = trace("precomputed", K, Y, C, method="pegasos", max_steps=1500)
+    assert max(step.dual for step in found) <= best * (1 + 1e-9)
+    assert found.dual > 0.9 * best
+    for T in (500, 1500):
+        alpha = found.steps[T - 1].alpha
+        f = K @ (Y * alpha)
+        value = 0.5 * alpha @ (Y * f) + C * np.maximum(0, 1 - Y * f).sum()
+        assert 0 <= value - best <= C * n * 2 * (1 + np.log(T)) / (T / (C * n))
+    assert not found.converged
+    assert trace("linear", [[1.0], [-1.0]], [1, -1], C=0.1, method="pegasos", tol=10.0).converged
+
+
+def test_the_perceptron_as_printed():
+    wide = X[np.abs(X[:, 0]) > 0.2]
+    y = np.where(wide[:, 0] > 0, 1, -1)
+    found = trace("linear", wide, y, method="perceptron")
+    known = perceptron(wide @ wide.T, y)
+    np.testing.assert_array_equal(found.alpha, known.alpha)
+    assert found.converged
+    assert len(found) == known.mistakes
+    machine = SVC(C=np.inf, kernel="linear", bias=False, tol=1e-9).fit(wide, y)
+    radius = np.linalg.norm(wide, axis=1).max()
+    for k, step in enumerate(found, 1):
+        w = wide.T @ (y * step.alpha)
+        assert step.dual == pytest.approx(k**2 / (2 * w @ w), rel=1e-12)
+        assert step.dual <= 0.5 * machine.rkhs_norm_**2 * (1 + 1e-9)
+        assert w @ w <= k * radius**2 * (1 + 1e-12)  # so that k ≤ (R/ρ)²
+    xor = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    assert not trace("linear", xor, [1, 1, -1, -1], method="perceptron", max_steps=50).converged
+
+
+@pytest.mark.parametrize("method", ["li", "perceptron"])
+def test_pictures(method):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    found = trace("linear", X[:6] + np.array([3.0, 0.0]), Y[:6], C=0.2, method=method, max_steps=6)
+    shown = found.plot()
+    np.testing.assert_array_equal(shown.axes_[0].lines[0].get_ydata()[1:], [step.dual for step in found])
+    with pytest.raises(ValueError, match="2 axes, but 1"):
+        found.plot(shown.axes_[:1])
+    film = found.film()
+    film._init_draw()
+    film._draw_frame(len(found) - 1)
+    bars = film._fig.axes[0].patches
+    np.testing.assert_array_equal([bar.get_height() for bar in bars], found.alpha)
+    matplotlib.pyplot.close("all")
+    nothing = trace("linear", [[0.0], [0.0]], [-1, 1], C=1.0, tol=10.0)
+    with pytest.raises(ValueError, match="no steps to be shown"):
+        nothing.film()
 
 
 def test_two_samples_take_one_step():
@@ -107,7 +209,7 @@ def test_two_samples_take_one_step():
 
 def test_equal_samples_with_both_labels():
     """A direction without curvature ends at the box."""
-    for method in METHODS:
+    for method in EXACT:
         found = trace("linear", [[1.0], [1.0], [2.0]], [-1, 1, 1], C=3.0, method=method, tol=1e-9)
         model = SVC(C=3.0, kernel="linear", tol=1e-10).fit([[1.0], [1.0], [2.0]], [-1, 1, 1])
         assert found.dual == pytest.approx(model.certificate_.dual, rel=1e-9)

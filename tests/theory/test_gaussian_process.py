@@ -1,11 +1,14 @@
 """The Gaussian process of least squares, against scikit-learn's, and its derivatives against differences."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as theirs
 
-from mercer import RLSRegressor
+from mercer import SVC, RLSRegressor
 from mercer.kernels import Gaussian, Linear, Matern, Precomputed, RationalQuadratic, Spectrum
 from mercer.theory import GaussianProcess
 
@@ -40,8 +43,74 @@ def test_it_is_the_machine():
     model = RLSRegressor(kernel=Gaussian(gamma=0.4), lam=0.3, bias=False).fit(X, Y)
     process = GaussianProcess.of(model, X, Y)
     np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-8, atol=1e-10)
-    with pytest.raises(ValueError, match="a free constant has no prior"):
-        GaussianProcess.of(RLSRegressor().fit(X, Y), X, Y)
+    with pytest.raises(ValueError, match="no fitted machine of least squares"):
+        GaussianProcess.of(SVC().fit(X, Y > 0), X, Y)
+
+
+WEIGHT = np.random.default_rng(3).integers(0, 4, 30).astype(float)
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+def test_weights_are_the_noise_of_each_sample(lam):
+    kernel, other = PAIRS[1]
+    process = GaussianProcess(kernel, X, Y, lam, sample_weight=WEIGHT)
+    used = WEIGHT > 0
+    expected = GaussianProcessRegressor(other, alpha=lam / WEIGHT[used], optimizer=None).fit(X[used], Y[used])
+    mean, deviation = expected.predict(NEW, return_std=True)
+    np.testing.assert_allclose(process.mean(NEW), mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(process.variance(NEW), deviation**2, rtol=1e-8, atol=1e-10)
+    assert process.log_likelihood == pytest.approx(expected.log_marginal_likelihood_value_, rel=1e-8)
+    model = RLSRegressor(kernel=kernel, lam=lam, bias=False).fit(X, Y, sample_weight=WEIGHT)
+    np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-7, atol=1e-9)
+    # As far as f is concerned, a weight is a repetition.
+    again = np.repeat(np.arange(30), WEIGHT.astype(int))
+    np.testing.assert_allclose(GaussianProcess(kernel, X[again], Y[again], lam).variance(NEW), deviation**2, rtol=1e-7)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_a_free_bias(weight):
+    """A constant of variance v beside f, as v grows; and the likelihood as an integral over the constant."""
+    kernel, lam, v = Gaussian(sigma=1.3), 0.2, 1e7
+    model = RLSRegressor(kernel=kernel, lam=lam).fit(X, Y, sample_weight=weight)
+    process = GaussianProcess.of(model, X, Y, sample_weight=weight)
+    np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-8, atol=1e-10)
+    assert process.b == pytest.approx(model.intercept_[0], rel=1e-8)
+    wide = GaussianProcess(kernel + v, X, Y, lam, sample_weight=weight)
+    np.testing.assert_allclose(process.mean(NEW), wide.mean(NEW), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(process.variance(NEW), wide.variance(NEW), rtol=1e-4)
+    used = np.ones(30, bool) if weight is None else weight > 0
+    A = kernel(X[used]) + np.diag(lam / (np.ones(30) if weight is None else weight)[used])
+    law = stats.multivariate_normal(np.zeros(used.sum()), A)
+    grid = process.b + np.linspace(-8, 8, 4001)
+    density = np.exp([law.logpdf(Y[used] - b) for b in grid])
+    assert process.log_likelihood == pytest.approx(np.log(np.trapezoid(density, grid)), abs=1e-9)
+    found, h = process.log_likelihood_gradient, 1e-5
+    beside = partial(GaussianProcess, X=X, y=Y, bias=True, sample_weight=weight)
+    for name, ends in (
+        ("lam", [beside(kernel, lam=lam + step) for step in (h, -h)]),
+        ("sigma", [beside(Gaussian(sigma=1.3 + step), lam=lam) for step in (h, -h)]),
+    ):
+        slope = (ends[0].log_likelihood - ends[1].log_likelihood) / (2 * h)
+        assert found[name] == pytest.approx(slope, rel=1e-6)
+    best = beside(process.scale * kernel, lam=process.noise_estimate)
+    for factor in (0.9, 1.1):
+        other = beside(factor * process.scale * kernel, lam=factor * process.noise_estimate)
+        assert other.log_likelihood < best.log_likelihood
+
+
+def test_the_most_likely_parameters_are_scikit_learns():
+    kernel = 1.0 * Gaussian(sigma=1.0)
+    found = GaussianProcess(kernel, X, Y, 0.1).most_likely()
+    other = theirs.ConstantKernel(1.0) * theirs.RBF(1.0) + theirs.WhiteKernel(0.1)
+    expected = GaussianProcessRegressor(other, alpha=0.0).fit(X, Y)
+    assert found.log_likelihood == pytest.approx(expected.log_marginal_likelihood_value_, abs=1e-5)
+    assert found.lam == pytest.approx(expected.kernel_.k2.noise_level, rel=1e-2)
+    only = GaussianProcess(kernel, X, Y, 0.1).most_likely(["lam"])
+    assert only.kernel.get_params()["kernel__sigma"] == 1.0
+    assert only.log_likelihood_gradient["lam"] == pytest.approx(0.0, abs=1e-2)
+    assert GaussianProcess(kernel, X, Y, 0.1).log_likelihood < only.log_likelihood < found.log_likelihood
+    with pytest.raises(ValueError, match=r"names=\['nu'\] must be some of \['lam'"):
+        GaussianProcess(kernel, X, Y, 0.1).most_likely(["nu"])
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel, _ in PAIRS], ids=repr)

@@ -25,6 +25,8 @@ def test_a_soft_margin(bias):
     assert found.risks["hinge"] == pytest.approx(np.maximum(0, 1 - s * f).mean())
     assert found.n_support == len(model.support_)
     assert found.least_kernel_values == 70 * len(model.support_)
+    assert found.kernel_values == model.n_kernel_values_ >= 70 * len(model.support_)  # nothing less can be a proof
+    assert found.kernel_values_multiple == model.n_kernel_values_ / (70 * len(model.support_))
     assert found.origin_radius == 1.0
     assert found.effective_dimension == pytest.approx(model.rkhs_norm_**2)
     K = Gaussian(gamma=0.5)(X)
@@ -63,6 +65,7 @@ def test_several_classes():
     assert [part.name for part in found] == ["0 against 1", "0 against 2", "1 against 2"]
     assert [part.n for part in found] == [np.isin(THREE, pair).sum() for pair in ([0, 1], [0, 2], [1, 2])]
     assert all("support vectors" not in part.bounds for part in found)
+    assert all(part.kernel_values_multiple is None for part in found)  # of several problems nobody counts
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-// Python's view of algebra/band.hpp.
+// Python's view of algebra/band.hpp and algebra/symmetric_product.hpp.
 #include "algebra/band.hpp"
+#include "algebra/symmetric_product.hpp"
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
 
@@ -31,9 +32,40 @@ void band_squares(nb::handle factors, nb::handle Q, nb::handle squares, int n_th
                          out.data(), threads);
 }
 
+// A matrix with contiguous columns.
+template <class T>
+auto by_columns(nb::handle object, const char* name) {
+    nb::ndarray<T, nb::ndim<2>, nb::device::cpu> matrix;
+    if (!nb::try_cast(object, matrix, false)) refuse(name, "must be a two-dimensional float64 array");
+    if (matrix.shape(0) > 1 && matrix.stride(0) != 1) refuse(name, "must have contiguous columns");
+    if (matrix.shape(1) > 1 && matrix.stride(1) < static_cast<std::int64_t>(matrix.shape(0))) {
+        refuse(name, "must have columns that do not overlap");
+    }
+    check_alignment(matrix, name);
+    return matrix;
+}
+
+void symmetric_product(nb::handle A, nb::handle V, nb::handle out, int n_threads) {
+    const auto a = by_columns<const double>(A, "A"), v = by_columns<const double>(V, "V");
+    const auto to = by_columns<double>(out, "out");
+    const std::size_t m = a.shape(0);
+    if (a.shape(1) != m) refuse("A", "must be square");
+    if (v.shape(0) != m) refuse("V", "must have as many rows as A");
+    if (to.shape(0) != m || to.shape(1) != v.shape(1)) refuse("out", "must have the shape of V");
+    if (to.shape(1) > 1 && to.stride(1) != static_cast<std::int64_t>(m)) refuse("out", "must be Fortran-contiguous");
+    check_threads(n_threads);
+    Signals signals;
+    const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
+    const nb::gil_scoped_release unlocked;
+    mercer::symmetric_product(a.data(), a.stride(1), static_cast<std::int64_t>(m), v.data(), v.stride(1),
+                              static_cast<std::int64_t>(v.shape(1)), to.data(), threads);
+}
+
 }  // namespace
 
 void bind_band(nb::module_& m) {
     m.def("band_squares", &band_squares, "factors"_a.none(), "Q"_a.none(), "squares"_a.none(), "n_threads"_a,
           "squares[i, l] = ||L^-1 q||^2 for column i of Q and the band matrix L in factors[l].");
+    m.def("symmetric_product", &symmetric_product, "A"_a.none(), "V"_a.none(), "out"_a.none(), "n_threads"_a,
+          "out = AV for a symmetric A with contiguous columns, of which the lower triangle is read.");
 }

@@ -1,6 +1,8 @@
 // Python's view of solve/dual_findings.hpp.
 #include "solve/dual_findings.hpp"
 
+#include <cmath>
+
 #include "bind/arguments.hpp"
 
 namespace {
@@ -38,6 +40,26 @@ nb::tuple dual_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::ha
                           out.equality, out.unbalanced, out.energy, out.gain, out.curved, out.size, out.wrong, bias);
 }
 
+// Whether the seven arrays of a problem agree; Python looks for what is wrong where they do not.
+bool is_sound(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
+              nb::handle totals) {
+    const Doubles p_ = vector<const double>(p, "p"), totals_ = vector<const double>(totals, "totals");
+    const std::size_t n = p_.shape(0);
+    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const Doubles d_ = vector<const double>(d, "d", n);
+    const auto row_ = vector<const std::int64_t>(row, "row", n);
+    const auto group_ = vector<const std::int32_t>(group, "group", n);
+    const auto groups = static_cast<std::int32_t>(totals_.shape(0));
+    const double *p__ = p_.data(), *low = lower_.data(), *high = upper_.data(), *ridge = d_.data();
+    bool sound = true;
+    for (std::size_t i = 0; i < n; ++i) {
+        sound &= low[i] <= high[i] && std::isfinite(p__[i]) && std::isfinite(ridge[i]) && ridge[i] >= 0.0;
+        sound &= row_.data()[i] >= 0 && group_.data()[i] >= -1 && group_.data()[i] < groups;
+    }
+    for (std::size_t g = 0; g < totals_.shape(0); ++g) sound &= std::isfinite(totals_.data()[g]);
+    return sound;
+}
+
 }  // namespace
 
 void bind_dual_findings(nb::module_& m) {
@@ -47,4 +69,6 @@ void bind_dual_findings(nb::module_& m) {
           "Losses with and without errors, gap shares, worst variable, violation, largest residuals (outside the box, "
           "outward, inward, of an equality), sum of |b| times those, the sums b'u, p'b, b'd b, |b|'(|p| + |u|), "
           "how far the first can be off, and the bias of each group.");
+    m.def("is_sound", &is_sound, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(),
+          "group"_a.none(), "totals"_a.none(), "Whether the arrays of a problem agree with each other.");
 }

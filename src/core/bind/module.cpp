@@ -23,6 +23,7 @@ void bind_prepare(nb::module_& m);
 void bind_row_entries(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_samples(nb::module_& m);
+void bind_shapley(nb::module_& m);
 void bind_smo(nb::module_& m);
 void bind_stop_flag(nb::module_& m);
 void bind_stored(nb::module_& m);
@@ -66,6 +67,7 @@ NB_MODULE(_core, m) {
     bind_row_entries(m);
     bind_row_hash(m);
     bind_samples(m);
+    bind_shapley(m);
     bind_smo(m);
     bind_stop_flag(m);
     bind_stored(m);

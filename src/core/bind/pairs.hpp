@@ -102,6 +102,30 @@ inline nb::tuple solve_sparse_pairs(const mercer::SparseSamples<double>& samples
         });
 }
 
+// Calls solve(folds, results, threads); why each fold of each pair ended.
+template <class Solve>
+nb::tuple with_folds(const PairLayout& layout, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                     nb::handle d, nb::handle values, bool paired, int n_threads, Solve solve) {
+    const std::size_t n = layout.variables();
+    const auto p_ = vector<const double>(p, "p", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto d_ = vector<const double>(d, "d", n), lower_ = vector<const double>(lower, "lower");
+    const auto values_ = vector<double>(values, "values", lower_.shape(0));
+    const auto upper_ = vector<const double>(upper, "upper", lower_.shape(0));
+    if (n == 0 || lower_.shape(0) % n != 0) refuse("lower", "must have all variables once for each fold");
+    check_threads(n_threads);
+    const std::size_t folds = lower_.shape(0) / n;
+    std::vector<mercer::SmoResult> results(static_cast<std::size_t>(layout.pairs().count) * folds);
+    std::int64_t computed = 0;
+    {
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        computed = solve(mercer::PairFolds{p_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(),
+                                           static_cast<std::int64_t>(folds), paired, values_.data()},
+                         results.data(), mercer::Threads{n_threads, mercer::level(), signals.poll()});
+    }
+    return nb::make_tuple(as_list(results, [](const mercer::SmoResult& result) { return result.reason; }), computed);
+}
+
 template <class T>
 void add_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers, const PairLayout& layout,
                nb::handle beta, nb::handle total, int n_threads) {

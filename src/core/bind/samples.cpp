@@ -59,7 +59,14 @@ public:
                                          std::int64_t, double, int) {
         refuse("samples", "must be sparse and float64 for solve_sparse_pairs");
     }
+    virtual nb::tuple solve_folds(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                  nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double, std::int64_t,
+                                  double, int) {
+        refuse("samples", "must be dense, or sparse and float64, for solve_folds");
+    }
     virtual bool dense() const { return false; }
+    // Whether sums are in twice the precision, so that nothing cancels.
+    virtual bool doubled() const { return false; }
     // Whether computing a value costs far more than reading one that was kept.
     virtual bool dear() const = 0;
     virtual nb::object dtype() const = 0;
@@ -212,6 +219,20 @@ public:
                              max_steps, max_seconds, n_threads);
     }
 
+    nb::tuple solve_folds(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, nb::handle values, bool, bool paired, double tol, std::int64_t max_steps,
+                          double max_seconds, int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples_.n));
+        return with_folds(layout, p, beta, lower, upper, d, values, paired, n_threads,
+                          [&](const mercer::PairFolds& folds, mercer::SmoResult* results, const mercer::Threads& all) {
+                              return mercer::solve_folds<T>({samples_, diagonal_.data(), ending_, numbers_},
+                                                            layout.rows(), layout.pairs(), folds,
+                                                            {tol, max_steps, max_seconds}, results, all);
+                          });
+    }
+
     void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta,
                    nb::handle total, int n_threads) override {
         const PairLayout layout(members, starts, blocks, offsets, samples_.n);
@@ -338,6 +359,30 @@ public:
         }
     }
 
+    nb::tuple solve_folds(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, nb::handle values, bool single, bool paired, double tol, std::int64_t max_steps,
+                          double max_seconds, int n_threads) override {
+        if constexpr (std::is_same_v<T, double>) {
+            if (ending_ == mercer::kLaplacian || samples_.lows != nullptr) {
+                refuse("samples", "must have inner products for solve_folds");
+            }
+            const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+            const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples_.n));
+            return with_folds(
+                layout, p, beta, lower, upper, d, values, paired, n_threads,
+                [&](const mercer::PairFolds& folds, mercer::SmoResult* results, const mercer::Threads& all) {
+                    const auto solve = single ? mercer::solve_sparse_folds<float> : mercer::solve_sparse_folds<double>;
+                    return solve({samples_, diagonal_.data(), ending_, numbers_}, layout.rows(), layout.pairs(), folds,
+                                 {tol, max_steps, max_seconds}, results, all);
+                });
+        } else {
+            return Samples::solve_folds(members, starts, blocks, offsets, diagonal, p, beta, lower, upper, d, values,
+                                        single, paired, tol, max_steps, max_seconds, n_threads);
+        }
+    }
+
+    bool doubled() const override { return samples_.lows != nullptr; }
     bool dear() const override { return samples_.starts[samples_.n] >= kExpensiveEntries * samples_.n; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
@@ -474,6 +519,7 @@ void bind_samples(nb::module_& m) {
         .def_prop_ro("dtype", &Samples::dtype)
         .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "room"_a = 0,
              "K[rows, which] with contiguous rows, and room for so many more rows.")
+        .def_prop_ro("doubled", &Samples::doubled)
         .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
         .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
@@ -483,6 +529,11 @@ void bind_samples(nb::module_& m) {
              "blocks"_a.none(), "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(),
              "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "single"_a, "paired"_a, "tol"_a,
              "max_steps"_a, "max_seconds"_a, "n_threads"_a)
+        .def("solve_folds", &Samples::solve_folds, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "diagonal"_a.none(), "p"_a.none(), "beta"_a.none(), "lower"_a.none(),
+             "upper"_a.none(), "d"_a.none(), "values"_a.none(), "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
+             "max_seconds"_a, "n_threads"_a,
+             "Solve problems on each pair that differ in bounds; returns why each ended, and how many values that took.")
         .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
              "total += K beta on each pair of blocks.")

@@ -6,6 +6,7 @@
 #include "simd/joint_passes.hpp"
 #include "simd/linear_passes.hpp"
 #include "simd/normal_tiles.hpp"
+#include "simd/shapley_passes.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/sparse_tiles.hpp"
 #include "simd/tiles.hpp"
@@ -37,6 +38,7 @@ constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     linear_passes<float>(),
     linear_passes<double>(),
     combine_passes<float>(),
-    combine_passes<double>()};
+    combine_passes<double>(),
+    shapley_passes()};
 
 }  // namespace mercer

@@ -178,6 +178,56 @@ struct CombinePasses {
                     double* out, std::int64_t out_stride);
 };
 
+// For Shapley values of product kernels (explain/shapley.hpp): rows against vectors, one of these per lane.
+enum Rate { kSquareRate, kAbsoluteRate, kChi2Rate, kDotRate, kRates };
+inline constexpr int kMaxSeries = 17;  // coefficients of a power series
+struct ShapleyRun {
+    const double* rows;        // n_rows x d
+    const double* background;  // m x d
+    const double* weights;     // of the background
+    const double* vectors;     // [feature][lane]
+    const double* rates;       // of the exponents of 2, [rate][feature]
+    bool used[kRates];         // which rates are not all zero
+    bool exponents;            // whether any is
+    double series[kMaxSeries];
+    std::int64_t order;
+    const double* nodes;  // of all rules; the first with n or more nodes has rule_sizes[n], from rule_starts[n] on
+    const double* node_weights;
+    const std::int64_t* rule_sizes;
+    const std::int64_t* rule_starts;
+    double least_bits;  // of shapley_enough, less those of the ratio
+    std::int64_t n_rows, m, d;
+    double* room;             // shapley_room elements
+    std::int64_t* different;  // d elements
+};
+
+// The nodes that integrate the polynomial in t exactly, for two rows that differ in so many features. Without exponents
+// every feature's series begins with 1, so that t comes only with y, in powers below the order.
+static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t order, bool exponents) {
+    return ((exponents || different < order ? different : order) + 1) / 2;
+}
+
+// Fewer nodes do where they err by less than rounding. Products of factors between F and G, as polynomials in t, are at
+// most U = product of max(F, G) on [0, 1], and at most N = product of (max(F, G) + (R - 1) |F - G| / 2) on the ellipse around
+// it with semi-axes (r + 1/r)/2 = R and (r - 1/r)/2 in the variable 2t - 1. Then n nodes err by at most
+// 64/15 N r^(-2n) / (1 - r^-2) on [-1, 1] (Trefethen, Approximation Theory and Approximation Practice, theorem 19.3), and
+// a value by (2/R) / 2 times that, since |F - G| is at most 2/R of its own factor of N. Rounding errs by d 2^-53 U.
+inline constexpr double kEllipse = 24.0, kHalfAxis = (kEllipse + 1.0 / kEllipse) / 2.0, kBitsPerNode = 9.169925;
+inline constexpr double kBitsOfOneNode = -1.49;  // log2 of (2/R) (32/15) / (1 - r^-2)
+
+// The room of a pass with this many rows and lanes: factors of the rows and their sums, the factors of a background row,
+// three arrays of those that differ, and products of these for four nodes at a time.
+static inline std::int64_t shapley_room(std::int64_t n_rows, std::int64_t d, std::int64_t order, std::int64_t lanes) {
+    const std::int64_t size = order + 1;
+    return lanes * d * (n_rows * (size + 1) + 4 * size + (size > 4 ? size : 4));
+}
+
+struct ShapleyPasses {
+    int lanes;
+    // values[row][feature][lane] += the value of each feature; features are `stride` elements apart, rows d of these.
+    void (*add)(const ShapleyRun& run, double* values, std::int64_t stride);
+};
+
 struct Level {
     const char* name;
     SmoPasses<float> smo_float;
@@ -197,6 +247,7 @@ struct Level {
     LinearPasses<double> linear_double;
     CombinePasses<float> combine_float;
     CombinePasses<double> combine_double;
+    ShapleyPasses shapley;
 };
 
 extern const Level level_plain;

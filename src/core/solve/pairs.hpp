@@ -41,6 +41,18 @@ struct PairProblems {
     bool paired;
 };
 
+// Several problems on each pair that differ in their bounds only, such as those of folds.
+struct PairFolds {
+    const double* p;
+    const double* beta;   // near the solutions of all: each starts from what its bounds leave of it
+    const double* lower;  // `count` times the variables of all pairs
+    const double* upper;
+    const double* d;
+    std::int64_t count;
+    bool paired;
+    double* values;  // becomes K beta + b for each of them, from the values that steps took
+};
+
 // Whether every problem has as many variables as its two blocks have samples.
 bool sizes_agree(const BlockRows& rows, const PairList& pairs);
 
@@ -56,6 +68,11 @@ struct PairKernel {
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
+
+// The same for folds, which share a pair's kernel values; a result for each fold of a pair, pair after pair.
+template <class T>
+std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairFolds& folds, const SmoStop& stop, SmoResult* results, const Threads& threads);
 
 // total += K beta for each pair, from values computed for this sum alone.
 template <class T>
@@ -74,6 +91,10 @@ struct SparsePairKernel {
 template <class T>
 std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
                                 const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const Threads& threads);
+template <class T>
+std::int64_t solve_sparse_folds(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                                const PairFolds& folds, const SmoStop& stop, SmoResult* results,
                                 const Threads& threads);
 
 }  // namespace mercer

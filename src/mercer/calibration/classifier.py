@@ -109,7 +109,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.estimator_, self.classes_ = machine, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         counted = weight > 0
-        self._own_scores_ = OwnScores.of(self.probabilities_.scores(f)[counted], codes[counted])
+        own = self.probabilities_.own_scores(f[counted], codes[counted])
+        self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
         self.n_features_in_ = machine.n_features_in_
         if hasattr(machine, "feature_names_in_"):
             self.feature_names_in_ = machine.feature_names_in_

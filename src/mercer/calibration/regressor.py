@@ -24,6 +24,7 @@ from mercer.calibration.out_of_fold import fold_machines
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.fit import read_samples
 from mercer.parameters import one_of
+from mercer.paths.functions_left_out import FunctionsLeftOut
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
@@ -38,8 +39,8 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
     estimator : a regressor, optional
         What is calibrated; SVR() unless told.
     cv : int, splitter or "leave-one-out", default=5
-        Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor`, which finds all n functions from
-        one inverse, exactly (memory for n² numbers).
+        Folds that leave every sample out once. "leave-one-out" is exact: `RLSRegressor` finds all n functions from one
+        inverse (memory for n² numbers), `SVR` by removing each support vector.
 
     Attributes
     ----------
@@ -89,16 +90,18 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
         if isinstance(self.cv, str):
             one_of("cv", self.cv, (HELD_OUT, LEAVE_ONE_OUT))
         self._folds_: list[tuple[Any, Any]] = [(machine, None)]
-        self._without_, self._functions_ = np.zeros(len(y), dtype=np.intp), None
+        self._without_ = np.zeros(len(y), dtype=np.intp)
+        self._functions_: LeaveOneOutFunctions | FunctionsLeftOut | None = None
         if self.cv == HELD_OUT:
             self.residuals_ = np.abs(y - machine.predict(X))
         elif self.cv == LEAVE_ONE_OUT:
-            if not isinstance(machine, RLSRegressor):
+            if not isinstance(machine, RLSRegressor | SVR):
                 raise ValueError(
-                    f"cv='leave-one-out' is for RLSRegressor, not for {type(machine).__name__}; use a number of folds, "
-                    "or sklearn.model_selection.LeaveOneOut()"
+                    f"cv='leave-one-out' is for RLSRegressor and SVR, not {type(machine).__name__}; use a number of "
+                    "folds, or sklearn.model_selection.LeaveOneOut()"
                 )
-            self._functions_ = LeaveOneOutFunctions.of(machine, X, y, sample_weight)
+            way: Any = LeaveOneOutFunctions if isinstance(machine, RLSRegressor) else FunctionsLeftOut
+            self._functions_ = way.of(machine, X, y, sample_weight)
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
             self._learn_folds(machine, X, y, sample_weight)

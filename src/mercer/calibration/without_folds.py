@@ -8,23 +8,32 @@ folds are solved in one call. A fold's solution has the tolerance of the machine
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Floats, Indices, sums_by
+from mercer import _core
+from mercer.arrays import Floats, Indices, is_sparse, sums_by
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks
+from mercer.fitting.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
 from mercer.selection.folds import shares
 from mercer.solution import Stop
+from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose
-from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_folds_together
 
 Splits = list[tuple[Indices, Indices]]
+
+# Up to this many samples all of K takes less time than the rows and blocks that each fold would compute again.
+_STORED_ROWS = 6000
 
 
 def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats | None:
@@ -48,7 +57,7 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
         left.append(reader._tasks(replace(whole, merged=replace(whole.merged, weight=kept))))
     tests = [test for _, test in splits]
     if isinstance(left[0], PairTasks):
-        found = _pairs(left, whole, row, tests)
+        found = _pairs(machine, left, whole, row, tests)
         if found is not None:
             return found
     out = np.full((whole.n, len(left[0])), np.nan)
@@ -60,15 +69,40 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
         u = place.product(beta, dtype=place.precisions[0])
         at = np.full(gram.n, -1)
         at[rows] = np.arange(len(rows))
-        for tasks, test in zip(left, tests, strict=True):
-            test = test[row[test] >= 0]
-            stop = replace(whole.limits.stop, tol=task.unit * whole.limits.stop.tol)
-            f = _without(tasks[k].problem, place, beta, u, stop)
+        stop = replace(whole.limits.stop, tol=task.unit * whole.limits.stop.tol)
+        problems = [tasks[k].problem for tasks in left]
+        for f, test in zip(_without_each(problems, place, beta, u, stop), tests, strict=True):
             if f is None:
                 return None
+            test = test[row[test] >= 0]
             here = test[at[row[test]] >= 0]
             out[here, k] = f[at[row[here]]]
     return out
+
+
+def _without_each(
+    problems: list[DualProblem], gram: Any, beta: Floats, u: Floats, stop: Stop
+) -> Iterable[Floats | None]:
+    """f of all rows for each problem, as `_without` has it; where K is small it is made once, for all of them."""
+    simple = gram.fused and not problems[0].twins
+    if not simple or gram.n > _STORED_ROWS or 2 * gram.n**2 * np.dtype(gram.precisions[0]).itemsize > gram.budget:
+        return (_without(problem, gram, beta, u, stop) for problem in problems)
+    K = gram.full(gram.precisions[0])
+    without = partial(_without_stored, K, beta, u, stop)
+    if gram.n_threads == 1:
+        return map(without, problems)
+    return map_side_by_side(without, problems, min(gram.n_threads, len(problems)))
+
+
+def _without_stored(K: Any, beta: Floats, u: Floats, stop: Stop, problem: DualProblem) -> Floats | None:
+    """The same on a K that is stored."""
+    found = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
+    moved = np.flatnonzero(found != beta)
+    u = u + (found - beta)[moved] @ K[moved]
+    fixed = (problem.lower, problem.upper, problem.d, problem.group)
+    limits = (stop.tol, min(INNER_STEPS * len(beta), stop.max_iter), stop.seconds)
+    reason = _core.solve_stored(K, np.arange(len(beta)), problem.p, found, u, *fixed, *limits)[2]
+    return _with_offset(problem, found, u) if reason == "converged" else None
 
 
 def _without(problem: DualProblem, gram: Any, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
@@ -85,7 +119,11 @@ def _without(problem: DualProblem, gram: Any, beta: Floats, u: Floats, stop: Sto
     found = reached.beta
     field.unshrink()
     u = field.u + gram.product(found - field.beta, dtype=precision)  # a block of all variables leaves u behind
-    _, b = problem.violation_and_offsets(found, problem.gradient(found, u))
+    return _with_offset(problem, found, u)
+
+
+def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
+    b = problem.violation_and_offsets(beta, problem.gradient(beta, u))[1]
     return np.asarray(u + b[0] if len(b) else u)
 
 
@@ -111,40 +149,32 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
     return out
 
 
-def _pairs(left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
+def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
     """The same for pairs of classes, in one call; None where it leaves one of them unsolved."""
-    layout, n_folds = left[0].layout, len(left)
-    if len(fitting_pairs(left[0].problem, layout)) < layout.n:
+    layout, gram = left[0].layout, whole.gram()
+    if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
-    # The folds of a pair come one after another, so that they find its kernel values.
-    pairs = np.repeat(layout.pairs.reshape(-1, 2), n_folds, axis=0)
-    blocks = np.split(layout.members, layout.starts[1:-1])
-    every = Layout.of(blocks, pairs)
-    place = np.arange(layout.offsets[-1] * n_folds).reshape(n_folds, -1)  # of a fold's variables, fold after fold
-    order = np.concatenate(
-        [place[:, a:b].ravel() for a, b in zip(layout.offsets[:-1], layout.offsets[1:], strict=True)]
-    )
-    parts = {
-        name: np.concatenate([getattr(tasks.problem, name) for tasks in left])[order]
-        for name in ("p", "lower", "upper", "d", "group")
-    }
-    problem = DualProblem(**parts, row=np.arange(len(order)), totals=left[0].problem.totals)
-    gram = whole.gram()
-    if not gram.fused:
+    bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
+    beta, limits = _pair_coefficients(machine, whole, row, layout), whole.limits
+    f = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
+    if f is None:
         return None
-    found = solve_together(problem, every, gram, whole.limits.stop, whole.limits.n_threads)
-    if found is None or not found.solved.all():
-        return None
-    b = found.certificates.b
-    f = found.u + (np.repeat(b[:, 0], np.diff(every.offsets)) if b.shape[1] else 0.0)
-    by_fold = np.empty_like(f)
-    by_fold[order] = f
-    sample = layout.rows
+    # A sample is in as many pairs as any other.
+    own = np.argsort(layout.rows, kind="stable").reshape(len(whole.merged.y), -1)
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((whole.n, layout.n), np.nan)
-    for values, test in zip(by_fold.reshape(n_folds, -1), tests, strict=True):
-        table = np.full((len(whole.merged.y), layout.n), np.nan)
-        table[sample, which] = values
+    for values, test in zip(f, tests, strict=True):
         here = test[row[test] >= 0]
-        out[here] = table[row[here]]
+        variables = own[row[here]]
+        out[here[:, None], which[variables]] = values[variables]
     return out
+
+
+def _pair_coefficients(machine: Any, whole: Fit, row: Indices, layout: Layout) -> Floats:
+    """β of every variable of a layout of pairs, as `_coefficients` has it for one plane."""
+    beta = np.zeros(layout.offsets[-1])
+    if machine.shape_fit_[0] != whole.n or len(machine.support_) == 0:
+        return beta
+    for k, (a, b) in enumerate(pairwise(layout.offsets.tolist())):
+        beta[a:b] = _coefficients(machine, whole, row, k)[layout.rows[a:b]]
+    return beta

@@ -21,16 +21,17 @@ def register(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "convert",
         allow_abbrev=False,
-        description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR or ONNX.",
+        description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR, ONNX or C.",
         formatter_class=WithExamples,
         epilog=examples(
             ("mercer convert heart.model heart.mercer", "a LIBSVM model that mercer.load reads"),
             ("mercer convert iris.mercer iris.onnx --input float32", "needs the extra onnx"),
+            ("mercer convert iris.mercer iris.c --input float32", "one C99 file: iris_predict(x)"),
             ("mercer convert text.mercer text.model --to liblinear", "of a LinearSVC or LinearSVR"),
         ),
     )
     parser.add_argument("source", metavar="FROM", help="a model of any of these formats, told apart by its content")
-    parser.add_argument("output", metavar="TO", type=Path, help="the new file: .mercer and .onnx say what it is")
+    parser.add_argument("output", metavar="TO", type=Path, help="the new file: .mercer, .onnx and .c say what it is")
     parser.add_argument(
         "--to", choices=_WRITERS, help="default: by TO's ending, else LIBLINEAR for linear machines, LIBSVM for others"
     )
@@ -38,7 +39,10 @@ def register(commands: Subparsers) -> None:
         "--features", type=int, metavar="N", help="columns of the data to come, where FROM does not say"
     )
     parser.add_argument(
-        "--input", choices=("float64", "float32"), default="float64", help="of ONNX: what X will be (float64)"
+        "--input",
+        choices=("float64", "float32", "fixed32"),
+        default="float64",
+        help="of ONNX and C: what X will be (float64); fixed32, fixed point, is for C alone",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(run=run, parser=parser)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mercer.cli.libsvm_flags import Letters
 from mercer.cli.terminal import WithExamples, examples
-from mercer.cli.tune import GRID_LETTERS, add_grid_options, read_rows, search
+from mercer.cli.tune import GRID_LETTERS, add_grid_options, read_rows
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -40,10 +40,13 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
+    from dataclasses import replace
+
     import numpy as np
     import scipy.sparse as sp
 
     import mercer
+    from mercer.cli.grid_search import GridSearch
     from mercer.cli.labels import order_of_appearance
     from mercer.cli.scaling import Scaling
     from mercer.files.libsvm_estimator import libsvm_from_estimator
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     scaling.save(f"{name}.range")
     X = sp.csr_array(scaling.rows(train.X))
     say(f"Scaled {X.shape[0]:,} rows; cross validation...")
-    C, gamma, rate = search(args, X, train.y, {}, Path(f"{name}.out"))
+    (C, gamma), rate = GridSearch.of(args, replace(train, X=X)).run({}, Path(f"{name}.out"))
     print(f"Best c={C:g}, g={gamma:g} CV rate={rate:g}")
     model = mercer.SVC(C=C, gamma=gamma, cache_size=args.cache_size, tol=args.tol).fit(X, train.y)
     write_libsvm_model(libsvm_from_estimator(model, order_of_appearance(train.y)), f"{name}.model")

@@ -49,7 +49,7 @@ def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
     if isinstance(X, Frame):
         return X.rows(rows)
-    return X[np.ix_(rows, among)] if machine_of(model).kernel == "precomputed" else take(X, rows)
+    return X[np.ix_(rows, among)] if getattr(machine_of(model), "kernel", None) == "precomputed" else take(X, rows)
 
 
 def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:

@@ -6,7 +6,8 @@ import argparse
 import re
 from pathlib import Path
 
-_LINE = re.compile(r"log2c=(\S+)\s+log2g=(\S+)\s+rate=(\S+)")
+# The exponents of a cell; None where a parameter is not searched.
+Cell = tuple[float | None, ...]
 
 
 def exponents(text: str) -> list[float] | None:
@@ -23,22 +24,24 @@ def exponents(text: str) -> list[float] | None:
     return [begin + k * step for k in range(count)]
 
 
-def read_rates(path: Path) -> dict[tuple[float | None, float | None], float]:
-    """The cells that a file of results holds, by the exponents of C and gamma."""
+def read_rates(path: Path, letters: str = "cg", word: str = "rate") -> dict[Cell, float]:
+    """The cells that a file of results holds, by their exponents; `letters` are those of the parameters."""
+    pattern = re.compile(r"\s+".join([*(rf"log2{letter}=(\S+)" for letter in letters), rf"{word}=(\S+)"]))
     found = {}
     for line in path.read_text().splitlines():
-        match = _LINE.fullmatch(line.strip())
+        match = pattern.fullmatch(line.strip())
         if match is None:
             raise ValueError(f"{path} is not a file of results of mercer tune or grid.py: it has the line {line!r}")
-        c, g, rate = (None if part == "None" else float(part) for part in match.groups())
+        *cell, rate = (None if part == "None" else float(part) for part in match.groups())
         if rate is not None:
-            found[c, g] = rate
+            found[tuple(cell)] = rate
     return found
 
 
-def line_of(c: float | None, g: float | None, rate: float) -> str:
+def line_of(cell: Cell, rate: float, letters: str = "cg", word: str = "rate") -> str:
     """A line of such a file."""
-    return f"log2c={_told(c)} log2g={_told(g)} rate={rate:g}"
+    told = " ".join(f"log2{letter}={_told(exponent)}" for letter, exponent in zip(letters, cell, strict=True))
+    return f"{told} {word}={rate:g}"
 
 
 def _told(exponent: float | None) -> str:

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer.arrays import take
+from mercer.cli.formats import FORMATS
+from mercer.cli.labels import known_truth
+from mercer.cli.predict import read_truths
 from mercer.cli.terminal import WithExamples, examples, printable, rounded
 from mercer.expansion import Expansion
-from mercer.files.models import read_model
+from mercer.files.models import Model, read_model
 from mercer.threads import effective_n_threads
 
 if TYPE_CHECKING:
@@ -32,10 +36,15 @@ def register(commands: Subparsers) -> None:
         formatter_class=WithExamples,
         epilog=examples(
             ("mercer inspect iris.mercer", ""),
+            ("mercer inspect iris.mercer iris.csv", "and what theory says, with the data it was trained on"),
             ("mercer inspect heart.model --json | python -m json.tool", "for a program"),
         ),
     )
     parser.add_argument("model", metavar="MODEL", help="a .mercer, LIBSVM, LIBLINEAR or SVMlight model")
+    parser.add_argument("file", nargs="?", metavar="DATA", help="the data it was trained on, for risks and bounds")
+    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
+    parser.add_argument("--delta", type=float, default=0.05, help="the probability with which a bound may fail (0.05)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run, parser=parser)
 
@@ -48,10 +57,59 @@ def run(args: argparse.Namespace) -> None:
     if model.expansion is not None:
         facts |= _prediction(model.expansion)
         facts |= _retraining(model.n_training_rows, facts["prediction"].get("microseconds per row"))
+    found = [] if args.file is None else insights(model, args)
     if args.json:
+        if found:
+            facts["insight"] = [_plain(one) for one in found]
         print(json.dumps(facts, indent=2, default=str))
     else:
-        print(printable("\n".join(_lines(facts))))
+        print(printable("\n".join([*_lines(facts), *(f"\n{one}" for one in found)])))
+
+
+def insights(model: Model, args: argparse.Namespace) -> list[Any]:
+    """What theory says about the model and the data it was trained on, one for each plane or output."""
+    data = read_truths(model, args)
+    machine = model.estimator(data.X.shape[1] if hasattr(data.X, "shape") else None)
+    X = model.rows(data.X, data.source, text=data.form == "libsvm")
+    # The machine inside sees what tables and pipelines make of the rows.
+    while not hasattr(machine, "insight"):
+        if hasattr(machine, "encode"):
+            X, machine = machine.encode(X), machine.estimator_
+        elif hasattr(machine, "steps"):
+            X, machine = machine[:-1].transform(X), machine[-1]
+        else:
+            break
+    if not hasattr(machine, "insight"):
+        raise TypeError(f"{args.model} holds a {type(machine).__name__}, of which theory has nothing to say")
+    y = None
+    if model.kind != "one-class":
+        if data.y is None:
+            raise ValueError(f"{data.source} does not say what is to be predicted; name its column by --target")
+        answers = model.predict(model.rows(data.X, data.source, text=data.form == "libsvm"))
+        rows, y = known_truth(data.y, answers, model.kind == "regression", data.source, data.target or "y")
+        X = take(X, rows)
+    found = machine.insight(X, y, args.delta)
+    return found if isinstance(found, list) else [found]
+
+
+def _plain(one: Any) -> Facts:
+    """An insight as plain numbers."""
+    bounds = {
+        name: {
+            "quantity": bound.quantity,
+            "value": bound.value,
+            "delta": bound.delta,
+            "vacuous": bound.vacuous,
+            "applies": bound.applies,
+            "terms": dict(bound.terms),
+            "assumptions": {each.text: each.holds for each in bound.assumptions},
+        }
+        for name, bound in one.bounds.items()
+    }
+    names = ("name", "n", "n_features", "norm", "b", "bias", "origin_radius", "enclosing_radius", "effective_dimension")
+    counts = ("n_support", "least_kernel_values", "kernel_values", "kernel_values_multiple")
+    numbers = {name: getattr(one, name) for name in (*names, *counts)}
+    return {**numbers, "risks": dict(one.risks), "complexity": float(one.complexity.value), "bounds": bounds}
 
 
 def _lines(facts: Facts) -> list[str]:

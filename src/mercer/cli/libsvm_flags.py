@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from mercer.cli.machines import KERNELS, MACHINES
+from mercer.cli.machines import KERNELS, LIBSVM_MACHINES
 
 TRAIN: Final = {
     "s": "--machine",
@@ -33,7 +33,7 @@ TRAIN: Final = {
 }
 PREDICT: Final = {"b": "--probability"}
 SCALE: Final = {"l": "--lower", "u": "--upper", "y": "--target-range", "s": "--save", "r": "--restore"}
-_NUMBERED: Final = {"--machine": tuple(MACHINES), "--kernel": KERNELS}
+_NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Estimators by LIBSVM's names: one line for each machine, with the parameters that it takes."""
+"""Estimators by name: one line for each machine, with the options that it takes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,35 @@ from typing import Any, Final
 
 from mercer import estimators
 
-# LIBSVM's names, in the order of its -s; the estimator, and those it takes of the options C, nu, epsilon (-c, -n, -p)
-# and class weights (-wi).
+# The estimator, and the options that it takes beside those of kernels and of the fit. First LIBSVM's machines, in the
+# order of its -s; then those that only .mercer files hold.
 MACHINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "c_svc": ("SVC", ("C", "class_weight")),
+    "c_svc": ("SVC", ("C", "class_weight", "slack", "bias", "multiclass")),
     "nu_svc": ("NuSVC", ("nu",)),
     "one_class": ("OneClassSVM", ("nu",)),
-    "epsilon_svr": ("SVR", ("C", "epsilon")),
+    "epsilon_svr": ("SVR", ("C", "epsilon", "bias", "loss")),
     "nu_svr": ("NuSVR", ("C", "nu")),
+    "linear_svc": ("LinearSVC", ("C", "class_weight", "bias", "multiclass", "loss")),
+    "linear_svr": ("LinearSVR", ("C", "epsilon", "bias", "loss")),
+    "quantile_svr": ("QuantileSVR", ("C", "quantile", "bias")),
+    "svdd": ("SVDD", ("nu",)),
+    "rls": ("RLSRegressor", ("lam", "bias")),
+    "rls_classifier": ("RLSClassifier", ("lam", "bias", "class_weight")),
 }
-KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the order of its -t
-CLASSIFIERS: Final = ("c_svc", "nu_svc")
-REGRESSORS: Final = ("epsilon_svr", "nu_svr")
+LIBSVM_MACHINES: Final = tuple(MACHINES)[:5]
+KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the order of LIBSVM's -t
+CLASSIFIERS: Final = ("c_svc", "nu_svc", "linear_svc", "rls_classifier")
+REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls")
+# Options that LIBSVM does not have, and what they are called in Python where that differs.
+OWN_OPTIONS: Final = {"slack": "slack", "bias": "bias", "multiclass": "multiclass", "loss": "loss", "lam": "lam"} | {
+    "quantile": "quantiles"
+}
+_BIASES: Final = {"free": True, "none": False, "regularized": "regularized"}
+
+
+def is_own(args: argparse.Namespace) -> bool:
+    """Whether the options ask for what LIBSVM does not have."""
+    return args.machine not in LIBSVM_MACHINES or any(getattr(args, name) is not None for name in OWN_OPTIONS)
 
 
 def machine_of(model: Any) -> Any:
@@ -32,18 +49,39 @@ def machine_of(model: Any) -> Any:
 def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | str | None) -> Any:
     """The unfitted estimator that the options ask for."""
     name, taken = MACHINES[args.machine]
+    made = getattr(estimators, name)
+    _check_options(args, taken, "kernel" in made().get_params())
     given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}
-    own = {name: given[name] for name in taken}
-    return getattr(estimators, name)(
-        kernel=args.kernel,
-        degree=args.degree,
-        gamma=gamma,
-        coef0=args.coef0,
-        tol=args.tol,
-        cache_size=args.cache_size,
-        shrinking=bool(args.shrinking),
-        **own,
-    )
+    own = {name: given[name] for name in taken if name in given}
+    for option, parameter in OWN_OPTIONS.items():
+        value = getattr(args, option)
+        if value is not None:
+            own[parameter] = _BIASES[value] if option == "bias" else value
+    if args.machine == "linear_svc" and "multiclass" in own:
+        own["multi_class"] = own.pop("multiclass").replace("-", "_")
+    common = {
+        "kernel": args.kernel,
+        "degree": args.degree,
+        "gamma": gamma,
+        "coef0": args.coef0,
+        "tol": args.tol,
+        "cache_size": args.cache_size,
+        "shrinking": bool(args.shrinking),
+    }
+    known = made().get_params()
+    return made(**{name: value for name, value in common.items() if name in known}, **own)
+
+
+def _check_options(args: argparse.Namespace, taken: tuple[str, ...], has_kernel: bool) -> None:
+    """Complain of what this machine does not take."""
+    for option in OWN_OPTIONS:
+        if getattr(args, option) is not None and option not in taken:
+            others = ", ".join(machine for machine, (_, names) in MACHINES.items() if option in names)
+            raise ValueError(f"--{option} is for {others}, not for {args.machine}")
+    if not has_kernel and args.kernel not in ("rbf", "linear"):  # rbf is what stands there if nothing is said
+        raise ValueError(f"{args.machine} has no kernel: leave out --kernel {args.kernel}, or choose another machine")
+    if args.weight and "class_weight" not in taken and args.machine not in LIBSVM_MACHINES:
+        raise ValueError(f"--weight is for classifiers, not for {args.machine}")
 
 
 def class_weights(weights: list[tuple[str, float]], classes: Any) -> tuple[dict[Any, float] | None, list[str]]:

@@ -17,7 +17,7 @@ from typing import Any
 import mercer
 from mercer.cli.libsvm_flags import translate
 from mercer.cli.quick_start import import_less
-from mercer.cli.terminal import EXIT_CODES, WithExamples, examples, show_warning
+from mercer.cli.terminal import EXIT_CODES, WithExamples, as_options, examples, show_warning
 
 # Each is a module of this room, which is loaded when its command is given.
 _COMMANDS = {
@@ -115,7 +115,7 @@ def _one_line(error: BaseException) -> str:
     told = str(error)
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         told = f"can't open {os.fsdecode(error.filename)}: {error.strerror}"
-    text = " ".join(told.split())
+    text = as_options(" ".join(told.split()))
     return text or type(error).__name__
 
 

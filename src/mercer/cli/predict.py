@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.data import Data, read_data
-from mercer.cli.dialect import Dialect, add_flags, asked_for
+from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
@@ -74,18 +74,7 @@ class _Answer:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     model = read_model(args.model)
-    read = getattr(model.table, "reading_", {})
-    is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
-    target = args.target or (read.get("target") if is_table else None)
-    data = read_data(
-        *(args.file, args.format, target),
-        training=False,
-        first_index=model.first_index,
-        wanted=model.feature_names,
-        as_frame=model.table is not None,
-        asked=asked_for(args),
-        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding", "units"))),
-    )
+    data = read_truths(model, args, asked_for(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
@@ -103,6 +92,22 @@ def run(args: argparse.Namespace) -> None:
     elif not args.quiet:
         for line in (*remarks, *told):
             print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+
+
+def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN) -> Data:
+    """The data file that is named, as the model takes it, with the column that it has learnt, where there is one."""
+    read = getattr(model.table, "reading_", {})
+    is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
+    target = args.target or (read.get("target") if is_table else None)
+    return read_data(
+        *(args.file, args.format, target),
+        training=False,
+        first_index=model.first_index,
+        wanted=model.feature_names,
+        as_frame=model.table is not None,
+        asked=asked,
+        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding", "units"))),
+    )
 
 
 def _ask(model: Model, data: Data, probability: bool) -> _Answer:

@@ -125,9 +125,9 @@ class Report:
         trained, held_out = self._scores()
         return {
             "machine": type(self.machine).__name__,
-            "kernel": str(self.machine.kernel_),
+            **({"kernel": str(self.machine.kernel_)} if hasattr(self.machine, "kernel") else {}),
             "score": {"train": trained, "test": held_out},
-            "support_vectors": len(self.machine.support_),
+            **({"support_vectors": len(self.machine.support_)} if hasattr(self.machine, "support_") else {}),
             **(self._class_figures.to_dict() if is_classifier(self.machine) else {}),
         }
 
@@ -160,8 +160,10 @@ class Report:
 
     def _machine_lines(self) -> list[Line]:
         machine = self.machine
-        prices = [f"{name} = {getattr(machine, name)}" for name in ("C", "nu", "epsilon") if hasattr(machine, name)]
-        return [("machine", f"{type(machine).__name__}, {', '.join(prices)}"), _kernel_line(machine)]
+        names = ("C", "nu", "epsilon", "quantiles", "lam")
+        prices = [f"{name} = {getattr(machine, name)}" for name in names if getattr(machine, name, None) is not None]
+        kernel = [_kernel_line(machine)] if hasattr(machine, "kernel") else []
+        return [("machine", f"{type(machine).__name__}, {', '.join(prices)}"), *kernel]
 
     def _quality(self) -> list[Line]:
         trained, held_out = self._scores()
@@ -177,13 +179,16 @@ class Report:
         return [("normal", f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
 
     def _support_lines(self) -> list[Line]:
+        if not hasattr(self.machine, "support_"):
+            return []
         return [("support", f"{len(self.machine.support_)} of {len(self.train[1])} rows")]
 
     def _certificate_lines(self) -> list[Line]:
         machine = self.machine
         told = str(machine.certificate_).split("\n")
         lines: list[Line] = [("certificate" if not i else "", line) for i, line in enumerate(told)]
-        return [*lines, ("", f"tol = {machine.tol:g}: {machine.stop_reason_}")]
+        asked = f"tol = {machine.tol:g}: " if hasattr(machine, "tol") else ""
+        return [*lines, ("", f"{asked}{machine.stop_reason_}")]
 
     def _picture(self) -> list[str]:
         return []
@@ -278,7 +283,8 @@ class SVCReport(Report):
 def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Report:
     """The report on ``model``, fitted to ``train`` and judged on ``test``."""
     answers = (model.predict(train[0]), model.predict(test[0]))
-    if isinstance(machine_of(model), SVC):
+    machine = machine_of(model)
+    if isinstance(machine, SVC) and machine.multiclass == "ovo":
         return SVCReport(model, data, train, test, seed, answers, model.decision_function(test[0]))
     return Report(model, data, train, test, seed, answers)
 

@@ -56,6 +56,23 @@ def printable(text: str) -> str:
     return text
 
 
+# How parameters of `mercer.tabular` are named in its messages, and how the options for them are.
+_AS_OPTIONS = {
+    "in categorical or drop": "with --categorical or --drop",
+    "in drop if that is right, else in only, categorical or text": "with --drop if that is right, else with --only, "
+    "--categorical or --text",
+    "in only, categorical or text": "with --only, --categorical or --text",
+    "missing='drop'": "--missing drop",
+}
+
+
+def as_options(text: str) -> str:
+    """A message about parameters, with the options of the command line in their place."""
+    for parameters, options in _AS_OPTIONS.items():
+        text = text.replace(parameters, options)
+    return text
+
+
 def rounded(text: str) -> str:
     """``text`` with its long fractions rounded to six digits: a kernel's gamma of 0.24999999999999994 is 0.25."""
     return re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", text)
@@ -64,7 +81,7 @@ def rounded(text: str) -> str:
 def show_warning(text: str) -> None:
     """One line on standard error."""
     wipe_line()
-    print(f"mercer: warning: {' '.join(text.split())}", file=sys.stderr)
+    print(f"mercer: warning: {as_options(' '.join(text.split()))}", file=sys.stderr)
 
 
 class Clock:

@@ -69,6 +69,7 @@ def register(commands: Subparsers) -> None:
             ("mercer train iris.csv --target species", "a report, and iris.mercer"),
             ("mercer train houses.csv --target price --machine epsilon_svr --C 10", "a regression"),
             ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
+            ("mercer train houses.csv --target price --machine quantile_svr --quantile 0.9", "a quantile"),
             ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
             ("mercer train heart heart.mercer", "LIBSVM text in, a model with its certificate out"),
             after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
@@ -125,7 +126,12 @@ def _data_options(data: Any) -> None:
 
 def _machine_options(machine: Any) -> None:
     add = machine.add_argument
-    add("--machine", choices=MACHINES, default="c_svc", help="kind of machine, -s 0 to 4 (c_svc)")
+    add(
+        "--machine",
+        choices=MACHINES,
+        default="c_svc",
+        help="kind of machine (c_svc); the first five are -s 0 to 4, and only .mercer models hold the others",
+    )
     add(
         "--kernel",
         default="rbf",
@@ -138,6 +144,16 @@ def _machine_options(machine: Any) -> None:
     add("--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr, -c (1)")
     add("--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr, -n (0.5)")
     add("--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube, -p (0.1)")
+    add("--slack", choices=("l1", "l2"), help="of c_svc: errors or squared errors (l1)")
+    add("--bias", choices=("free", "none", "regularized"), help="of most machines; rls has no regularized one (free)")
+    add(
+        "--multiclass",
+        choices=("ovo", "ovr", "crammer-singer", "weston-watkins"),
+        help="of c_svc: pairs of classes (ovo), each against the rest, or all at once; linear_svc: ovr, crammer-singer",
+    )
+    add("--loss", help="of linear_svc, linear_svr and epsilon_svr: such as hinge, huber, squared_epsilon_insensitive")
+    add("--lam", type=float, help="λ of rls and rls_classifier (1)")
+    add("--quantile", type=_share, help="of quantile_svr (0.5)")
     add("--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit, -m (1000)")
     add(
         "--tol",
@@ -170,8 +186,9 @@ def run(args: argparse.Namespace) -> None:
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
-    if args.class_weight and (args.weight or args.machine != "c_svc"):
-        args.parser.error("--class-weight balanced is for c_svc, and takes the place of --weight")
+    weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
+    if args.class_weight and (args.weight or args.machine not in weighted):
+        args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
     way = _way(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target

@@ -18,7 +18,7 @@ from mercer.arrays import freeze
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.labels import integer_labels, order_of_appearance
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
 from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
 from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import Clock
@@ -40,8 +40,15 @@ class LibsvmText:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         name = "standard_input" if args.file == "-" else Path(args.file).name
-        self.path = Path(args.output or f"{name}.model")
+        self._own = is_own(args)
+        self.path = Path(args.output or f"{name}.{'mercer' if self._own else 'model'}")
         self._saves_mercer = self.path.suffix == ".mercer"
+        if self._own and not self._saves_mercer:
+            raise ValueError(
+                f"LIBSVM's files do not hold this machine; name a model that ends in .mercer, not {self.path}"
+            )
+        if self._own and args.probability:
+            raise ValueError("-b 1 is for LIBSVM's machines; in Python, model.calibrate(X, y) does it")
         self._serials: Any = None
 
     def read(self) -> Data:
@@ -70,7 +77,7 @@ class LibsvmText:
         if not self._saves_mercer:  # better now than after an hour of training
             libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
         machine = build(args, _gamma(args, data.X), class_weight)
-        return machine.set_params(tol=_tolerance(args.tol, args.machine))
+        return machine.set_params(tol=_tolerance(args.tol, args.machine)) if hasattr(machine, "tol") else machine
 
     def is_settled(self, data: Data) -> bool:
         if self._args.machine not in CLASSIFIERS or len(np.unique(data.y)) > 1:
@@ -86,6 +93,9 @@ class LibsvmText:
 
     def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         args, fitted = self._args, model
+        if self._own:
+            self._conclude_own(fitted, clock)
+            return
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
         found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
         lines = _solver_lines(args, fitted, found, data.y)
@@ -101,6 +111,14 @@ class LibsvmText:
             print(json.dumps(_report(fitted, found, self.path, clock.total), indent=2))
         else:
             self._say("\n".join(lines))
+
+    def _conclude_own(self, fitted: Any, clock: Clock) -> None:
+        files.save(fitted, self.path)
+        if self._args.json:
+            print(json.dumps(_own_report(fitted, self._args.machine, self.path, clock.total), indent=2))
+            return
+        support = [f"Total nSV = {len(fitted.support_)}"] if hasattr(fitted, "support_") else []
+        self._say("\n".join([f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]))
 
     def _say(self, text: str) -> None:
         if not self._args.quiet and not self._args.json:
@@ -201,6 +219,21 @@ def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) ->
         return [C]
     factor = dict(zip(fitted.classes_.tolist(), fitted.class_weight_.tolist(), strict=True))
     return [C * factor[model.label[c]] for c in pair]
+
+
+def _own_report(fitted: Any, machine: str, path: Path, seconds: float) -> dict[str, Any]:
+    """What is known of a machine that LIBSVM does not have, for a program."""
+    return {
+        "mercer": mercer.__version__,
+        "machine": machine,
+        "labels": fitted.classes_.tolist() if hasattr(fitted, "classes_") else None,
+        "support_vectors": len(fitted.support_) if hasattr(fitted, "support_") else None,
+        "converged": bool(fitted.converged_),
+        "stop_reason": fitted.stop_reason_,
+        "certificate": fitted.certificate_.to_dict(),
+        "seconds": seconds,
+        "model_file": str(path),
+    }
 
 
 def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.drawing import frame
 from mercer.optional import require
 from mercer.paths.c_path import CPath
 
@@ -16,9 +17,13 @@ _POINTS, _MOST_CURVES = 120, 60
 class CPathDisplay:
     """The picture of a CPath: α, margin, support vectors and, with samples, the error against C.
 
-    Attributes
+    Parameters
     ----------
     path : CPath
+        What is drawn.
+
+    Attributes
+    ----------
     axes_ : array of four matplotlib axes
     figure_ : matplotlib figure
     lines_ : list of lists of lines, one list per axis
@@ -86,6 +91,19 @@ class CPathDisplay:
             ax.scatter(*X[which].T, c=np.sign(own[which]), s=size, vmin=-1, vmax=1, cmap="coolwarm", label=label)
         ax.set_title(f"C = {C:.3g}")
         return ax
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per breakpoint: C, margin, b, and how many samples are where."""
+        path = self.path
+        columns = {
+            "C": path.C_,
+            "margin": path.margin_,
+            "intercept": path.intercept_,
+            "n_free": path.n_free_,
+            "n_bounded": path.n_bounded_,
+            "n_support": path.n_support_,
+        }
+        return frame("CPathDisplay.to_frame", columns)
 
     def prices(self) -> np.ndarray:
         """Where curves are drawn: from below the first breakpoint to above the last one, as far as the path goes."""

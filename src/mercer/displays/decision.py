@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.displays.drawing import colours, frame
 from mercer.displays.plane import Plane
 from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
 
-_COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
 _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
 
 _RING = 4  # points: what a ring takes of the picture
@@ -94,6 +94,7 @@ class DecisionDisplay:
         margin: float = 0.1,
         ax: Any = None,
         names: Any = None,
+        at: Any = None,
     ) -> DecisionDisplay:
         """Evaluate a fitted estimator on a grid around X, and draw.
 
@@ -116,9 +117,30 @@ class DecisionDisplay:
             Where to draw; default: a new figure.
         names : sequence of str, optional
             Names of all columns; default: those of the frame, or those the estimator was fitted with.
+        at : dict, optional
+            Where other columns stand, from their numbers or names to values, in place of mean or most frequent value.
         """
+        display = cls.evaluated(
+            estimator, X, y, features=features, resolution=resolution, margin=margin, names=names, at=at
+        )
+        return display.plot(ax=ax)
+
+    @classmethod
+    def evaluated(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        features: Any = (0, 1),
+        resolution: int = 200,
+        margin: float = 0.1,
+        names: Any = None,
+        at: Any = None,
+    ) -> DecisionDisplay:
+        """The same as `from_estimator`, not drawn yet."""
         known = getattr(estimator, "feature_names_in_", None)
-        plane = Plane.through(X, features, names, known, resolution, margin)
+        plane = Plane.through(X, features, names, known, resolution, margin, at)
         machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
         scored = hasattr(estimator, "decision_function")
@@ -137,7 +159,7 @@ class DecisionDisplay:
             response = _codes(estimator.predict(plane.rows), classes).reshape(plane.xx0.shape)
         free, bounded = rings(machine, seen)
         numbers = y is not None and classes is None and not scored
-        display = cls(
+        return cls(
             plane.xx0,
             plane.xx1,
             response,
@@ -152,7 +174,6 @@ class DecisionDisplay:
             rest=plane.rest,
             novelty=classes is None and scored,
         )
-        return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> DecisionDisplay:
         """Draw onto ``ax``, or onto new axes.
@@ -177,17 +198,18 @@ class DecisionDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _colours(self) -> list[Any]:
-        """One for each class."""
-        n = len(self.classes)
-        if n <= len(_COLOURS):
-            return list(_COLOURS[:n])
-        name = "tab10" if n <= 10 else "tab20" if n <= 20 else "gist_rainbow"
-        return list(require("matplotlib", "drawing a decision").colormaps[name].resampled(n)(range(n)))
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""
+        columns = {name: grid.ravel() for name, grid in zip(self.names, (self.xx0, self.xx1), strict=True)}
+        if self.classes is not None:
+            columns["class"] = np.asarray(self.classes)[self.response.ravel()]
+        if self.values is not None:
+            columns["f"] = self.values.ravel()
+        return frame("DecisionDisplay.to_frame", columns)
 
     def _draw_regions(self, ax: Any) -> None:
         colors = require("matplotlib.colors", "drawing a decision")
-        shades = colors.ListedColormap(self._colours())
+        shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
         ax.pcolormesh(self.xx0, self.xx1, self.response, cmap=shades, alpha=0.25, vmin=0, vmax=top, shading="auto")
         if self.values is not None:
@@ -227,7 +249,7 @@ class DecisionDisplay:
         size, alpha = _ink(len(x))
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
         if self.codes is not None:
-            for c, (label, colour) in enumerate(zip(self.classes, self._colours(), strict=True)):
+            for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
                 here = self.codes == c
                 ax.scatter(x[here], z[here], color=[colour], label=str(label), **style)
         elif self.targets is not None:

@@ -39,8 +39,12 @@ class Plane:
         known: Any,
         resolution: int,
         margin: float,
+        at: Any = None,
     ) -> Plane:
-        """The plane of two features, by number or name; `known` are the model's names, for an X that has none."""
+        """The plane of two features, by number or name; `known` are the model's names, for an X that has none.
+
+        Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
+        """
         framed = hasattr(X, "columns")
         if framed:
             frame = frame_of(X)
@@ -63,12 +67,14 @@ class Plane:
         i, j = _pair(features, titles)
         shown = [_numbers(columns[k], titles[k]) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(np.linspace(*_ends(column, margin), resolution) for column in shown))
-        typical = [_typical(column) for column in columns]
+        chosen = _chosen({} if at is None else at, titles, (i, j))
+        typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(columns)]
         cells = [np.full(xx0.size, value) for value in typical]
         cells[i], cells[j] = xx0.ravel(), xx1.ravel()
         rows = type(X)(dict(zip(X.columns, cells, strict=True))) if framed else np.column_stack(cells)
         others = [k for k in range(len(columns)) if k not in (i, j)]
-        rest = _where([(titles[k], typical[k]) for k in others])
+        rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
+        rest = "; ".join(part for part in (_told((titles[k], v) for k, v in chosen.items()), rest) if part)
         return cls(xx0, xx1, rows, np.column_stack(shown), (titles[i], titles[j]), rest)
 
 
@@ -118,5 +124,49 @@ def _where(others: list[tuple[str, Any]]) -> str:
     how = "mean" if all(numbers) else "most frequent value" if not any(numbers) else "mean or most frequent value"
     if len(others) > _NAMED_OTHERS:
         return f"the other {len(others)} features at their {how}"
-    told = (f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in others)
-    return f"at {', '.join(told)} ({how})"
+    return f"{_told(others)} ({how})"
+
+
+def _told(places: Any) -> str:
+    told = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
+    return f"at {', '.join(told)}" if told else ""
+
+
+def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
+    """The caller's places of other features by their numbers."""
+    out = {}
+    for key, value in at.items():
+        k = titles.index(key) if isinstance(key, str) and key in titles else key
+        if not isinstance(k, int | np.integer) or not 0 <= k < len(titles) or k in shown:
+            raise ValueError(
+                f"at={at!r} must give values for columns beside the two that are shown, by number from 0 or by name; "
+                f"{key!r} is not one of them"
+            )
+        out[int(k)] = float(value) if isinstance(value, int | float | np.number) else value
+    return out
+
+
+def column_names(X: Any, names: Any = None, known: Any = None) -> list[str]:
+    """Of all columns: those given, the frame's, the model's, or their numbers."""
+    found = names if names is not None else getattr(X, "columns", known)
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"a picture needs rows of columns, but X has shape {shape}")
+    n = shape[1]
+    if found is None or (names is None and len(found) != n):
+        return [f"feature {k}" for k in range(n)]
+    if len(found) != n:
+        raise ValueError(f"names has {len(found)} names, but X has {n} columns")
+    return [str(name) for name in found]
+
+
+def column_and_name(X: Any, feature: Any, model: Any) -> tuple[Floats, str]:
+    """One column as numbers, by its number or name, and its name."""
+    titles = column_names(X, None, getattr(model, "feature_names_in_", None))
+    k = titles.index(feature) if isinstance(feature, str) and feature in titles else feature
+    if not isinstance(k, int | np.integer) or not 0 <= k < len(titles):
+        raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by number from 0 or by name")
+    if hasattr(X, "columns"):
+        return _numbers(np.asarray(X[X.columns[k]]), titles[k]), titles[k]
+    values = X[:, [k]].toarray()[:, 0] if is_sparse(X) else np.asarray(X)[:, k]
+    return _numbers(values, titles[k]), titles[k]

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.drawing import frame
 from mercer.estimators.ridge_path import RidgePath
 from mercer.optional import require
 
@@ -68,3 +69,12 @@ class RidgePathDisplay:
             axis.set(xlabel="λ", title=title)
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per λ; of several outputs, errors and norms have a column each."""
+        path = self.path
+        columns: dict[str, Any] = {"lam": path.lams, "dof": path.dof, "score": path.scores}
+        for name, table in (("loo_error", path.loo_errors), ("gcv", path.gcv), ("norm", path.norms)):
+            outputs = table.shape[1]
+            columns |= {name if outputs == 1 else f"{name} {k}": table[:, k] for k in range(outputs)}
+        return frame("RidgePathDisplay.to_frame", columns)

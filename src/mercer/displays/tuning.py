@@ -12,10 +12,17 @@ from mercer.optional import require
 class TuningDisplay:
     """Scores of a search: a surface over two parameters, or a curve over one with its standard errors.
 
-    Attributes
+    Parameters
     ----------
     results : dict
         The `cv_results_` of the search.
+    best_index : int or None
+        The cell that is marked.
+    parameters : tuple of one or two names
+        The parameters to draw along.
+
+    Attributes
+    ----------
     ax_ : matplotlib axes
     figure_ : matplotlib figure
     """

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from mercer.arrays import Floats, freeze
-from mercer.estimators.ridge_path import RidgePath
+from mercer.estimators.ridge_path import PathSource, RidgePath
+from mercer.estimators.rls import RLSClassifier, RLSRegressor
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Number, Parameters, Record, fitted
 from mercer.fitting.least_squares_machine import (
@@ -46,6 +47,7 @@ class _ChoosesLam(LeastSquaresMachine):
     )
 
     _criteria: tuple[str, ...] = ("loo", "gcv")
+    _one_lam: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -116,6 +118,25 @@ class _ChoosesLam(LeastSquaresMachine):
         if best.task.place is not None:
             fit = replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
         self._conclude_rows(fit, best.solution.best, self.lam_)
+        # The samples stay at hand only where the machine is made of them anyway.
+        samples = self._expansion_.vectors if best.solution.best.C is not None else None
+        chosen = solved.index(best)
+        self.paths_ = tuple(path.made_of(self._source(fit, path.params, samples)) for path in self.paths_)
+        self.path_ = self.paths_[chosen]
+
+    def _source(self, fit: Fit, params: dict[str, Any], samples: Any) -> PathSource:
+        """What the path of a point of the grid makes machines of."""
+        model = self._one_lam()
+        own = self.get_params(deep=False)
+        model.set_params(**{name: own[name] for name in model.get_params(deep=False) if name in own})
+        return PathSource(
+            model.set_params(**params),
+            samples,
+            fit.merged.member,
+            np.asarray(fit.y)[fit.merged.rows],
+            fit.merged.own_weight,
+            getattr(self, "feature_names_in_", None),
+        )
 
     # --- λ -----------------------------------------------------------------------------------------------------------
 
@@ -189,6 +210,8 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     True
     """
 
+    _one_lam = RLSRegressor
+
     def __init__(
         self,
         lams: Any = None,
@@ -241,6 +264,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """
 
     _criteria = ("loo", "gcv", "mistakes")
+    _one_lam = RLSClassifier
 
     def __init__(
         self,

@@ -25,9 +25,9 @@ from mercer.fitting.task import Solved, Task
 from mercer.parameters import one_of, store
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
+from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hard_margin import solve_hard_margin
 from mercer.solvers.dual.pairs import Layout
-from mercer.solvers.joint.ascent import solve_joint
 
 # From this many pairs of classes on, the budget must have room for them: what a pair and a variable of one take, as
 # measured with 300 and 1,000 classes of one and five rows.
@@ -133,7 +133,7 @@ class SVC(PairwiseClassifier):
         if self._joint:
             C = self._joint_price(fit) * merged.weight
             joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
-            return [Task("all classes", joint, self._solver(solve_joint), np.arange(joint.n))]
+            return [Task("all classes", joint, self._solver(solvers=JOINT_SOLVERS), np.arange(joint.n))]
         if self._hard:
             return self._hard_tasks(fit)
         if len(target.pairs) > 1 and REST not in target.pairs[0]:

@@ -145,6 +145,11 @@ def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, 
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
     if svm_type is None:
         raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}")
+    if hasattr(machine, "_compression_"):
+        raise TypeError(
+            "a LIBSVM file lists training samples by class, and a compressed machine has none; save it as .mercer, "
+            "ONNX or C, or convert the original"
+        )
     vectors = _vectors(machine, kernel_type)
     coefficients = np.asarray(machine.dual_coef_, dtype=np.float64).T
     rho = -np.asarray(machine.intercept_, dtype=np.float64)

@@ -183,7 +183,8 @@ class MercerFile:
             facts["model"] = _outline(self._model)
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
-        unknown = () if hasattr(machine, "stop_reason_") else _OF_TRAINING
+        trained = hasattr(machine, "stop_reason_") or hasattr(machine, "_compression_")
+        unknown = () if trained else _OF_TRAINING
         facts["parameters"] = {
             name: "not recorded" if name in unknown else _plain(value)
             for name, value in machine.get_params(deep=False).items()
@@ -251,6 +252,8 @@ def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Fa
         facts["total_support_vectors"] = len(machine.support_)
     else:
         facts["vectors"] = int(expansion.coefficients.shape[0])
+    if hasattr(machine, "_compression_"):
+        facts["compressed_from"], facts["error"] = machine.compression_.n_vectors_before, machine.compression_.error
     n_outputs = len(expansion.b)
     names = [f"output {k}" for k in range(n_outputs)]
     if labels is not None and hasattr(machine, "support_") and getattr(machine, "multiclass", "ovo") == "ovo":
@@ -264,6 +267,8 @@ def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Fa
 
 def _certificate(machine: Any) -> Any:
     found = getattr(machine, "certificate_", None)
+    if found is None and hasattr(machine, "_compression_"):
+        return "none of its own: this model was compressed"
     if not isinstance(found, Certificate):
         return "none: this model was not trained by mercer" if found is None else str(found)
     return {

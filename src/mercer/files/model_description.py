@@ -17,6 +17,7 @@ import sklearn
 
 from mercer import estimators
 from mercer.errors import ModelFormatError
+from mercer.files.calibrated_state import CALIBRATED, calibrated_class, calibrated_model, calibrated_state
 from mercer.files.description import cannot_hold, describe, rebuild
 from mercer.files.scikit_kinds import expect
 from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
@@ -47,6 +48,12 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
         params, learnt = tuned_state(model)
         told = describe(params, arrays, where, _describe_other), describe(learnt, arrays, where, _describe_other)
         return {"$": "estimator", "class": name, "params": told[0], "search": told[1]}
+    if name in CALIBRATED and calibrated_class(name) is type(model):
+        if "estimator_" not in vars(model):
+            params = describe(model.get_params(deep=False), arrays, where, _describe_other)
+            return {"$": "estimator", "class": name, "params": params}
+        told = describe(calibrated_state(model), arrays, where, _describe_other)
+        return {"$": "estimator", "class": name, "calibrated": told}
     if name not in TABLE or class_named(name) is not type(model):
         raise _cannot_save(model, where)
     row, params = TABLE[name], _params_of(model)
@@ -119,6 +126,10 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
     if name in TUNED:
         parts = [rebuild(description[part], arrays, f"{where}.{name}", rebuild_model) for part in ("params", "search")]
         return tuned_model(name, *parts)
+    if name in CALIBRATED:
+        if "params" in description:
+            return calibrated_class(name)(**rebuild(description["params"], arrays, where, rebuild_model))
+        return calibrated_model(name, rebuild(description["calibrated"], arrays, f"{where}.{name}", rebuild_model))
     if name not in TABLE:
         raise ModelFormatError(f"{name!r:.60} is not an estimator of this mercer")
     found = class_named(name)
@@ -189,6 +200,8 @@ def machines_in(model: Any) -> list[Any]:
         return machines_in(getattr(model, "estimator_", None))
     if type(model).__name__ in TUNED:
         return machines_in(vars(model).get("best_estimator_"))
+    if type(model).__name__ in CALIBRATED:
+        return machines_in(vars(model).get("estimator_"))
     if isinstance(model, (list, tuple)):
         return [machine for item in model for machine in machines_in(item)]
     if type(model).__name__ not in TABLE and type(model).__name__ != "_CalibratedClassifier":

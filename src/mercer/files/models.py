@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
+from mercer.files.c_export import export_c
+from mercer.files.c_parts import name_from
 from mercer.files.container import HEAD, is_container
 from mercer.files.liblinear_estimator import LiblinearFile
 from mercer.files.liblinear_model import LiblinearModel, parse_liblinear_model, write_liblinear_model
@@ -102,7 +104,7 @@ class Format:
     contains: bytes = b""
     read: Callable[[bytes, str], Model] | None = None
     suffix: str = ""
-    write: Callable[[Model, Path, Writing], None] | None = None
+    write: Callable[[Model, Path, Writing], object] | None = None
 
 
 FORMATS: Final = {
@@ -127,6 +129,12 @@ FORMATS: Final = {
     "onnx": Format(
         suffix=".onnx",
         write=lambda model, path, how: export_onnx(model.estimator(how.n_features), path, dtype=how.dtype),
+    ),
+    "c": Format(
+        suffix=".c",
+        write=lambda model, path, how: export_c(
+            model.estimator(how.n_features), path, dtype=how.dtype, name=name_from(path)
+        ),
     ),
 }
 

@@ -40,8 +40,8 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         _per_class_=Flag(),
         classes_=Labels(against_rest=None, required=True),
         class_weight_=Array("classes", required=True),
-        n_support_=Counts("classes", "support", required=True),
-        dual_coef_=Array("planes per vector", "support", required=True),
+        n_support_=Counts("classes", "support", required=True, unless="_compression_"),
+        dual_coef_=Array("planes per vector", "support", required=True, unless="_compression_"),
     )
 
     def _read(self, y: Any) -> tuple[Indices, Classes]:

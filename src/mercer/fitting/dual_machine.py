@@ -4,7 +4,7 @@ last solution."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -49,12 +49,13 @@ class DualMachine(Machine):
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
-        shape_fit_=Shape(required=True),
-        support_=Places("samples", required=True),
+        shape_fit_=Shape(required=True, unless="_compression_"),
+        support_=Places("samples", required=True, unless="_compression_"),
         support_vectors_=Vectors("support"),
-        n_support_=Counts(1, "support", required=True),
-        dual_coef_=Array("outputs", "support", required=True),
+        n_support_=Counts(1, "support", required=True, unless="_compression_"),
+        dual_coef_=Array("outputs", "support", required=True, unless="_compression_"),
         fit_status_=Count(),
+        n_kernel_values_=Count(),
         rkhs_norm_=Number(per_output=True),
         _standing_=Array("samples", "outputs", sparse=True),
         _b_range_=Array("outputs", 2, nan=True),
@@ -65,9 +66,9 @@ class DualMachine(Machine):
         prob_density_marks_=Array(10),
     )
 
-    def _solver(self, own: Solver | None = None) -> Solve:
+    def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS, own)
+        chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
     def _solver_around(self, outer: Solver) -> Solve:
@@ -111,6 +112,8 @@ class DualMachine(Machine):
         self.rkhs_norm_ = self._norms(found)
         self._standing_ = dual_status(fit.merged, found, fit.n)
         self._b_range_ = bias_intervals(found)
+        if len(found.row_ends) == 2 and fit.kernel_values:  # of several problems, views count their own
+            self.n_kernel_values_ = fit.kernel_values
 
     def _norms(self, found: Joined) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""

@@ -101,6 +101,12 @@ class Fit:
             raise FloatingPointError(f"k(x, x) overflows with {self.kernel!r}; scale the features")
         return np.asarray(diagonal)
 
+    @property
+    def kernel_values(self) -> int:
+        """How many kernel values its Gram has computed, views and other places apart."""
+        made = self._places.get(id(self.kernel))
+        return 0 if made is None else int(made.evaluations)
+
     def gram(self, n_threads: int | None = None) -> Gram:
         """The Gram matrix of the merged samples, made once; whoever gave an indefinite kernel is told."""
         assert self.kernel is not None

@@ -292,7 +292,7 @@ class Record(Kind):
             object.__setattr__(self, name, value)
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        return {name: [dict(vars(one)) for one in value] if self.several else dict(vars(value))}
+        return {name: [_public(one) for one in value] if self.several else _public(value)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
         if self.several:
@@ -303,6 +303,11 @@ class Record(Kind):
         for one in value if self.several else (value,):
             for part, kind in self.parts:
                 kind.check(f"{name}.{part}", getattr(one, part), model)
+
+
+def _public(value: Any) -> dict[str, Any]:
+    """The fields of a record; what begins with an underscore, such as training samples, is not for files."""
+    return {name: part for name, part in vars(value).items() if not name.startswith("_")}
 
 
 @dataclass(frozen=True)

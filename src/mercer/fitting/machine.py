@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -24,11 +25,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
+from mercer.fitting.compressed import CompressionRecord, missing_since_compressed
+from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Text, fitted
+from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Record, Text, fitted
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.overflow import expect_finite
 from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
-from mercer.fitting.state import fitted_names, freeze_fitted
+from mercer.fitting.state import declared, fitted_names, freeze_fitted
 from mercer.fitting.task import Solved, Task, made_exact
 from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
@@ -54,7 +58,7 @@ class Training:
     exact: bool = False
 
 
-class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(
@@ -67,6 +71,17 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         converged_=Flag(),
         stop_reason_=Text(),
         n_iter_=Count(several=True),
+        _compression_=Record(
+            CompressionRecord,
+            n_before=Count(),
+            removed=Count(),
+            moved=Flag(),
+            retrained=Flag(),
+            error=Array("outputs"),
+            b_change=Array("outputs"),
+            lengths=Array("outputs"),
+        ),
+        _original_certificate_=Proof(needs="_compression_"),
     )
 
     # Parameters under an old name, and the new one; the old ones work as long as they are here.
@@ -228,6 +243,22 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         # Theory is about machines: this room lies below its own.
         return import_module("mercer.theory").insight(self, X, y, delta)
 
+    @property
+    def compression_(self) -> Any:
+        """What `mercer.compress` did to make this machine, and what it guarantees: a `mercer.Compression`."""
+        if "_compression_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not compressed; mercer.compress makes one that is")
+        # Compression stands above machines.
+        return import_module("mercer.compression").Compression(self)
+
+    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
+            if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
+                raise missing_since_compressed(self, name)
+            return super().__getattribute__(name)
+
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""
         return self._values(self._to_decide(X))
@@ -263,6 +294,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return tags
 
     # --- parameters ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature again at every get_params, set_params and clone: 0.5 ms each.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel object: `kernel__gamma`."""

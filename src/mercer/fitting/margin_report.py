@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from mercer.fitting.dual_status import status_in
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
+
+if TYPE_CHECKING:
+    from mercer.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +150,8 @@ class DualMarginReport(MarginReport):
         return plane_coefficients(self.dual_coef_, self.n_support_, self._planes(), k)
 
     def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        if hasattr(self, "_compression_"):
+            return None
         # A model that another program trained has no status of its duals, nor does a file say where b may lie.
         known = hasattr(self, "_standing_") and self._was_trained_on(X, codes)
         ends: Any = getattr(self, "_b_range_", None)
@@ -164,12 +170,21 @@ class DualMarginReport(MarginReport):
             return {}
         if np.isinf(C):
             return {"Σα": alpha_sum}
-        square = float(self._plane_norms()[k]) ** 2
-        certificate = self.certificate_.parts[k] if self.certificate_.parts else self.certificate_
         if getattr(self, "slack", "l1") == "l2":
-            ridge = 2 * (alpha_sum - 0.5 * square - certificate.dual)
-            return {"Σα − Σα²/C": alpha_sum - ridge}
-        return {"Σα − ΣCξ": alpha_sum - (certificate.primal - 0.5 * square)}
+            return {"Σα − Σα²/C": alpha_sum - self._ridge(k, alpha_sum)}
+        square = float(self._plane_norms()[k]) ** 2
+        return {"Σα − ΣCξ": alpha_sum - (self._certificate_of(k).primal - 0.5 * square)}
+
+    def _ridge(self, k: int, alpha_sum: float) -> float:
+        """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
+        if getattr(self, "slack", "l1") != "l2" or np.isinf(getattr(self, "C", 1.0)):
+            return 0.0
+        square = float(self._plane_norms()[k]) ** 2
+        return max(0.0, 2 * (alpha_sum - 0.5 * square - self._certificate_of(k).dual))
+
+    def _certificate_of(self, k: int) -> Certificate:
+        whole: Certificate = self.certificate_
+        return whole.parts[k] if whole.parts else whole
 
     def _was_trained_on(self, X: Any, codes: Indices) -> bool:
         """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
@@ -187,18 +202,14 @@ class DualMarginReport(MarginReport):
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
 
         For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
-        bounds on α, in which no sample counts for more than 2C_i/Σα.
+        bounds on α, in which no sample counts for more than 2C_i/Σα. With 2-norm slack they are the hulls in a space in
+        which every sample has a coordinate √(1/C_i) of its own, where it has a hard margin.
 
         Returns
         -------
         NearestPoints, or a tuple of them, one per pair, for several classes
         """
         check_is_fitted(self)
-        if getattr(self, "slack", "l1") == "l2":
-            raise ValueError(
-                "nearest_points needs slack='l1': with 2-norm slack the hulls lie in a space with one more dimension "
-                "per sample"
-            )
         linear = (recipe := self.kernel_.recipe()) is not None and recipe.linear
         found, norms = [], self._plane_norms()
         for k, pair in enumerate(self._planes()):
@@ -216,7 +227,7 @@ class DualMarginReport(MarginReport):
                     classes=names_of(pair, self.classes_.tolist()),
                     rows=self.support_,
                     coefficients=freeze(coefficients),
-                    distance=float(norms[k]) / half,
+                    distance=math.sqrt(float(norms[k]) ** 2 + self._ridge(k, 2.0 * half)) / half,
                     points=freeze(np.asarray(coefficients @ self.support_vectors_)) if linear else None,
                 )
             )

@@ -38,9 +38,9 @@ _SHARED: Final = {
     "linear solver": """
     gap_tol : float, optional
         Go on until the duality gap is at most this share of the dual value.
-    solver : {"auto", "newton", "dual"}, default="auto"
+    solver : {"auto", "newton", "dual", "qp", "qp:…"}, default="auto"
         Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns, otherwise the
-        second and, where that crawls, the first to end with.
+        second and, where that crawls, the first to end with. "qp" is an outside QP solver, as in `SVC`, for few rows.
 """,
     "linear limits": """
     shrinking : bool, default=True
@@ -62,11 +62,11 @@ _SHARED: Final = {
         Whether f has a constant b, which is not penalised.
 """,
     "ridge solver": """
-    solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr"}, default="auto"
+    solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr", "qp", "qp:…"}, default="auto"
         "cholesky" factors K + λW⁻¹ (float32, refined to float64's answer, where that is possible); "eigen" decomposes
         it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
         which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
-        kernels: a d × d matrix, or products with X alone.
+        kernels: a d × d matrix, or products with X alone. "qp" is an outside QP solver, as in `SVC`, for few samples.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
     verbose : bool, default=False
@@ -116,10 +116,11 @@ _SHARED: Final = {
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp"}, default="auto"
+    solver : {"auto", "decomposition", "chunking", "qp", "qp:…"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
-        holds, or an outside interior-point solver for small problems (extra `qp`). "auto" is decomposition, and for
-        small pairs of several classes the same steps on all pairs at once. Joint multi-class machines have no other.
+        holds, or an outside QP solver for small problems (extra `qp`): "qp:clarabel", "qp:piqp", "qp:quadprog",
+        "qp:osqp"; "qp" is the first. "auto" is decomposition, and for small pairs of several classes the same steps on
+        all pairs at once. Joint multi-class machines know no chunking.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored
@@ -133,6 +134,8 @@ _SHARED: Final = {
     converged_ : bool
     stop_reason_ : str
         "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    n_kernel_values_ : int
+        Kernel values that the fit computed; of machines with one problem.
     rkhs_norm_ : float, or array of one for each output
         ‖w‖ in feature space.
     kernel_ : Kernel
@@ -209,6 +212,17 @@ _SHARED: Final = {
         For the choice of landmarks.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
+""",
+    "samples of a space": """
+    n_landmarks : int, optional
+        Project the samples onto the span of so many of them in feature space, drawn in proportion to the weights, for
+        more samples than a kernel matrix has room for. None takes all samples, exactly.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    random_state : int, RandomState or None, default=None
+        For what is drawn: landmarks, and where a search starts.
+    n_jobs : int, optional
+        Threads for kernel values; None uses as many as BLAS would.
 """,
     "landmark attributes": """
     certificate_ : Certificate

@@ -86,7 +86,7 @@ def declared(cls: type) -> dict[str, Kind]:
 
 def fitted_names(model: Any) -> list[str]:
     """The attributes that a fit has set."""
-    return [name for name in vars(model) if name.endswith("_") and not name.startswith("__")]
+    return [name for name in vars(model) if name[-1] == "_" and name[:2] != "__"]
 
 
 def freeze_fitted(model: Any) -> None:

@@ -78,7 +78,8 @@ class Progress:
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")
-            self._step.call_on_fit_task_begin(estimator=self._estimator)
+            # Whoever wants to know how far the solver is calls it now: later it would tell what is reached then.
+            self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
         now = time.monotonic()
         if self._listener is not None and now >= self._next_line:
             self._next_line = now + 1.0
@@ -99,4 +100,4 @@ def _reached(trained: Any) -> str:
     words = [] if support is None else [f"{len(support):>7,} support vectors"]
     if proof is not None:
         words.append(f"violation {proof.violation:.3e}  gap  {proof.gap:.3e}")
-    return "  ".join([*words, trained.stop_reason_])
+    return "  ".join([*words, getattr(trained, "stop_reason_", "done")])

@@ -2,7 +2,7 @@
 
 from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from mercer.kernels.function import FromFeatureMap, FromFunction
+from mercer.kernels.function import FromFeatureMap, FromFunction, rank_one
 from mercer.kernels.histogram import Chi2, Tanimoto
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.laplacian import Laplacian
@@ -45,4 +45,5 @@ __all__ = [
     "check_kernel",
     "kernel_accepts",
     "kernel_named",
+    "rank_one",
 ]

@@ -14,11 +14,12 @@ from typing import Any, cast
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.kernels import composite_recipes
+from mercer.kernels import composite_recipes, terms
 from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
 from mercer.kernels.endings import integer_power
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Term, Terms
 from mercer.parameters import integer
 
 
@@ -46,6 +47,9 @@ class Sum(OfTwo):
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.added(self.left.recipe(), self.right.recipe())
+
+    def terms(self) -> Terms | None:
+        return terms.added(self.left.terms(), self.right.terms())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -93,6 +97,9 @@ class Product(OfTwo):
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
+
+    def terms(self) -> Terms | None:
+        return terms.multiplied(self.left.terms(), self.right.terms())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -166,6 +173,9 @@ class Scaled(OfOne):
     def recipe(self) -> Recipe | None:
         return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
 
+    def terms(self) -> Terms | None:
+        return terms.multiplied((Term((float(self.factor),)),), self.kernel.terms())
+
     def _follows(self, statement: str) -> Answer:
         return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
 
@@ -226,6 +236,9 @@ class Shifted(OfOne):
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
+
+    def terms(self) -> Terms | None:
+        return terms.added(self.kernel.terms(), (Term((float(self.constant),)),))
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -288,6 +301,9 @@ class Power(OfOne):
     def recipe(self) -> Recipe | None:
         return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
 
+    def terms(self) -> Terms | None:
+        return terms.raised(self.kernel.terms(), int(self.exponent))
+
     @property
     def positive_definite(self) -> Answer:
         return self.kernel.positive_definite if self.exponent == 1 else self._follows("positive_definite")
@@ -330,6 +346,9 @@ class Exponential(OfOne):
 
     def _slope_at(self, values: Floats) -> Any:
         return np.exp(values)
+
+    def terms(self) -> Terms | None:
+        return terms.exponential(self.kernel.terms())
 
     @property
     def unit_diagonal(self) -> Answer:

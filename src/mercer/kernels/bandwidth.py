@@ -21,7 +21,7 @@ from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
-from mercer.parameters import not_negative
+from mercer.parameters import not_negative, one_of, positive
 
 _RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
@@ -98,6 +98,28 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
         )
         return 1.0
     return gamma
+
+
+def gamma_from_sigma(sigma: float, convention: str = "2σ²") -> float:
+    """γ of exp(−γ‖x − z‖²) for a width σ as a text writes it: what stands below ‖x − z‖².
+
+    Parameters
+    ----------
+    sigma : float > 0
+        The width.
+    convention : "2σ²", "σ²" or "2σ"
+        "2σ²" is `Gaussian(sigma=…)`, and that of Igel, Mozharovskyi and Li; "σ²" that of Rosasco; "2σ" is printed by
+        Shalev-Shwartz.
+
+    Examples
+    --------
+    >>> from mercer.kernels.bandwidth import gamma_from_sigma
+    >>> [gamma_from_sigma(2.0, convention) for convention in ("2σ²", "σ²", "2σ")]
+    [0.125, 0.25, 0.25]
+    """
+    width = positive("sigma", sigma)
+    divisors = {"2σ²": 2.0 * width**2, "σ²": width**2, "2σ": 2.0 * width}
+    return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 
 def _from_variance(X: Any, weight: Floats) -> float | None:

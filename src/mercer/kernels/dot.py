@@ -25,6 +25,7 @@ from mercer.kernels.matrices import (
     widened,
 )
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Term, Terms, polynomial_term
 from mercer.parameters import finite, integer
 
 # The core counts the factors of a power in 32 bits.
@@ -60,6 +61,9 @@ class Linear(Kernel):
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity")
+
+    def terms(self) -> Terms:
+        return (Term((0.0, 1.0)),)
 
 
 class _OfAffineProduct(WithGamma):
@@ -134,6 +138,9 @@ class Polynomial(_OfAffineProduct):
 
     def _slope_at(self, t: Floats) -> Floats:
         return self.degree * integer_power(t, int(self.degree) - 1) if self.degree else np.zeros_like(t)
+
+    def terms(self) -> Terms | None:
+        return polynomial_term(self._gamma(), float(self.coef0), int(self.degree))
 
     def recipe(self) -> Recipe | None:
         if self.degree > _LARGEST_DEGREE_OF_CORE:

@@ -6,6 +6,7 @@ A user's function gets views that it cannot write to, and its result is checked 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,46 @@ class FromFunction(Kernel):
                 f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up "
                 f"to {asymmetry:.3g}, and a kernel must be; (k(x, z) + k(z, x)) / 2 is"
             )
+
+
+@dataclass(frozen=True, repr=False)
+class _Column:
+    """A function of samples as a feature map with one feature."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, X: Any) -> Floats:
+        values = np.asarray(self.function(X), dtype=np.float64)
+        if values.shape != (n_samples(X),) or not np.isfinite(values).all():
+            raise ValueError(
+                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
+                f"({n_samples(X)},), not of shape {values.shape}"
+            )
+        return values[:, None]
+
+    def __repr__(self) -> str:
+        return name_of(self.function)
+
+
+def rank_one(function: Callable[[Any], Any], accepts: Domain = "vectors") -> FromFeatureMap:
+    """The kernel f(x)f(z) of a function f: one feature, and every matrix of its values has rank 1.
+
+    Parameters
+    ----------
+    function : callable
+        f, which maps n samples to n finite numbers, each from its own sample alone.
+    accepts : {"vectors", "sequences"}, default="vectors"
+        What a sample is.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, rank_one
+    >>> rank_one(lambda X: X[:, 0] - 1)([[3.0], [1.5]])
+    array([[4.  , 1.  ],
+           [1.  , 0.25]])
+    """
+    parameters.function("function", function)
+    return FromFeatureMap(_Column(function), accepts)
 
 
 class FromFeatureMap(Kernel):

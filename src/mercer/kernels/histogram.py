@@ -13,6 +13,7 @@ from mercer.kernels.distances import sums_over_features
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.matrices import as_matrix, combined, dense, dot, row_and_rows, squared_lengths, widened
+from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
 
 
@@ -78,6 +79,9 @@ class Chi2(Kernel):
             # The derivative of (x − z)²/(x + z).
             out[i] += own @ np.divide((x - z) * (x + 3 * z), total**2, out=np.zeros_like(z), where=total > 0)
         return out
+
+    def terms(self) -> Terms:
+        return (Term(chi2=float(self.gamma)),)
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
         distances = self._distances(X, Z)

@@ -18,6 +18,7 @@ from mercer.kernels.matrices import as_matrix
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
+    from mercer.kernels.terms import Terms
 
 Answer = Literal["yes", "no", "depends", "unknown"]
 # A parameter's name, the place within it (empty for a number), and the derivative of a block or diagonal of K by it.
@@ -107,6 +108,10 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     def recipe(self) -> Recipe | None:
         """The same formula as a plain value for the fused core; None if the core does not know it."""
+        return None
+
+    def terms(self) -> Terms | None:
+        """The same formula as a sum of products over the features; None if it is none."""
         return None
 
     # --- derivatives ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Slope
 from mercer.kernels.matrices import check_same_width, row_and_rows
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Term, Terms
 
 
 class Laplacian(WithGamma):
@@ -67,6 +68,9 @@ class Laplacian(WithGamma):
 
     def recipe(self) -> Recipe:
         return Recipe("l1", "laplacian", (self._gamma(),))
+
+    def terms(self) -> Terms:
+        return (Term(absolute=self._gamma()),)
 
     @property
     def _constant(self) -> bool:

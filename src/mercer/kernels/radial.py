@@ -20,6 +20,7 @@ from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.matrices import dense, weighted_differences, widened
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Term, Terms
 from mercer.parameters import positive
 
 # From this ν on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
@@ -134,6 +135,13 @@ class Gaussian(WithGamma):
     def recipe(self) -> Recipe:
         return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
 
+    def terms(self) -> Terms | None:
+        if self.M is None:
+            return (Term(square=self._gamma()),)
+        M = np.asarray(self.M, dtype=np.float64)
+        rates = M.diagonal().copy()
+        return (Term(square=rates),) if np.array_equal(M, np.diag(rates)) else None
+
     @property
     def strictly_positive_definite(self) -> Answer:
         return "no" if self.bound and self._gamma() == 0 else "yes"
@@ -222,6 +230,9 @@ class Matern(Kernel):
         if self.nu == math.inf:
             return Recipe("sqdist", "gaussian", (_half_inverse_square(self.length_scale),))
         return None
+
+    def terms(self) -> Terms | None:
+        return (Term(square=_half_inverse_square(self.length_scale)),) if self.nu == math.inf else None
 
     @property
     def differentiable(self) -> Answer:

@@ -14,6 +14,7 @@ from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
 from mercer.kernels.matrices import as_matrix, call, name_of
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Term, Terms, multiplied
 
 
 class Normalised(Composite):
@@ -79,6 +80,13 @@ class Normalised(Composite):
 
     def recipe(self) -> Recipe | None:
         return composite_recipes.unit_diagonal(self.kernel.recipe())
+
+    def terms(self) -> Terms | None:
+        # Where k(x, x) is a number, it divides all terms.
+        own = self.kernel.terms()
+        if own is None or not all(term.of_differences for term in own):
+            return None
+        return multiplied((Term((1.0 / sum(term.polynomial[0] for term in own),)),), own)
 
     @property
     def lipschitz(self) -> float | None:

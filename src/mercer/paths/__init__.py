@@ -7,9 +7,10 @@ from mercer.on_demand import on_demand
 __all__ = [
     "CPath",
     "Estimate",
-    "LeaveOneOut",
+    "LeaveOneOutResult",
     "leave_one_out",
     "radius_margin",
+    "soft_radius_margin",
     "span_bound",
     "span_estimate",
     "svm_path",
@@ -18,13 +19,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from mercer.paths.c_path import CPath
-    from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_estimate, xi_alpha
+    from mercer.paths.estimates import Estimate, radius_margin, soft_radius_margin, span_bound, span_estimate, xi_alpha
     from mercer.paths.every_price import svm_path
-    from mercer.paths.left_out import LeaveOneOut, leave_one_out
+    from mercer.paths.left_out import LeaveOneOutResult, leave_one_out
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.paths.estimates") | {
         "CPath": "mercer.paths.c_path",
-        "LeaveOneOut": "mercer.paths.left_out",
+        "LeaveOneOutResult": "mercer.paths.left_out",
         "leave_one_out": "mercer.paths.left_out",
         "svm_path": "mercer.paths.every_price",
     }

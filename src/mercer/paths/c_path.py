@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 
 class CPath:
-    """The machines of `svm_path` for every C of a range.
+    """The machines of `svm_path` for every C of a range; `svm_path` makes it.
+
+    Parameters
+    ----------
+    machine : SVC
+        The machine whose path it is, not fitted.
+    fit : Fit
+        What was read.
+    found : Trace or Nodes
+        The solutions: exact ones with their breakpoints, or fits with a gap between them.
 
     Attributes
     ----------

@@ -47,8 +47,10 @@ class Estimate:
         What it needs to be one.
     suspects : array of bool of shape (n_samples,), or None
         Which samples may be misclassified; None where only their number is bounded.
-    recall, precision : float
-        For the second class, as ξα estimates them; NaN for the others.
+    recall : float
+        The share of the second class that is found, as ξα estimates it; NaN for the others.
+    precision : float
+        The share of what is found that is of the second class, as ξα estimates it; NaN for the others.
     """
 
     error: float
@@ -60,7 +62,23 @@ class Estimate:
 
 
 def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Joachims' ξα estimates of error, recall and precision; parameters as in `leave_one_out`.
+    """Joachims' ξα estimates of error, recall and precision.
+
+    Parameters
+    ----------
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
 
     Examples
     --------
@@ -97,8 +115,24 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
 
 
 def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out;
-    parameters as in `leave_one_out`."""
+    """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out.
+
+    Parameters
+    ----------
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
+    """
     solved = _solved(model, X, y, sample_weight)
     alpha, merged = solved.alpha, solved.fit.merged
     suspect = alpha * _span_squares(solved.one) >= solved.signs * solved.f
@@ -114,7 +148,24 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
 
 
 def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Vapnik's and Chapelle's bound; parameters as in `leave_one_out`."""
+    """Vapnik's and Chapelle's bound.
+
+    Parameters
+    ----------
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
+    """
     solved = _solved(model, X, y, sample_weight)
     if not solved.biased:
         raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
@@ -136,7 +187,24 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
 
 
 def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples; parameters as in `leave_one_out`."""
+    """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples.
+
+    Parameters
+    ----------
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
+    """
     solved = _solved(model, X, y, sample_weight)
     one, gram = solved.one, solved.one.walk.K.gram
     beta = one.beta
@@ -149,6 +217,43 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
         error=min(1.0, radius * square / least),
         proven=slack <= _NO_SLACK and not solved.biased,
         assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {slack:.1g}",
+    )
+
+
+def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+    """4(R² + 1/C)(‖w‖² + 2C Σξ) as a share of the samples, a criterion for choosing C and the kernel.
+
+    It may exceed 1 (Chung, Kao, Sun, Wang and Lin, 2003). Without bias it is (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it
+    becomes `radius_margin`.
+
+    Parameters
+    ----------
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
+    """
+    solved = _solved(model, X, y, sample_weight)
+    one, gram = solved.one, solved.one.walk.K.gram
+    beta, bounds = one.beta, np.maximum(one.problem.upper, -one.problem.lower)
+    slack = np.maximum(0.0, 1 - solved.signs * solved.f)
+    square = float(beta @ one.walk.K.product(beta)) + 2 * float(bounds @ slack)
+    spread = ball_square(gram) if solved.biased else float(gram.diagonal.max())
+    radius = (4 if solved.biased else 1) * (spread + 1 / float(bounds.max()))
+    weight = solved.fit.merged.own_weight
+    return Estimate(
+        error=radius * square * float(weight.max() / weight.sum()),
+        proven=False,
+        assumes="no slack, whichever sample is left out",
     )
 
 

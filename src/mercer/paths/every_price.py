@@ -43,16 +43,19 @@ def svm_path(
         A list of strings for a string kernel; the square kernel matrix for a precomputed one.
     y : array of shape (n_samples,)
         Two classes.
-    C_min, C_max : float, optional
-        The range of C. By default it begins at 0 and ends where nothing changes any more, or where float64 cannot tell
-        `tol` from its rounding; that of an ε-path is 0.01 to 100.
+    C_min : float, optional
+        Where the range of C begins: by default at 0, that of an ε-path at 0.01.
+    C_max : float, optional
+        Where it ends: by default where nothing changes any more, or where float64 cannot tell `tol` from its rounding;
+        that of an ε-path at 100.
     epsilon : float, optional
         Ask for an ε-path: ordinary fits so near to one another that the machine interpolated between two of them has a
         relative duality gap of at most ε, which is proven. By default the path is exact up to 5,000 distinct samples,
         and an ε-path with ε = 0.001 beyond.
     sample_weight : array of shape (n_samples,), optional
-    **options
-        Parameters of SVC besides C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
+        Weights of the samples, by which C is multiplied.
+    **options : parameters of SVC
+        Those besides C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
 
     Returns
     -------

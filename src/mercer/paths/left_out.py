@@ -6,6 +6,7 @@ bounds shrink to zero, which moves few variables.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from mercer.solvers.active_set.walk import Walk
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+class LeaveOneOutResult:
     """What was found for every sample, in the caller's order; NaN for those of weight zero.
 
     Attributes
@@ -58,7 +59,7 @@ class LeaveOneOut:
     n_removed: int
 
 
-def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOut:
+def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOutResult:
     """Exact leave-one-out values of a machine with support vectors, at a small part of the cost of n fits.
 
     They are those of n fits with the same kernel, C and class weights: what is chosen by the data, such as
@@ -71,12 +72,13 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     X : array or CSR matrix of shape (n_samples, n_features)
         The training samples, as given to `fit`.
     y : array of shape (n_samples,)
+        Their classes, or numbers.
     sample_weight : array of shape (n_samples,), optional
         A sample is left out with all its weight.
 
     Returns
     -------
-    LeaveOneOut
+    LeaveOneOutResult
 
     Examples
     --------
@@ -109,7 +111,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         residuals = np.asarray(y, dtype=np.float64).ravel() - predictions
         losses = np.abs(residuals)
     weight = fit.weight[merged.rows]
-    return LeaveOneOut(
+    return LeaveOneOutResult(
         values=freeze(values[:, 0].copy() if len(found) == 1 else values),
         predictions=freeze(predictions.copy()),
         wrong=None if wrong is None else freeze(wrong),
@@ -130,6 +132,40 @@ def _of_others(fit: Fit, one: Settlement) -> Floats:
 
 def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags, unique: Flags) -> None:
     """Put f of each of the caller's rows without that row into `values`."""
+    for found in removals(fit, one):
+        removed[found.row] |= found.moved
+        values[found.row], sole = found.own_value()
+        unique[found.row] &= sole
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """The exact solution without one of the caller's rows."""
+
+    row: int
+    moved: bool  # whether it differs from that with all rows
+    problem: DualProblem
+    walk: Walk
+    variables: list[int]  # those of the row's sample
+    share: float  # of the sample's weight that the row has
+
+    def solved(self) -> tuple[Floats, Floats, float, bool]:
+        """β, the gradient, the b that a fit without the row would choose, and whether it must."""
+        segment = self.walk.segment()
+        beta = self.walk.beta(self.walk.t, segment)
+        h = segment.rho_at(self.walk.t) + segment.b_at(self.walk.t)
+        among = np.ones(len(h), dtype=np.bool_)
+        among[self.variables] = self.share < 1
+        return beta, h, *chosen_b(self.problem, beta, h, among)
+
+    def own_value(self) -> tuple[float, bool]:
+        """f of the row itself, and whether it is the only one."""
+        (beta, h, b, sole), v = self.solved(), self.variables[0]
+        return float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
+
+
+def removals(fit: Fit, one: Settlement) -> Iterator[Removal]:
+    """The solutions without each of the caller's rows that the problem is about."""
     merged, problem = fit.merged, one.problem
     place = np.full(len(merged.y), -1)
     place[one.rows] = np.arange(len(one.rows))
@@ -141,26 +177,14 @@ def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags, u
         if place[sample] < 0:
             continue
         variables, less, walk = own[place[sample]], problem, one.walk
-        if beta[variables].any():
-            removed[i] = True
+        moved = bool(beta[variables].any())
+        if moved:
             less = _with_less(problem, variables, share)
             if curved and share < 1:
                 walk = settled(less, one.walk.K, beta)
             else:
                 walk = without(problem, one.walk, one.segment, variables, share)
-        values[i], sole = _f_of(less, walk, variables, share)
-        unique[i] &= sole
-
-
-def _f_of(problem: DualProblem, walk: Walk, variables: list[int], share: float) -> tuple[float, bool]:
-    """f of a variable's sample, with the b that a fit without these variables would choose, and whether it must."""
-    segment, v = walk.segment(), variables[0]
-    beta = walk.beta(walk.t, segment)
-    h = segment.rho_at(walk.t) + segment.b_at(walk.t)
-    among = np.ones(len(h), dtype=np.bool_)
-    among[variables] = share < 1
-    b, sole = chosen_b(problem, beta, h, among)
-    return float(problem.p[v] - h[v] - problem.d[v] * beta[v]) + b, sole
+        yield Removal(i, moved, less, walk, variables, share)
 
 
 def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.problems.working_set import violation
 
@@ -46,9 +47,18 @@ class DualProblem:
     totals: Floats
 
     def __post_init__(self) -> None:
-        n = len(self.p)
         if not self.p.flags.c_contiguous:  # a column of several targets
             object.__setattr__(self, "p", np.ascontiguousarray(self.p))
+        try:
+            sound = _core.is_sound(self.p, self.lower, self.upper, self.d, self.row, self.group, self.totals)
+        except (TypeError, ValueError):  # other types, or lengths that differ
+            sound = False
+        if not sound:
+            self._check()
+
+    def _check(self) -> None:
+        """Raise the error that says what is wrong, if something is."""
+        n = len(self.p)
         if not n == len(self.lower) == len(self.upper) == len(self.d) == len(self.row) == len(self.group):
             lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
             raise ValueError(f"p has {n} variables but the other arrays have {lengths}: they must agree")
@@ -73,6 +83,12 @@ class DualProblem:
     def twins(self) -> bool:
         """Whether some variables may share a row."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
+
+    @cached_property
+    def tiled(self) -> bool:
+        """Whether every row has two variables, the first ones of all rows before the second ones."""
+        n = self.n_variables // 2
+        return self.twins and np.array_equal(self.row, np.tile(np.arange(n), 2))
 
     @classmethod
     def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:

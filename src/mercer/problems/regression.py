@@ -69,7 +69,7 @@ def _twins(
     """A variable that pulls f up and one that pulls it down, for each sample."""
     n = len(bound)
     zero, row = np.zeros(n), np.arange(n)
-    return DualProblem(
+    made = DualProblem(
         p=np.concatenate([p_up, p_down]),
         lower=np.concatenate([zero, -bound]),
         upper=np.concatenate([bound, zero]),
@@ -78,3 +78,5 @@ def _twins(
         group=np.zeros(2 * n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,
     )
+    made.__dict__.update(twins=True, tiled=True)  # known without a look at the rows
+    return made

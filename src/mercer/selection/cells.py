@@ -128,12 +128,15 @@ class Cells:
         """What became of a cell that has no score, in words, or where a fit ended early."""
         if point in self.lost:
             return self.lost[point]
-        told = [f"fold {fold}: {text}" for (k, fold), text in sorted(self.errors.items()) if k == point]
-        if told:
-            return "; ".join(told)
-        if np.isnan(self.scores[point]).any():
-            return "not reached"
-        return "; ".join(f"fold {fold}: {text}" for (k, fold), text in sorted(self.notes.items()) if k == point)
+        if any(k == point for k, _ in self.errors):
+            return self._listed(point, self.errors)
+        return "not reached" if np.isnan(self.scores[point]).any() else self._listed(point, self.notes)
+
+    def _listed(self, point: int, texts: dict[tuple[int, int], str]) -> str:
+        several = self.n_folds > 1
+        return "; ".join(
+            f"fold {fold}: {text}" if several else text for (k, fold), text in sorted(texts.items()) if k == point
+        )
 
     def results(self) -> dict[str, Any]:
         """scikit-learn's `cv_results_`, with the gaps and what became of each cell."""

@@ -87,7 +87,12 @@ class Chain:
                 solution = replace(solution, stop_reason="max_time")
             limit = stop.limit(ask.steps + taken)
             end = ask.judge(solution, certificate) or (None if stop.met(certificate) else limit)
-            if end in (None, "stalled") and reason == "max_steps" and finish is not None and limit is None:
+            if (
+                end in (None, "stalled", "rounding floor")
+                and reason == "max_steps"
+                and finish is not None
+                and limit is None
+            ):
                 return self._finish(problem, variables, stop.after(ask.steps), finish, ask.steps)
             if end is not None:
                 return replace(solution, steps=ask.steps, stop_reason=end), certificate

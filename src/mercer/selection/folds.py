@@ -19,6 +19,7 @@ from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.fit import Fit
 from mercer.fitting.joint import JOINT
 from mercer.kernels import Kernel
+from mercer.tables.frame import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,8 @@ def shares(machine: Any) -> str | None:
 
 def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
     """Rows of the samples; of a kernel matrix also its columns."""
+    if isinstance(X, Frame):
+        return X.rows(rows)
     if columns is None:
         return take(X, rows)
     return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]

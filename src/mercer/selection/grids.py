@@ -28,7 +28,9 @@ def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     for part in [grid] if isinstance(grid, Mapping) else grid:
         if not part or any(np.ndim(values) != 1 or len(values) == 0 for values in part.values()):
             raise ValueError(f"grid={grid!r} must give a list of values, not an empty one, for each parameter")
-    found = [{full_name(estimator, name): value for name, value in point.items()} for point in ParameterGrid(grid)]
+    points = list(ParameterGrid(grid))
+    names = {name: full_name(estimator, name) for point in points for name in point}
+    found = [{names[name]: value for name, value in point.items()} for point in points]
     known = estimator.get_params()
     for name in sorted({name for point in found for name in point}):
         if name not in known and not any("kernel" in point or name.startswith("kernel__") for point in found):

@@ -76,8 +76,14 @@ class FoldFit:
 # Whether the fit of machine c in fold f is still wanted, and what to do with it once it is there.
 Wanted = Callable[[int, int], bool]
 Told = Callable[[int, int, FoldFit], None]
+# What to do with an error in the fit of machine c in fold f.
+Failed = Callable[[int, int, Exception], None]
 # The fits of one pair of classes, by machine and fold, each with the place of the pair among those of its fold.
 _PairFits = dict[tuple[int, int], tuple[int, TaskFit]]
+
+
+def _raise(c: int, f: int, error: Exception) -> None:
+    raise error
 
 
 class FoldFitter:
@@ -88,9 +94,13 @@ class FoldFitter:
         self._several, self._numbers = several_kernels, {}  # type: tuple[bool, dict[str, SharedNumbers | None]]
 
     def fit(
-        self, machines: Sequence[Any], wanted: Wanted = lambda c, f: True, told: Told = lambda c, f, fit: None
+        self,
+        machines: Sequence[Any],
+        wanted: Wanted = lambda c, f: True,
+        told: Told = lambda c, f, fit: None,
+        failed: Failed = _raise,
     ) -> list[list[FoldFit | None]]:
-        """One fit for each machine and fold; None where it was not wanted or the fold could not be read."""
+        """One fit for each machine and fold; None where it was not wanted, or failed, or the fold could not be read."""
         found: list[list[FoldFit | None]] = [[None] * len(self._shared.folds) for _ in machines]
 
         def keep(c: int, f: int, fit: FoldFit) -> None:
@@ -105,7 +115,7 @@ class FoldFitter:
         for group in self._shared.same(kernels):
             kernel = kernels[group[0]]
             assert kernel is not None
-            _GroupFit(self, kernel, machines, group, wanted, keep).run()
+            _GroupFit(self, kernel, machines, group, wanted, keep, failed).run()
         return found
 
     def affordable(self, twins: bool) -> bool:
@@ -149,10 +159,17 @@ class _GroupFit:
     """The fits of folds that have the same kernel."""
 
     def __init__(
-        self, fitter: FoldFitter, kernel: Kernel, machines: Sequence[Any], folds: list[int], wanted: Wanted, keep: Told
+        self,
+        fitter: FoldFitter,
+        kernel: Kernel,
+        machines: Sequence[Any],
+        folds: list[int],
+        wanted: Wanted,
+        keep: Told,
+        failed: Failed,
     ) -> None:
         self._fitter, self._kernel, self._machines = fitter, kernel, machines
-        self._wanted, self._keep = wanted, keep
+        self._wanted, self._keep, self._failed = wanted, keep, failed
         self._folds = [fitter.shared.folds[f] for f in folds]
         self._gram = fitter.gram(kernel)
         self._gram.share()
@@ -197,7 +214,14 @@ class _GroupFit:
             for c in range(len(self._machines)):
                 if self._wanted(c, fold.number):
                     begun = time.perf_counter()
-                    fits = [self._solve(c, fold, k, task, kernel, table, chains) for k, task in self._listed(c, fold)]
+                    try:
+                        fits = [
+                            self._solve(c, fold, k, task, kernel, table, chains) for k, task in self._listed(c, fold)
+                        ]
+                    except Exception as error:
+                        self._failed(c, fold.number, error)
+                        chains.clear()  # what the last solve left cannot be trusted
+                        continue
                     values = np.column_stack([fit.values for fit in fits if fit.values is not None])
                     classes = getattr(fold.fit.target, "labels", None) if fold.fit is not None else None
                     self._keep(c, fold.number, FoldFit(fold, classes, fits, values, time.perf_counter() - begun))
@@ -275,7 +299,12 @@ class _GroupFit:
                     task = tasks[c, fold.number][k]
                     if chain is None:
                         chain = Chain(Place(kernel, at[fold.rows[task.rows]], kernel.values))
-                    solution, certificate = chain.solve(task.problem, fold.fit.limits.stop, task.solve)
+                    try:
+                        solution, certificate = chain.solve(task.problem, fold.fit.limits.stop, task.solve)
+                    except Exception as error:
+                        self._failed(c, fold.number, error)
+                        chain = None  # what the last solve left cannot be trusted
+                        continue
                     b = bias_of(Solved(task, solution, certificate), self._machines[c].bias)
                     found[c, fold.number] = (
                         k,
@@ -304,6 +333,7 @@ class _GroupFit:
             for (c, f), (k, one) in found.items():
                 if f == fold.number:
                     fits.setdefault(c, [None] * n_pairs)[k] = one
+        fits = {c: own for c, own in fits.items() if None not in own}  # of others a pair has failed
         if not fits:
             return
         begun, cs = time.perf_counter(), sorted(fits)

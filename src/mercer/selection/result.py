@@ -29,21 +29,28 @@ class TuningResult:
     cv_results_ : dict
         scikit-learn's, one entry per cell: `params`, `split0_test_score` …, `mean_test_score`, `std_test_score`,
         `rank_test_score`; and `gap` and `relative_gap`, the largest of the cell's fits, `skipped`, and `why`, in words.
-    best_index_, best_params_, best_score_
+    n_splits_ : int
+        The number of folds; 1 where the criterion has none.
+    best_index_ : int or None
         The chosen cell; None where no cell is complete.
+    best_params_ : dict or None
+        Its parameters.
+    best_score_ : float or None
+        Its mean score.
     best_estimator_ : estimator or None
         Refitted on all samples by the estimator itself, with its own certificate; None without refit.
     search_gap_ : float or None
         No price between the smallest and the largest that were tried has a mean score that is more than this above
         `best_score_`, for any of the kernels that were tried: proven, for the exact optima. None where that is not
-        known; `search_gap_reason_` says why.
+        known.
+    search_gap_reason_ : str
+        Why it is not known.
     complete_ : bool
         Whether every cell has its scores or was skipped with a proof; False after Ctrl-C or a time limit.
     interrupted_ : bool
         Whether Ctrl-C ended it.
     shared_ : str
         What the fits shared, in words.
-    n_splits_ : int
 
     Examples
     --------
@@ -86,6 +93,37 @@ class TuningResult:
         if len(cells) != 1:
             raise KeyError(f"{len(cells)} cells have {params}; the grid has {points[:3]} and so on")
         return {name: values[cells[0]] for name, values in self.cv_results_.items()}
+
+    def within_one_standard_error(self) -> list[dict[str, Any]]:
+        """The points of the grid whose mean score is within one standard error of the best.
+
+        How many they are, of all, says how little the choice of parameters matters here.
+
+        Raises
+        ------
+        ValueError
+            If cells were skipped: they cannot be the best, but they may be near it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> import mercer
+        >>> X, y = load_iris(return_X_y=True)
+        >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.001, 1, 10, 100]}, refit=False, skip=False)
+        >>> [point["C"] for point in found.within_one_standard_error()]
+        [10, 100]
+        """
+        means = np.asarray(self.cv_results_["mean_test_score"], dtype=np.float64)
+        unknown = int(np.isnan(means).sum())
+        if unknown or self.n_splits_ < 2:
+            raise ValueError(
+                f"{unknown} of {len(means)} cells have no mean over all {self.n_splits_} folds, and a standard error "
+                "needs two: search with skip=False, without a time limit, and with two folds or more"
+            )
+        best = int(means.argmax())
+        scores = [float(self.cv_results_[f"split{k}_test_score"][best]) for k in range(self.n_splits_)]
+        least = means[best] - float(np.std(scores, ddof=1)) / np.sqrt(self.n_splits_)
+        return [point for point, mean in zip(self.cv_results_["params"], means.tolist(), strict=True) if mean >= least]
 
     def plot(self, **style: Any) -> Any:
         """The scores over the grid; see `mercer.displays.TuningDisplay`."""

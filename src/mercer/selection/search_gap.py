@@ -23,7 +23,7 @@ class SearchGap:
         self._reason = (
             ""
             if counts_mistakes
-            else "only the share of samples that are classified right, without weights, has such a bound"
+            else "only the share of held-out samples of folds that are right, without weights, has such a bound"
         )
         if not self._reason and not any(bare(name) in ("C", *FALLING) for point in points for name in point):
             self._reason = "the grid has no C"

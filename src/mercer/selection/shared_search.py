@@ -121,8 +121,13 @@ class SharedSearch:
             with self._lock:
                 search.told(point, fold)
 
+        def failed(c: int, f: int, error: Exception) -> None:
+            self._fail([[group[c]]], [numbers[f]], error)
+            with self._lock:
+                search.told(group[c], numbers[f])
+
         try:
-            fitter.fit(machines, wanted, told)
+            fitter.fit(machines, wanted, told, failed)
         except Exception as error:  # a kernel that raises ends its own group only
             self._fail([group], numbers, error)
 

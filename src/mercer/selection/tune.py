@@ -22,6 +22,7 @@ from mercer.fitting.lines import Lines, Sign, listener_for
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.selection.cells import Cells
+from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
 from mercer.selection.folds import part_of
 from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of
@@ -69,6 +70,7 @@ def tune(
     grid: Any = None,
     cv: Any = 5,
     scoring: Any = None,
+    criterion: str = "folds",
     groups: Any = None,
     sample_weight: Any = None,
     refit: bool = True,
@@ -86,24 +88,29 @@ def tune(
     estimator : estimator or Pipeline
         `SVC`, `SVR` and `OneClassSVM` share kernel values between all folds; in a Pipeline, whose other steps are
         refitted for every fold, between the points of the grid. Other estimators are fitted fold by fold.
-    X, y
-        As for the estimator's `fit`.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The samples, as for the estimator's `fit`: also a table, a list of strings, or a square kernel matrix.
+    y : array of shape (n_samples,), optional
+        The targets, as for the estimator's `fit`.
     grid : dict or list of dicts, optional
         Values to try for each parameter, such as {"C": [1, 10], "gamma": [0.01, 0.1]}. `gamma` stands for
         `kernel__gamma` of a kernel object, and names of a Pipeline's last step need no prefix. None makes a grid for
         the data.
     cv : int, splitter or list of (train, test), default=5
         As in scikit-learn's GridSearchCV, with the same folds.
-    scoring : str, function or None
+    scoring : str or function, optional
         As in GridSearchCV: None is the accuracy for classifiers and R² for regressors. For one-class machines it is the
         balanced accuracy where y has labels ±1, and otherwise how close the share of held-out samples outside is to ν.
-    groups : array, optional
+    criterion : {"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}, default="folds"
+        What a point is judged by. "loo" leaves out each sample, exactly. The others take one fit: estimates of
+        leave-one-out, and a bound on the probability of error. Scores are then 1 − the share of errors.
+    groups : array of shape (n_samples,), optional
         For splitters that need them.
-    sample_weight : array, optional
+    sample_weight : array of shape (n_samples,), optional
         Weights of the samples, in fits and in scores.
     refit : bool, default=True
         Whether the best point is fitted to all samples, by the estimator itself.
-    skip : True, False or "likely", default=True
+    skip : bool or "likely", default=True
         True skips fits that provably cannot change what is chosen: it needs a score with a known maximum. "likely" also
         skips cells whose folds so far are two standard errors below the best.
     one_standard_error : bool, default=False
@@ -134,6 +141,7 @@ def tune(
     True
     """
     one_of("skip", skip, (True, False, "likely"))
+    one_of("criterion", criterion, CRITERIA)
     machine = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if y is None and (is_classifier(machine) or is_regressor(machine)):
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
@@ -147,9 +155,13 @@ def tune(
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; give one, such as grid={{'C': [1, 10]}}")
     points = points_of(estimator, grid)
+    asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None}
+    check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error})
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
-    splits = [(train, test) for train, test in check_cv(cv, y, classifier=labelled).split(X, y, groups)]
-    cells = Cells(points, len(splits), ends_of(machine, scoring) if skip else None, likely=skip == "likely")
+    by_folds = criterion == "folds"
+    splits = list(check_cv(cv, y, classifier=labelled).split(X, y, groups)) if by_folds else []
+    ends = ends_of(machine, scoring) if skip and by_folds else None
+    cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely")
     progress = _Progress(cells, verbose, callback)
     search = Search(
         estimator=estimator,
@@ -163,11 +175,11 @@ def tune(
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
         told=progress.told,
-        gap=SearchGap(points, counts_mistakes(machine, scoring) and sample_weight is None),
+        gap=SearchGap(points, by_folds and counts_mistakes(machine, scoring) and sample_weight is None),
     )
     interrupted = False
     try:
-        shared = _run(search)
+        shared = _run(search) if by_folds else _judge(search, criterion)
     except KeyboardInterrupt:
         interrupted, shared = True, "interrupted"
     progress.close()
@@ -190,6 +202,13 @@ def _run(search: Search) -> str:
         again = set(search.cells.revive())
         left = [kept for group in left if (kept := [k for k in group if k in again])]
     return "; ".join(words)
+
+
+def _judge(search: Search, criterion: str) -> str:
+    """Judge every point that is wanted without folds; returns what was shared."""
+    from mercer.selection.without_folds import judge  # the exact solutions and the theory, which folds do not need
+
+    return judge(search, criterion)
 
 
 def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool) -> TuningResult:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
@@ -29,7 +30,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tuned(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Tuned(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
     _kind: ClassVar[Any]
@@ -41,6 +42,7 @@ class Tuned(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         estimator: Any = None,
         cv: Any = 5,
         scoring: Any = None,
+        criterion: str = "folds",
         skip: Any = True,
         one_standard_error: bool = False,
         n_jobs: int | None = None,
@@ -74,6 +76,7 @@ class Tuned(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             grid=self.grid,
             cv=self.cv,
             scoring=self.scoring,
+            criterion=self.criterion,
             skip=self.skip,
             one_standard_error=self.one_standard_error,
             n_jobs=self.n_jobs,
@@ -134,8 +137,22 @@ _SHARED_DOCS = """
         Values to try for each parameter; None makes a grid for the data.
     estimator : {name} or Pipeline that ends in one, optional
         With all parameters that are not searched; None is {name}().
-    cv, scoring, skip, one_standard_error, n_jobs, max_time, verbose
-        As in `mercer.tune`.
+    cv : int, splitter or list of (train, test), default=5
+        As in scikit-learn's GridSearchCV, with the same folds.
+    scoring : str or function, optional
+        How held-out samples are scored, as in `mercer.tune`.
+    criterion : {{"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}}, default="folds"
+        What a point is judged by, as in `mercer.tune`.
+    skip : bool or "likely", default=True
+        Whether fits are skipped that provably, or probably, cannot change what is chosen.
+    one_standard_error : bool, default=False
+        Choose the smallest C whose score is within one standard error of the best.
+    n_jobs : int, optional
+        Threads; None means as many as mercer uses otherwise.
+    max_time : float, optional
+        Seconds after which no further fit is begun; the best of those that were made is taken, with a warning.
+    verbose : bool, default=False
+        A line a second, with the time left.
 
     Attributes
     ----------

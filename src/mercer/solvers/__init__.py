@@ -1,8 +1,13 @@
 """Solvers: functions from a problem and the place of its data to a solution and its certificate."""
 
+from functools import partial
+
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.qp import solve_by_qp
+from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.joint.qp import solve_joint_by_qp
+from mercer.solvers.qp_packages import NAMES
 from mercer.solvers.solver import Solver
 
 # The solvers of a dual problem by the names that users choose from. "auto" is block decomposition, the fastest of them.
@@ -10,7 +15,13 @@ SOLVERS: dict[str, Solver] = {
     "auto": solve_certified,
     "decomposition": solve_certified,
     "chunking": solve_by_chunks,
-    "qp": solve_by_qp,
+    **{name: partial(solve_by_qp, package=package) for name, package in NAMES.items()},
+}
+# Those of a joint multi-class machine.
+JOINT_SOLVERS: dict[str, Solver] = {
+    "auto": solve_joint,
+    "decomposition": solve_joint,
+    **{name: partial(solve_joint_by_qp, package=package) for name, package in NAMES.items()},
 }
 
-__all__ = ["SOLVERS"]
+__all__ = ["JOINT_SOLVERS", "SOLVERS"]

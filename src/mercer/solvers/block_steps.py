@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.gram.gram import Gram
+from mercer.solution import Words
 
 # Variables (samples, for the joint machines) of a block, if the problem has more than one block.
 BLOCK = 1024
@@ -38,10 +39,11 @@ def largest_block(gram: Gram) -> int:
 
 def running_words(steps: int, support: int, violation: float, gap: float, shrunk: bool) -> str:
     """A line about a running solve; the gap is approximate (~) while variables are dropped, as their u is outdated."""
-    return (
+    line = (
         f"{support:>7,} support vectors  violation {violation:.3e}  gap {'~' if shrunk else ' '}{gap:.3e}  "
         f"{steps:>10,} steps"
     )
+    return Words.of(line, violation, gap)
 
 
 def overflow(gram: Gram, bounds: Floats) -> FloatingPointError:

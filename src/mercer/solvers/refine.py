@@ -60,7 +60,12 @@ class Refinement:
             return solution.stop_reason
         excess = certificate.violation - self._stop.tol
         if excess <= 0:  # the gap is too large, and shrinks with the violation
-            tol *= 0.5 / self._stop.missed(certificate)
+            if solution.stop_reason == "stalled" or tol <= self._floor(solution.beta):
+                if not self._finer:
+                    return "rounding floor"
+                self.precision, *self._finer = self._finer
+            # An infinite tol, which leaves it all to the gap, would stay infinite.
+            tol = 0.5 * (tol if tol < math.inf else certificate.violation) / self._stop.missed(certificate)
             self._last = math.inf
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import warn_user
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.tables.cells import holes
 from mercer.tables.choose import Wishes, encodings_for
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers
@@ -87,7 +88,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tabular(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
     Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,14 @@ from mercer.kernels import as_kernel
 from mercer.parameters import integer, one_of, positive
 from mercer.teaching.pairs import RULES, run_li, run_smo
 from mercer.teaching.record import SmallProblem, Trace
+from mercer.teaching.samples import run_pegasos, run_perceptron
 from mercer.teaching.sets import run_active_set, run_decomposition, run_gradient_projection
 
-METHODS = ("smo", "li", "decomposition", "active set", "gradient projection")
-_BY_PAIRS = ("smo", "li")
+METHODS = ("smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos")
+_BY_PAIRS, _BY_SAMPLES = ("smo", "li"), ("perceptron", "pegasos")
 # Every step is kept with its α, and costs a product with K.
 _MOST_SAMPLES = 1000
+_MOST_STEPS, _PEGASOS_PASSES = 100_000, 30
 
 
 def trace(
@@ -29,25 +33,37 @@ def trace(
     rule: str = "second order",
     working_set_size: int = 10,
     tol: float = 1e-6,
-    max_steps: int = 100_000,
+    max_steps: int | None = None,
+    random_state: int = 0,
 ) -> Trace:
     """Solve the soft margin as a textbook does, and record every step.
 
     Parameters
     ----------
-    kernel : Kernel, str or callable; "precomputed" if X is the matrix of kernel values
-    X, y : at most 1,000 samples of two classes
-    C : float
-    method : {"smo", "li", "decomposition", "active set", "gradient projection"}
+    kernel : Kernel, str or callable
+        The kernel; "precomputed" if X is the matrix of kernel values.
+    X : array, CSR matrix or list
+        At most 1,000 samples.
+    y : array
+        Their labels, of two classes.
+    C : float, default=1.0
+        The price of slack. The perceptron has none.
+    method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
         Igel's algorithm 4.2; Li's form of it, by errors E_i, clipped to [L, H] and with b from the pair; Igel's
-        algorithm 4.1 for working sets of any size; and two general methods for quadratic programs (Li, section 2).
-    rule : {"second order", "most violating", "maximum gain"}
+        algorithm 4.1 for working sets of any size; two general methods for quadratic programs (Li, section 2); and two
+        that take one sample at a time and have no bias: the perceptron (Igel, section 4.1.1), and stochastic gradients
+        (Shalev-Shwartz), which approach the optimum like 1/steps.
+    rule : {"second order", "most violating", "maximum gain"}, default="second order"
         How "smo" and "li" choose the pair.
-    working_set_size : int
+    working_set_size : int, default=10
         Of "decomposition".
-    tol : float
-        It ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by no more.
-    max_steps : int
+    tol : float, default=1e-6
+        It ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by no more. The perceptron ends when it makes
+        no more mistakes.
+    max_steps : int, optional
+        By default 100,000, and for "pegasos" 30 for each sample.
+    random_state : int, default=0
+        What "pegasos" draws by.
 
     Returns
     -------
@@ -66,7 +82,9 @@ def trace(
     one_of("method", method, METHODS)
     one_of("rule", rule, RULES)
     integer("working_set_size", working_set_size, 2, "an equality leaves no room for fewer variables")
-    integer("max_steps", max_steps, 1, "the number of steps")
+    if max_steps is not None:
+        integer("max_steps", max_steps, 1, "the number of steps")
+    integer("random_state", random_state, 0, "it chooses what is drawn")
     positive("tol", tol)
     labels, codes = read_labels(y)
     if len(labels) != 2:
@@ -78,11 +96,18 @@ def trace(
             f"trace is for at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
             f"{len(codes)} labels; mercer.SVC solves larger problems"
         )
-    problem = SmallProblem(K, np.where(codes == 1, 1.0, -1.0), positive("C", C))
+    price = np.inf if method == "perceptron" else positive("C", C)
+    problem = SmallProblem(K, np.where(codes == 1, 1.0, -1.0), price, bias=method not in _BY_SAMPLES)
     found = Trace(method, rule if method in _BY_PAIRS else "", problem)
-    if method == "decomposition":
-        run_decomposition(found, tol, max_steps, working_set_size)
-    else:
-        run = {"smo": run_smo, "li": run_li, "active set": run_active_set}.get(method, run_gradient_projection)
-        run(found, tol, max_steps)
+    most = max_steps or (_PEGASOS_PASSES * problem.n if method == "pegasos" else _MOST_STEPS)
+    run: dict[str, Callable[[Trace, float, int], None]] = {
+        "smo": run_smo,
+        "li": run_li,
+        "decomposition": partial(run_decomposition, size=working_set_size),
+        "active set": run_active_set,
+        "gradient projection": run_gradient_projection,
+        "perceptron": run_perceptron,
+        "pegasos": partial(run_pegasos, seed=random_state),
+    }
+    run[method](found, tol, most)
     return found

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.arrays import Floats, freeze
 from mercer.optional import require
+
+if TYPE_CHECKING:
+    from mercer.displays import TraceDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +53,12 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class SmallProblem:
-    """maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij  subject to  0 ≤ α ≤ C,  Σα_iy_i = 0."""
+    """maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij  subject to  0 ≤ α ≤ C,  and Σα_iy_i = 0 where there is a bias."""
 
     K: Floats
     y: Floats
     C: float
+    bias: bool = True
 
     @property
     def n(self) -> int:
@@ -73,7 +78,13 @@ class SmallProblem:
         return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
 
     def violation_and_b(self, alpha: Floats, g: Floats) -> tuple[float, float]:
-        """max over I_up of y_ig_i minus min over I_down, and b: the mean over free α, or midway between the two."""
+        """max over I_up of y_ig_i minus min over I_down, and b: the mean over free α, or midway between the two.
+
+        Without a bias, the largest |g_i| of an α that may still follow it; b is 0.
+        """
+        if not self.bias:
+            grow, shrink = g[alpha < self.C], g[alpha > 0]
+            return max(0.0, float(grow.max(initial=0.0)), float(-shrink.min(initial=0.0))), 0.0
         up, down = self.ends(alpha)
         h = self.y * g
         top, bottom = float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
@@ -102,10 +113,22 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     converged: bool = False
 
-    def record(self, alpha: Floats, chosen: Sequence[int], size: float, clipped: bool, b: float | None = None) -> Step:
-        """Add the step that led to α; b is the algorithm's own, where it has one."""
-        dual, g = self.problem.dual(alpha), self.problem.gradient(alpha)
-        violation, own = self.problem.violation_and_b(alpha, g)
+    def record(
+        self,
+        alpha: Floats,
+        chosen: Sequence[int],
+        size: float,
+        clipped: bool,
+        b: float | None = None,
+        feasible: Floats | None = None,
+    ) -> Step:
+        """Add the step that led to α; b is the algorithm's own, where it has one.
+
+        Of an α that is not feasible, the dual value and the violation are those of the `feasible` one given beside it.
+        """
+        point = alpha if feasible is None else feasible
+        dual, g = self.problem.dual(point), self.problem.gradient(point)
+        violation, own = self.problem.violation_and_b(point, g)
         gain = dual - (self.steps[-1].dual if self.steps else 0.0)
         places = tuple(int(i) for i in chosen)
         step = Step(places, size, clipped, gain, dual, violation, own if b is None else b, freeze(alpha.copy()))
@@ -137,6 +160,33 @@ class Trace:
         pandas = require("pandas", "Trace.to_frame")
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
         return pandas.DataFrame({name: [getattr(step, name) for step in self.steps] for name in names})
+
+    def plot(self, axes: Any = None) -> TraceDisplay:
+        """Dual value, violation and the steps' sizes, step by step; needs matplotlib.
+
+        Parameters
+        ----------
+        axes : two matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        return self._display().plot(axes)
+
+    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
+        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
+
+        Parameters
+        ----------
+        interval_ms : float, default=200.0
+            Milliseconds that a frame is shown.
+        figure : matplotlib figure, optional
+            Where to draw; default: a new one.
+        """
+        return self._display().film(interval_ms=interval_ms, figure=figure)
+
+    def _display(self) -> TraceDisplay:
+        # Pictures are made of what other rooms hold: this room lies below theirs.
+        display: type[TraceDisplay] = import_module("mercer.displays").TraceDisplay
+        return display(self)
 
     def __str__(self) -> str:
         lines = [f"{'step':>5} {'chosen':>12} {'size':>12} {'gain':>12} {'dual':>14} {'violation':>11} {'b':>11}"]

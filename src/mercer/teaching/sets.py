@@ -43,26 +43,24 @@ def _worst(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indice
 
 def _restricted(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) -> tuple[Floats, bool]:
     """The best α_B with the others held, by pair steps inside of B."""
-    y, K = problem.y, problem.K
-    alpha = alpha.copy()
-    g = problem.gradient(alpha)
+    y, K = problem.y[B], problem.K[np.ix_(B, B)]
+    h = y * problem.gradient(alpha)[B]
+    # β = yα lies between these.
+    beta, low, high = y * alpha[B], np.where(y > 0, 0.0, -problem.C), np.where(y > 0, problem.C, 0.0)
     for _ in range(100 * len(B) ** 2 + 1000):
-        up, down = problem.ends(alpha)
-        h = y * g
-        inside = np.zeros(problem.n, dtype=bool)
-        inside[B] = True
-        i = int(np.argmax(np.where(up & inside, h, -np.inf)))
-        j = int(np.argmin(np.where(down & inside, h, np.inf)))
-        if not (up[i] and down[j] and inside[i] and inside[j]) or h[i] - h[j] <= tol:
+        i = int(np.where(beta < high, h, -np.inf).argmax())
+        j = int(np.where(beta > low, h, np.inf).argmin())
+        room = min(high[i] - beta[i], beta[j] - low[j])
+        if room <= 0 or h[i] - h[j] <= tol:
             break
-        room = min(problem.C - alpha[i] if y[i] > 0 else alpha[i], alpha[j] if y[j] > 0 else problem.C - alpha[j])
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
         step = min(room, (h[i] - h[j]) / curvature if curvature > 0 else math.inf)
-        alpha[i] = min(max(alpha[i] + y[i] * step, 0.0), problem.C)
-        alpha[j] = min(max(alpha[j] - y[j] * step, 0.0), problem.C)
-        g = g - step * y * K[i] + step * y * K[j]
-    ends = (alpha[B] == 0) | (alpha[B] == problem.C)
-    return alpha, bool(ends.any())
+        beta[i] = min(beta[i] + step, high[i])
+        beta[j] = max(beta[j] - step, low[j])
+        h -= step * (K[i] - K[j])
+    alpha = alpha.copy()
+    alpha[B] = y * beta
+    return alpha, bool(((beta == low) | (beta == high)).any())
 
 
 def run_active_set(trace: Trace, tol: float, max_steps: int) -> None:

@@ -19,7 +19,10 @@ from mercer.theory.concentration import (
     test_set_bound,
 )
 from mercer.theory.consistency import consistent_C
+from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
+from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
+from mercer.theory.likelihood import log_likelihood, log_posterior, most_likely_variance
 from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
 from mercer.theory.no_free_lunch import off_training_error
 from mercer.theory.of_machine import Insight, insight
@@ -53,6 +56,7 @@ __all__ = [
     "Complexity",
     "GaussianProcess",
     "Insight",
+    "IterationPath",
     "Perceptron",
     "ball_complexity",
     "best_lam",
@@ -65,6 +69,7 @@ __all__ = [
     "distance_of_distributions",
     "enclosing_ball",
     "expectation_bound",
+    "fewest_errors",
     "finite_class_bound",
     "finite_complexity",
     "finite_rules_bound",
@@ -74,11 +79,15 @@ __all__ = [
     "hinge_lipschitz",
     "hoeffding",
     "insight",
+    "iteration_path",
     "leave_one_out_bound",
     "linear_rules_bound",
+    "log_likelihood",
+    "log_posterior",
     "losses",
     "mcdiarmid",
     "mistake_bound",
+    "most_likely_variance",
     "multiple_rule",
     "off_training_error",
     "origin_radius",
@@ -88,10 +97,12 @@ __all__ = [
     "regularised_risk",
     "risk",
     "shift_rule",
+    "slack_power_sum",
     "soft_margin_bound",
     "soft_margin_excess",
     "soft_margin_expectation",
     "soft_margin_samples",
+    "stopping_step",
     "subset_rule",
     "support_vectors_bound",
     "test_set_bound",

@@ -54,6 +54,9 @@ class Insight:
         Bounds by name.
     margins : Margins or None
     n_support : int or None
+        Support vectors; None for a machine without.
+    kernel_values : int or None
+        How many kernel values the fit computed, where that was counted: for machines of one problem.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Insight:
     bounds: Mapping[str, Bound]
     margins: Margins | None
     n_support: int | None
+    kernel_values: int | None = None
 
     @property
     def effective_dimension(self) -> float:
@@ -79,6 +83,12 @@ class Insight:
     def least_kernel_values(self) -> int | None:
         """n times the support vectors: no fit can do with fewer kernel values, for it must check every sample."""
         return None if self.n_support is None else self.n * self.n_support
+
+    @property
+    def kernel_values_multiple(self) -> float | None:
+        """The kernel values that the fit computed, as a multiple of the least."""
+        least = self.least_kernel_values
+        return None if self.kernel_values is None or not least else self.kernel_values / least
 
     def __str__(self) -> str:
         lines = [self.name] if self.name else []
@@ -99,7 +109,10 @@ class Insight:
         else:
             lines.append(f"Rademacher complexity   at most {self.complexity.value:.6g}")
         if self.n_support is not None:
-            lines.append(f"support vectors         {self.n_support}; at least {self.least_kernel_values} kernel values")
+            lines.append(f"support vectors         {self.n_support}")
+            multiple = self.kernel_values_multiple
+            used = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times as many"
+            lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
         for name, bound in self.bounds.items():
             lines += ["", name, *("  " + line for line in str(bound).splitlines())]
         return "\n".join(lines)
@@ -176,6 +189,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
         bounds=bounds,
         margins=margins,
         n_support=n_support,
+        kernel_values=getattr(model, "n_kernel_values_", None),
     )
 
 
@@ -198,6 +212,7 @@ def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, targe
         bounds={},
         margins=None,
         n_support=None if support is None else len(support),
+        kernel_values=getattr(model, "n_kernel_values_", None),
     )
 
 

@@ -10,7 +10,7 @@ from mercer.errors import MissingExtraError
 from mercer.gram import gram_for
 from mercer.kernels import as_kernel
 from mercer.solution import Stop
-from mercer.solvers.dual import qp as by_qp
+from mercer.solvers import qp_packages
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.qp import solve_by_qp
 from reference.problems import c_svc, machine_problem, machines
@@ -89,7 +89,7 @@ def test_without_clarabel_the_extra_is_named(monkeypatch):
     def missing(module, purpose):
         raise MissingExtraError(f"{purpose} needs {module}: python -m pip install 'mercer[qp]'")
 
-    monkeypatch.setattr(by_qp, "require", missing)
+    monkeypatch.setattr(qp_packages, "require", missing)
     with pytest.raises(MissingExtraError, match=r"solver='qp' needs clarabel.*mercer\[qp\]"):
         SVC(solver="qp").fit([[0.0], [1.0]], [0, 1])
 

@@ -51,8 +51,8 @@ Direct = partial(Case, begins_with_a_point=False)
 
 def direct_cases():
     for bias in (False, True):
-        for name in ("auto", "cholesky", "eigen", "covariance", "lsqr"):
-            for kernel in (GAUSSIAN, Linear()) if name in ("auto", "cholesky", "eigen") else (Linear(),):
+        for name in ("auto", "cholesky", "eigen", "qp", "covariance", "lsqr"):
+            for kernel in (GAUSSIAN, Linear()) if name in ("auto", "cholesky", "eigen", "qp") else (Linear(),):
                 solve, place = partial(solve_least_squares, solver=name), gram_for(kernel, X)
                 yield f"{name}, {kernel!r}, bias {bias}", Direct(solve, problem(bias), place, value(kernel, bias))
         path = partial(solve_path, lams=np.array([LAM]), score=lambda problem, values: values.dof)

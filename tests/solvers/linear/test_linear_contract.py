@@ -39,7 +39,7 @@ def cases():
             for kind, problem in machines.items():
                 name, constant = f"{'squared ' * squared}{kind}, bias {bias}", 0.0 if bias == np.inf else bias**2
                 value = by_clarabel(problem.dual, X @ X.T + constant)[0]
-                for solver in ("newton", "dual"):
+                for solver in ("newton", "dual", "qp"):
                     yield (
                         f"{solver}, {name}",
                         Case(partial(solve_linear, solver=solver, seed=1), problem, LinearRows(X, 1), value),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats, sums_by
 from mercer.solvers.active_set.family import Family
-from mercer.solvers.active_set.free_system import FreeSystem
+from mercer.solvers.active_set.free_system import FreeSystem, by_columns
 from mercer.solvers.active_set.kernel_rows import KernelRows
 from mercer.solvers.active_set.segment import Near, Segment
 
@@ -121,14 +121,14 @@ class Sets:
         b, x = (self.unit * x[0] if first else np.zeros(2)), x[first:]
         known = self._near if near and self._near is not None else None
         if known is None:
-            u = self._u @ here + self._rows[: len(F)].T @ x if F else self._u @ here
+            u = self._u @ here + by_columns(self._rows[: len(F)].T, x) if F else self._u @ here
             rho = self._p @ here - u[family.row] - b
             if family.d.any():
                 beta = self._at @ here
                 beta[F] = x
                 rho -= family.d[:, None] * beta
             return Segment(self.t, x, b, rho, None, self._speed(x[:, 1], bounded[:, 1], b[1]))
-        u = self._u[family.row[known.which]] @ here + known.rows[: len(F), : len(known.which)].T @ x
+        u = self._u[family.row[known.which]] @ here + by_columns(known.rows[: len(F), : len(known.which)].T, x)
         rho = self._p[known.which] @ here - u - b
         return Segment(self.t, x, b, rho, known.which, self._speed(x[:, 1], bounded[:, 1], b[1]))
 

@@ -44,7 +44,7 @@ class Walk(Sets):
     def walk(self, end: float, seen: Callable[[Walk, Segment], bool] | None = None) -> None:
         """Follow t up to `end`; `seen` is called at every event, before the sets change, and may end the walk."""
         at_once, most = 0, 4 * self.family.n + 200
-        random = np.random.default_rng(0)
+        random, renewed = np.random.default_rng(0), False
         while True:
             before = self.t
             if self.system.first and not self.order:
@@ -65,6 +65,12 @@ class Walk(Sets):
                     event = self._next(segment, end, chance)
                 if segment.near is None and self._looks_around:
                     self._near = self._look_around(segment)
+                if seen is not None and event is not None and event[0] > 2 * self.t > 0 and not renewed:
+                    # Far away, where slopes that are zero but for rounding would bring about an event.
+                    self.restart()
+                    self._near, renewed = None, True
+                    continue
+                renewed = False
                 if event is None:
                     self.t = end
                     return

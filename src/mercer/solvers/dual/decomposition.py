@@ -142,7 +142,7 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
     """Whether one block has room for all variables, the core computes it, and twins come in the order of their rows."""
     if problem.n_variables > min(_ONE_BLOCK_VARIABLES, largest_block(gram)) or not gram.fused:
         return False
-    return not problem.twins or np.array_equal(problem.row, np.tile(np.arange(gram.n), 2))
+    return not problem.twins or (problem.tiled and problem.n_variables == 2 * gram.n)
 
 
 def solve_one_block(
@@ -170,7 +170,7 @@ def solve_one_block(
     if report is not None:
         start = np.zeros(gram.n) if u is None else u
         missed = stop.times_tol(violation) if violation < math.inf else math.nan
-        report(partial(_line, problem, beta, start, stop.done, violation), missed)
+        report(partial(line_of, problem, beta, start, stop.done, violation), missed)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")
     left = stop.before_proof(beta)
@@ -183,42 +183,40 @@ def solve_one_block(
     except _core.OutOfTime:
         return Solution(beta, 0, "max_time")
     gram.evaluations += len(places) ** 2
-    if problem.twins:
-        K = _doubled(K)
     after = beta.copy()
+    steps, reason = pair_steps(problem, gram, K, h, after, stop, INNER_STEPS * len(after), left.seconds)
+    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
+    return Solution(after, steps, ends.get(reason, "stalled"))
+
+
+def pair_steps(
+    problem: DualProblem, gram: Gram, K: Any, h: Floats, beta: Floats, stop: Stop, most: int, seconds: float
+) -> tuple[int, str]:
+    """How many steps on all variables of a block moved β, from where its gradient is h, and why they ended."""
     steps, _, reason = _core.smo(
         K,
         h,
-        after,
+        beta,
         problem.lower,
         problem.upper,
         problem.d,
         problem.group,
         0.5 * stop.tol,
-        min(INNER_STEPS * len(after), stop.max_iter),
-        left.seconds,
+        min(most, stop.max_iter),
+        seconds,
+        problem.twins,
     )
     if reason == "nonfinite":
         raise overflow(gram, np.abs(problem.upper - problem.lower))
-    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
-    return Solution(after, steps, ends.get(reason, "stalled"))
-
-
-def _doubled(K: Any) -> Any:
-    """K of the rows for two variables each: a copy costs a fraction of computing a value again."""
-    n = len(K)
-    out = np.empty((2 * n, 2 * n), K.dtype)
-    for top in (slice(0, n), slice(n, None)):
-        out[top, :n] = out[top, n:] = K
-    return out
+    return steps, reason
 
 
 def _words(field: Field, steps: int, violation: float) -> str:
     """A line about how far the loop is."""
-    return _line(field.problem, field.beta, field.u, steps, violation, field.shrunk)
+    return line_of(field.problem, field.beta, field.u, steps, violation, field.shrunk)
 
 
-def _line(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
+def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
     found = certificate_of(problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
     told = violation if violation < math.inf else found.violation
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)

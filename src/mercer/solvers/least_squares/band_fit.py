@@ -47,7 +47,7 @@ class BandFit(PathFit):
         self._n_threads = gram.n_threads
         # It is symmetric: its transpose is the same matrix in Fortran's order.
         S = scaled_matrix(gram, problem).T
-        expect_in_time(stop, S, lambda part: reduce_to_band(np.asfortranarray(part)))
+        expect_in_time(stop, S, lambda part: reduce_to_band(np.asfortranarray(part), n_threads=gram.n_threads))
         watch = partial(_end_in_time, stop)
         if problem.bias:
             # H = I − 2hh' takes u to the first axis, where S is zero. The rest of HSH is S on what is orthogonal to u.
@@ -58,12 +58,12 @@ class BandFit(PathFit):
             m -= (h @ m) * h
             add_outer(S.T, -2.0, h, m)
             add_outer(S.T, -2.0, m, h)
-            self._band = reduce_to_band(S[1:, 1:], watch=watch)
+            self._band = reduce_to_band(S[1:, 1:], watch=watch, n_threads=gram.n_threads)
             self.basis = S[:, 1:]
             self.basis[0] = 0.0
             add_outer(self.basis.T, -2.0, self.basis.T @ h, h)
         else:
-            self._band = reduce_to_band(S, watch=watch)
+            self._band = reduce_to_band(S, watch=watch, n_threads=gram.n_threads)
             self.basis = S
         self._a = self.basis.T @ (self.root[:, None] * problem.mean)
         self.top = _largest_eigenvalue(self._band)
@@ -92,7 +92,7 @@ class BandFit(PathFit):
         if not self.top > np.finfo(np.float64).tiny:
             return np.geomspace(1e-6, 1.0, count)
         mean = float(self._band[:, 0].sum()) / self.problem.n
-        return np.geomspace(lowest_of_range(self.top, mean, self._least_above), self.top, count)
+        return np.geomspace(lowest_of_range(self.top, mean, self._least_between), self.top, count)
 
     def resolves(self, lam: float) -> bool:
         """Whether λ is far above what rounding does to eigenvalues."""
@@ -134,13 +134,21 @@ class BandFit(PathFit):
             raise np.linalg.LinAlgError(f"B + λI has no factor at λ = {lam:g}")
         return np.ascontiguousarray(factor.T)
 
-    def _least_above(self, high: float) -> float:
-        """The least eigenvalue that is more than rounding, if it is below `high`, or else `high`."""
+    def _least_between(self, floor: float, high: float) -> float:
+        """The least eigenvalue that is more than rounding, or what is nearest to it between these numbers.
+
+        If there is one below `floor`, that is `floor`, and else the first one above it: Lanczos' method finds the
+        nearest on both sides through (B − floor·I)⁻¹. All eigenvalues would take a third as long as the band.
+        """
         least = self.problem.n * np.finfo(np.float64).eps * self.top
-        found = scipy.linalg.eig_banded(
-            self._band.T, lower=True, eigvals_only=True, select="v", select_range=(least, high), check_finite=False
-        )
-        return float(found.min(initial=high))
+        try:
+            below, above = nearest_eigenvalues(self._band, floor)
+        except (scipy.sparse.linalg.ArpackError, np.linalg.LinAlgError):
+            found = scipy.linalg.eig_banded(
+                self._band.T, lower=True, eigvals_only=True, select="v", select_range=(least, high), check_finite=False
+            )
+            return max(floor, float(found.min(initial=high)))
+        return floor if least < below <= floor else min(high, above)
 
 
 def _solve(factor: Floats, B: Floats) -> Floats:
@@ -167,6 +175,30 @@ def _largest_eigenvalue(band: Floats) -> float:
         return float(scipy.sparse.linalg.eigsh(operator, 1, which="LA", v0=np.ones(n), return_eigenvectors=False)[0])
     except scipy.sparse.linalg.ArpackError:
         return float(scipy.linalg.eig_banded(band.T, lower=True, eigvals_only=True, check_finite=False).max())
+
+
+def nearest_eigenvalues(band: Floats, shift: float) -> tuple[float, float]:
+    """The eigenvalues of B next to a shift, below it and above it; where a side has none, −∞ or ∞."""
+    n, width = len(band), band.shape[1] - 1
+    full = np.zeros((3 * width + 1, n), order="F")  # as dgbtrf wants it, with room for what pivoting fills in
+    for k in range(width + 1):
+        full[2 * width + k, : n - k] = band[: n - k, k]
+        full[2 * width - k, k:] = band[: n - k, k]
+    full[2 * width] -= shift
+    factor, pivots, bad = scipy.linalg.lapack.dgbtrf(full, width, width, overwrite_ab=True)
+    if bad:
+        raise np.linalg.LinAlgError(f"{shift:g} is an eigenvalue")
+
+    def solve(x: Floats) -> Floats:
+        return np.asarray(scipy.linalg.lapack.dgbtrs(factor, width, width, x, pivots)[0])
+
+    inverse = scipy.sparse.linalg.LinearOperator((n, n), matvec=solve, dtype=float)
+    start, nearest = np.random.default_rng(0).normal(size=n), []
+    for which in ("SA", "LA"):
+        found = scipy.sparse.linalg.eigsh(inverse, 1, which=which, v0=start, return_eigenvectors=False, tol=1e-12)
+        nearest.append(float(found[0]))
+    low, high = nearest
+    return shift + 1.0 / low if low < 0 else -np.inf, shift + 1.0 / high if high > 0 else np.inf
 
 
 def _rounding(n: int, top: float) -> float:

@@ -22,7 +22,7 @@ _INT, _DOUBLE = b"int *", b"cython_blas_d *"
 def usable() -> bool:
     """Whether this SciPy's BLAS has the types that are used here."""
     try:
-        for name in ("dgemm", "dsymm", "dsyr2k"):
+        for name in ("dgemm", "dsyr2k"):
             _entry(name)
     except (AttributeError, KeyError, TypeError):
         return False
@@ -33,13 +33,6 @@ def add_product(C: Floats, factor: float, A: Floats, B: Floats, *, keep: bool = 
     """C = factor·AB + C, or without C where it is not to be kept. All are parts of matrices in Fortran's order."""
     a, b = _form(A), _form(B)
     _call("dgemm", a[0], b[0], C.shape[0], C.shape[1], A.shape[1], factor, *a[1:], *b[1:], float(keep), C, _stride(C))
-
-
-def symmetric_product(A: Floats, B: Floats) -> Floats:
-    """AB for a symmetric A in Fortran's order, of which only the lower triangle is read."""
-    C = np.empty(B.shape, order="F")
-    _call("dsymm", b"L", b"L", *B.shape, 1.0, A, _stride(A), B, _stride(B), 0.0, C, _stride(C))
-    return C
 
 
 def subtract_twice(C: Floats, A: Floats, B: Floats) -> None:

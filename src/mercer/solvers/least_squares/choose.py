@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from mercer.solvers.least_squares.covariance import needs_linear_kernel, solve_c
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.lsqr import solve_lsqr
 from mercer.solvers.least_squares.memory import covariance_bytes, factor_bytes
+from mercer.solvers.least_squares.qp import needs_room_and_ridge, solve_ridge_by_qp
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.qp_packages import NAMES
 
 # A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
 _SPARSE_FEATURES = 5000
@@ -40,6 +43,7 @@ WAYS = {
     "cg": Way(solve_cg, needs_definite),
     "covariance": Way(solve_covariance, needs_linear_kernel),
     "lsqr": Way(solve_lsqr, needs_linear_kernel),
+    **{name: Way(partial(solve_ridge_by_qp, package=package), needs_room_and_ridge) for name, package in NAMES.items()},
 }
 SOLVERS = ("auto", *WAYS)
 

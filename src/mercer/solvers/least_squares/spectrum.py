@@ -139,20 +139,21 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     if not top > np.finfo(np.float64).tiny:
         return np.geomspace(1e-6, 1.0, count)
     least_above = float(values[values > spectrum.least].min())
-    low = lowest_of_range(top, float(np.sum(values)) / len(spectrum.basis), lambda high: min(high, least_above))
+    mean = float(np.sum(values)) / len(spectrum.basis)
+    low = lowest_of_range(top, mean, lambda floor, high: min(high, max(floor, least_above)))
     share = least_above / len(spectrum.basis)
     if spectrum.right is not None and share >= spectrum.least:
         low = min(low, share)
     return np.geomspace(low, top, count)
 
 
-def lowest_of_range(top: float, mean: float, least_above: Callable[[float], float]) -> float:
+def lowest_of_range(top: float, mean: float, least_between: Callable[[float, float], float]) -> float:
     """Where the range of λ begins, given the largest and the mean eigenvalue.
 
-    `least_above` gives the least eigenvalue that is more than rounding, if it is below a number, or else that number.
+    `least_between` gives the least eigenvalue that is more than rounding, or what is nearest to it between two numbers.
     """
     floor, high = 200 * np.sqrt(np.finfo(np.float64).eps) * mean, 1e-8 * top
-    return float(min(floor if floor >= high else max(least_above(high), floor), top / 10))
+    return float(min(floor if floor >= high else least_between(floor, high), top / 10))
 
 
 def add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:

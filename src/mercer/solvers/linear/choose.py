@@ -17,11 +17,13 @@ from mercer.solvers.linear.descent import descend
 from mercer.solvers.linear.direction import FEW_COLUMNS, few_columns
 from mercer.solvers.linear.newton import newton
 from mercer.solvers.linear.outcome import LinearSolution, Point
+from mercer.solvers.linear.qp import solve_linear_by_qp
 from mercer.solvers.linear.referee import Referee
 from mercer.solvers.linear.turns import take_turns
+from mercer.solvers.qp_packages import NAMES
 
 # The methods that can be asked for by name instead of "auto".
-METHODS = {"newton": "newton", "dual": "dual coordinate descent"}
+METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}
 # Passes of descent after Newton's steps have stalled. Rounding is the usual cause, and few passes show whether descent
 # can do better; the number is a guess.
 _PASSES_AFTER_STALL = 1000
@@ -57,6 +59,8 @@ def solve_linear(
         if last.reason == "stalled":
             method, why = f"newton, then {METHODS['dual']}", f"{why}; Newton's steps stalled"
             last = _descend_after_stall(referee, last.steps, seed, shrinking)
+    elif solver in NAMES:
+        last = solve_linear_by_qp(referee, begin, method)
     elif solver == "auto":
         last, helped = take_turns(referee, begin, seed, shrinking)
         if helped:

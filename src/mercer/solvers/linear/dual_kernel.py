@@ -30,8 +30,9 @@ _FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
 # Passes of the correction in one round: the box may cut each.
 _CORRECTIONS = 3
 # Below this many variables decomposition comes first: where it is quick, its β has fewer non-zeros. Problems that need
-# more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many.
-_MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE = 2000, 10
+# more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many. Of few
+# variables so many steps are tried that they change this many gradients, which takes less time than one step in w.
+_MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE, _FEWEST_CHANGES = 2000, 10, 2_000_000
 
 
 def linear_problem(problem: DualProblem) -> LinearProblem | None:
@@ -75,7 +76,9 @@ def solve_by_rows(
 ) -> tuple[Solution, Certificate]:
     """A certified solution of a problem that is the dual of `linear`; `rows_of` makes the rows, where they are used."""
     if problem.n_variables < _MANY_VARIABLES:
-        few = replace(stop, max_iter=min(stop.max_iter, _PAIR_STEPS_PER_VARIABLE * problem.n_variables))
+        n = problem.n_variables
+        most = max(_PAIR_STEPS_PER_VARIABLE * n, _FEWEST_CHANGES // max(1, n))
+        few = replace(stop, max_iter=min(stop.max_iter, most))
         early, certificate = solve_certified(problem, gram, few, start, report, shrinking=shrinking)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate

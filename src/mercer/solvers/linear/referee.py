@@ -10,7 +10,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Stop
+from mercer.solution import Report, Stop, Words
 from mercer.solvers.linear.outcome import Point
 
 # How many times too large the violation or the gap of a point is, as `Stop.missed` counts; at most 1 ends the solve.
@@ -64,7 +64,8 @@ class Referee:
 
 def certificate_words(steps: int, certificate: Certificate) -> str:
     """A line about a running solve that certifies on the way."""
-    return (
+    line = (
         f"{steps:>8,} steps  violation {certificate.violation:.3e}  gap {certificate.gap:.3e}, "
         f"{certificate.relative_gap:.1e} of the dual value"
     )
+    return Words.of(line, certificate.violation, certificate.gap)

@@ -1,0 +1,53 @@
+"""
+Why a machine predicts what it does
+===================================
+
+Shapley values say how much each feature adds to f(x), compared with other samples. For a Gaussian kernel, and every
+other product over the features, ``explain`` computes them exactly.
+"""
+
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+
+data = load_breast_cancer(as_frame=True)
+X = pd.DataFrame(StandardScaler().fit_transform(data.data), columns=data.data.columns)
+y = data.target_names[data.target]
+model = mercer.SVC(C=3.0).fit(X, y)
+explanation = model.explain(X[::4], background=X[1::12])
+explanation.plot("beeswarm")
+print(f"values and base value add up to f, to {explanation.error:.0e}")
+
+# %%
+# The mean size of the values ranks the features. Most of the sum is in the many that count little.
+
+explanation.plot("bar", max_features=12)
+
+# %%
+# One sample, and the training samples that it resembles.
+
+explanation[0].plot()
+print(model.reasons(X[:1], n=5)[0])
+
+# %%
+# How f depends on one feature: the mean over all samples, and the curves of some of them behind it. Nearly parallel
+# curves mean that the feature acts alone.
+
+model.partial_dependence(X, "worst texture", individual=True).plot()
+
+# %%
+# Two features at a time.
+
+model.partial_dependence(X[::4], ("worst texture", "worst area")).plot()
+
+# %%
+# Several classes have a function for each pair. The sum over the pairs of a class says what speaks for it.
+
+worst = (data.data["worst area"] > data.data["worst area"].quantile(0.9)).to_numpy()
+grades = y.copy().astype(object)
+grades[(y == "malignant") & worst] = "large"
+several = mercer.SVC(C=3.0).fit(X, grades.astype(str)).explain(X[::8], background=X[1::12])
+several.plot("bar", max_features=6)
+several.of_class("large").plot("beeswarm", max_features=6)

@@ -1,0 +1,73 @@
+// Python's view of explain/shapley.hpp.
+#include "explain/shapley.hpp"
+
+#include "bind/arguments.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ShapleyValues = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+Table table(nb::handle object, const char* name) {
+    Table out;
+    if (!nb::try_cast(object, out, false)) refuse(name, "must be a C-contiguous two-dimensional float64 array");
+    check_alignment(out, name);
+    return out;
+}
+
+void expect_columns(const Table& array, const char* name, std::size_t columns) {
+    if (array.shape(1) != columns) {
+        refuse(name, "has " + std::to_string(array.shape(1)) + " columns, but " + std::to_string(columns) + " are needed");
+    }
+}
+
+void shapley_add(nb::handle values, nb::handle rows, nb::handle background, nb::handle weights, nb::handle vectors,
+                 nb::handle coefficients, nb::handle rates, nb::handle polynomial, int n_threads) {
+    check_threads(n_threads);
+    const Table rows_ = table(rows, "rows"), background_ = table(background, "background");
+    const Table vectors_ = table(vectors, "vectors"), coefficients_ = table(coefficients, "coefficients");
+    const Table rates_ = table(rates, "rates");
+    const std::size_t d = rows_.shape(1);
+    expect_columns(background_, "background", d);
+    expect_columns(vectors_, "vectors", d);
+    expect_columns(coefficients_, "coefficients", vectors_.shape(0));
+    expect_columns(rates_, "rates", d);
+    if (rates_.shape(0) != mercer::kRates) refuse("rates", "must have four rows");
+    const auto weights_ = vector<const double>(weights, "weights", background_.shape(0));
+    const auto polynomial_ = vector<const double>(polynomial, "polynomial");
+    if (polynomial_.shape(0) < 1 || polynomial_.shape(0) > mercer::kMaxSeries) {
+        refuse("polynomial", "must have 1 to " + std::to_string(mercer::kMaxSeries) + " elements");
+    }
+    ShapleyValues values_;
+    if (!nb::try_cast(values, values_, false) || values_.shape(0) != rows_.shape(0) ||
+        values_.shape(1) != coefficients_.shape(0) || values_.shape(2) != d) {
+        refuse("values", "must be a writable C-contiguous float64 array of shape (rows, outputs, features)");
+    }
+    check_alignment(values_, "values");
+    const mercer::ShapleyProblem problem{.rows = rows_.data(),
+                                         .background = background_.data(),
+                                         .weights = weights_.data(),
+                                         .vectors = vectors_.data(),
+                                         .coefficients = coefficients_.data(),
+                                         .n_rows = static_cast<std::int64_t>(rows_.shape(0)),
+                                         .m = static_cast<std::int64_t>(background_.shape(0)),
+                                         .n = static_cast<std::int64_t>(vectors_.shape(0)),
+                                         .d = static_cast<std::int64_t>(d),
+                                         .outputs = static_cast<std::int64_t>(coefficients_.shape(0)),
+                                         .rates = rates_.data(),
+                                         .polynomial = polynomial_.data(),
+                                         .order = static_cast<std::int64_t>(polynomial_.shape(0)) - 1};
+    const mercer::Level& level = mercer::level();
+    Signals signals;
+    const nb::gil_scoped_release unlocked;
+    mercer::add_shapley(problem, values_.data(), {n_threads, level, signals.poll()});
+}
+
+}  // namespace
+
+void bind_shapley(nb::module_& m) {
+    m.def("shapley_add", &shapley_add, "values"_a.none(), "rows"_a.none(), "background"_a.none(), "weights"_a.none(),
+          "vectors"_a.none(), "coefficients"_a.none(), "rates"_a.none(), "polynomial"_a.none(), "n_threads"_a,
+          "Add the Shapley values of a product kernel's expansion, of shape (rows, outputs, features).");
+}

@@ -1,0 +1,115 @@
+"""‖w − w'‖ of two machines with the same kernel, as a bound that rounding cannot break.
+
+    ‖w − w'‖² = Σ_i Σ_j c_i c_j k(v_i, v_j),      c = (β, −β') on the vectors of both
+
+The sum cancels: its terms may be 10¹⁰ times larger than what is left. So kernel values and sums are computed in twice
+the precision, and what even that may have lost is added. Kernels for which only float64 is at hand get a wider bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, gamma, is_sparse, n_samples, stack, take
+from mercer.compression import twofold
+from mercer.compression.exact_products import Sliced, product, product_error
+from mercer.compression.kernel_values import TwofoldValues, twofold_values
+from mercer.expansion import Expansion
+from mercer.gram.rounding import conditioning, generic_error
+from mercer.kernels.matrices import dense
+
+# Kernel values that are formed at a time: eight temporary arrays of them stay in the second-level cache.
+_BLOCK_VALUES = 1 << 17
+
+
+def distances(one: Expansion, other: Expansion, report: Callable[[float], None] = lambda share: None) -> Floats:
+    """At least ‖w − w'‖ for each output, b apart; `report` is told which share is done, and may raise."""
+    vectors = stack(one.vectors, other.vectors)
+    C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
+    used = np.flatnonzero(C.any(axis=1))
+    vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
+    lengths = lengths_of(one.kernel, vectors, C)
+    if not len(C):
+        return lengths
+    values = None if one.kernel.given else twofold_values(one.kernel, vectors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values is None:
+            squares, errors = _in_float64(one, vectors, C, lengths, report)
+        else:
+            squares, errors = _in_twice_the_precision(values, C, lengths, report)
+    if not np.isfinite(squares + errors).all():
+        raise FloatingPointError(
+            f"‖w − w'‖² overflows float64 with {one.kernel!r}: its values or the coefficients are too large; scale the "
+            "features"
+        )
+    refuse_negative(one, squares, errors)
+    return np.sqrt(np.maximum(squares + errors, 0.0)) * (1 + 2.0**-50)
+
+
+def lengths_of(kernel: Any, vectors: Any, C: Floats) -> Floats:
+    """Σ_j |c_j| √k(v_j, v_j), which bounds ‖w‖, rounded up."""
+    roots = np.sqrt(np.abs(kernel.diag(vectors))) if n_samples(vectors) else np.zeros(0)
+    return np.asarray(roots @ np.abs(C)) * (1 + 2 * gamma(len(C) + 10))
+
+
+def refuse_negative(one: Expansion, squares: Floats, errors: Floats) -> None:
+    """An error if a square is negative by more than rounding: the kernel has no space to measure in."""
+    if (squares < -errors).any():
+        raise ValueError(
+            f"{one.kernel!r} is not positive definite: ‖w − w'‖² = {float(squares.min()):.3g} is negative, so that "
+            "there is no distance to bound; compress a machine with a positive definite kernel"
+        )
+
+
+def _in_twice_the_precision(
+    values: TwofoldValues, C: Floats, lengths: Floats, report: Callable[[float], None]
+) -> tuple[Floats, Floats]:
+    n, p = C.shape
+    right = Sliced.of(np.ascontiguousarray(C.T), None, n)
+    step = max(1, _BLOCK_VALUES // n)
+    total = (np.zeros(p), np.zeros(p))
+    largest = 0.0
+    for start in range(0, n, step):
+        report((start / n) * (2 - start / n))
+        rows = slice(start, min(n, start + step))
+        K = values(rows, slice(start, n))  # the rest by symmetry
+        for part in K:
+            part[:, rows.stop - start :] *= 2.0
+        left = Sliced.of(*K, n)
+        largest = max(largest, float(left.scale.max(initial=0.0)))
+        U = product(left, Sliced([part[:, start:] for part in right.slices], right.scale, right.bits))
+        own = twofold.multiply(U, (C[rows], np.zeros_like(C[rows])))
+        total = twofold.add(total, twofold.sum_rows(own))
+    squares = total[0] + total[1]
+    lost = 2 * product_error(right.bits, n) * largest * right.scale * np.abs(C).sum(axis=0)
+    rounded = (values.error + (n / step + 64) * twofold.SUM_ERROR) * lengths**2
+    return squares, 1.01 * (rounded + lost) + 2.0**-52 * np.abs(squares)
+
+
+def _in_float64(
+    one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]
+) -> tuple[Floats, Floats]:
+    n, squares = len(C), np.zeros(C.shape[1])
+    step = max(1, 8 * _BLOCK_VALUES // n)
+    for start in range(0, n, step):
+        report(start / n)
+        rows = slice(start, min(n, start + step))
+        K = one.kernel(take(vectors, np.arange(rows.start, rows.stop)), vectors)
+        squares += np.einsum("ij,ij->j", C[rows], K @ C)
+    errors = (gamma(n + n // step + 8) + value_error(one.kernel, vectors)) * lengths**2
+    return squares, 1.01 * errors
+
+
+def value_error(kernel: Any, vectors: Any) -> float:
+    """The error of a kernel value that NumPy or the core computes in float64, as a share of √(k(x, x) k(z, z))."""
+    if kernel.given or not hasattr(vectors, "shape"):
+        return 0.0
+    features = vectors.shape[1]
+    if is_sparse(vectors):
+        features = int(np.diff(vectors.indptr).max(initial=0))
+    recipe = kernel.recipe()
+    mapped = recipe is not None and recipe.factor is not None
+    return generic_error(features, conditioning(recipe.factor) if mapped else 1.0)

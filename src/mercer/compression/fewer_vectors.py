@@ -1,0 +1,166 @@
+"""`mercer.compress`: a machine on fewer vectors, with a proof of how far it is from the original."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.arrays import n_samples
+from mercer.compression.concluding import compressed
+from mercer.compression.distance import distances
+from mercer.compression.matching import Samples, matched
+from mercer.compression.progress import Progress
+from mercer.compression.reduction import Reduced, to_count, to_error
+from mercer.compression.removals import without_needless
+from mercer.compression.retraining import retrained
+from mercer.compression.target import Target
+from mercer.expansion import Expansion
+from mercer.fitting.fit import read_samples
+from mercer.parameters import one_of
+
+
+def compress(
+    model: Any,
+    n_vectors: float | None = None,
+    *,
+    max_error: float | None = None,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    retrain: str = "values",
+    verbose: bool = False,
+) -> Any:
+    """A machine of the same class on fewer vectors, with a proof of how far it is from the original.
+
+    First every vector goes that is not needed at all: equal ones, those that others span, and all but the weight
+    vectors of a linear kernel. Then vectors are chosen from the rest one by one, each the one that brings their span
+    nearest to the machine's functions, and moved by gradient to where it is nearest, if the kernel has derivatives. All
+    outputs, such as the pairs of several classes, share them. In the end the machine's own loss is minimised over
+    coefficients and b on the training samples X, y (Tang and Mazzoni 2006); without samples the coefficients are those
+    of the projection, which is nearest to the original, and b stays.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, the machines of
+        least squares and the kernel machines; or a Pipeline that ends in one.
+    n_vectors : int, or float below 1, optional
+        How many vectors to keep, or which share of them.
+    max_error : float, optional
+        Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
+        With neither, only vectors go that are not needed.
+    X, y, sample_weight : the samples that the machine was trained on, optional
+        For retraining. SVDD and least squares on landmarks are not retrained.
+    verbose : bool, default=False
+        Whether to print what is being done.
+
+    Returns
+    -------
+    estimator
+        It predicts, saves, exports and draws as the original does. `compression_` is a `Compression`: the error, and
+        which labels are provably those of the original. What speaks of training samples (`support_`, `dual_coef_`,
+        `certificate_`) belongs to the original.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> import mercer
+    >>> X, y = make_moons(400, noise=0.2, random_state=0)
+    >>> model = mercer.SVC(C=10).fit(X, y)
+    >>> small = mercer.compress(model, 0.1, X=X, y=y)
+    >>> small.compression_.n_vectors_before, small.compression_.n_vectors
+    (94, 9)
+    >>> bool((small.predict(X) == model.predict(X)).mean() > 0.97)
+    True
+    """
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        *before, (name, machine) = model.steps
+        seen = model[:-1].transform(X) if before and X is not None else X
+        options = {"max_error": max_error, "X": seen, "y": y, "sample_weight": sample_weight}
+        small = compress(machine, n_vectors, retrain=retrain, verbose=verbose, **options)
+        return Pipeline([*before, (name, small)])
+    original = _checked(model, max_error)
+    count = _count(n_vectors, max_error, n_samples(original.vectors))
+    samples = _samples(model, original, X, y, sample_weight, retrain)
+    progress = Progress(verbose)
+    progress("looking for vectors that are not needed")
+    simpler = without_needless(original, thorough=count is None and max_error is None)
+    found = Reduced(simpler)
+    if max_error is not None or (count is not None and count < n_samples(simpler.vectors)):
+        target = Target(simpler)
+        if count is not None:
+            found = to_count(target, count, samples, progress)
+        elif max_error is not None:
+            found = to_error(target, max_error, progress)
+        again = retrained if retrain == "loss" else matched
+        found = found.fitted(target, partial(again, model), samples, max_error, progress)
+    report = partial(progress.share, "proving the error")
+    error = distances(original, found.expansion, report)
+    if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves
+        found = Reduced(simpler)
+        error = distances(original, simpler, report)
+        if error.max() > max_error:
+            found, simpler, error = Reduced(original), original, np.zeros(len(original.b))
+    removed = n_samples(original.vectors) - n_samples(simpler.vectors)
+    progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(found.expansion.vectors)}")
+    return compressed(model, found.expansion, error, removed=removed, moved=found.moved, retrained=found.retrained)
+
+
+def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> Samples | None:
+    one_of("retrain", retrain, ("values", "loss"))
+    if X is None:
+        if y is not None:
+            raise ValueError("y without X: give the training samples too, or neither")
+        return None
+    if retrain == "loss" and y is None and not isinstance(model, OutlierMixin):
+        raise ValueError("retrain='loss' trains again, and needs y as well as X")
+    X = read_samples(model, X, expansion.kernel, reset=False)
+    check_consistent_length(X, y, weight)
+    return Samples(X, y, weight, expansion.kernel, bias=getattr(model, "bias", True) is not False)
+
+
+def _checked(model: Any, max_error: Any) -> Expansion:
+    """The machine's expansion; an error where there is nothing to compress."""
+    check_is_fitted(model)
+    expansion = getattr(model, "_expansion_", None)
+    name = type(model).__name__
+    if not isinstance(expansion, Expansion) or name == "PegasosSVC":
+        raise TypeError(
+            f"{name} cannot be compressed: only a machine of mercer's that keeps vectors can, such as SVC, SVR, "
+            "OneClassSVM or RLSRegressor, or a Pipeline that ends in one"
+        )
+    if expansion.vectors is None:
+        raise TypeError(
+            "a machine with a precomputed kernel knows no vectors and no kernel between them, so it cannot be "
+            "compressed; give the kernel as an object or a function"
+        )
+    if expansion.kernel.positive_definite == "no":
+        raise ValueError(
+            f"{expansion.kernel!r} is not positive definite: there is no space in which to measure ‖w − w'‖; use a "
+            "positive definite kernel"
+        )
+    if max_error is not None and not (isinstance(max_error, Real) and 0 <= float(max_error) < math.inf):
+        raise ValueError(f"max_error={max_error!r} must be a finite number of at least 0")
+    return expansion
+
+
+def _count(n_vectors: Any, max_error: Any, n: int) -> int | None:
+    """How many vectors are wanted."""
+    if n_vectors is None:
+        return None
+    if max_error is not None:
+        raise ValueError("n_vectors and max_error both say when to stop; give one")
+    whole = isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool | np.bool_)
+    if whole and int(n_vectors) >= 1:
+        return int(n_vectors)
+    if isinstance(n_vectors, Real) and not isinstance(n_vectors, Integral) and 0 < float(n_vectors) < 1:
+        return max(1, round(float(n_vectors) * n))
+    raise ValueError(f"n_vectors={n_vectors!r} must be a number of vectors of at least 1, or a share between 0 and 1")

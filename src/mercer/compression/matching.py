@@ -1,0 +1,74 @@
+"""Coefficients and b that give a compressed machine the original's values on samples, as nearly as its span allows.
+
+    minimise over a, b  ½ Σ_n (f(x_n) − f'(x_n) − b)² + ½λ ‖f − f'‖²
+
+The penalty is on the way from the projection of f, which is nearest to f where there are no samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer.arrays import Floats, add_gram, mirror, n_samples, take
+from mercer.compression.span import Span
+from mercer.compression.target import Target
+from mercer.kernels import Kernel
+
+# Samples beyond these add time, and little else.
+_MOST_ROWS = 20_000
+
+# λ as a share of n k(x, x), the largest that Σ_n δ(x_n)² of a function δ of length 1 can be: small, since samples say
+# what matters (spam at a tenth of its vectors loses 0.5 points of accuracy with 3e-6, and 0.9 with 3e-4).
+_SHARE = 3e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What a machine was trained on, or other samples like those that it will see."""
+
+    X: Any
+    y: Any
+    weight: Any
+    kernel: Kernel
+    bias: bool  # whether the machine has a b that may change
+
+    @cached_property
+    def some(self) -> Any:
+        """At most so many of them, evenly spread, as positions are found with."""
+        n = n_samples(self.X)
+        return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
+
+    @cached_property
+    def penalty(self) -> float:
+        """λ."""
+        return _SHARE * float(np.abs(self.kernel.diag(self.some)).sum())
+
+
+def best_match(features: Floats, lacking: Floats, lam: float, bias: bool) -> tuple[Floats, Floats, Floats]:
+    """The way to go in coordinates, b, and what is still lacking; `lacking` are the values that the projection lacks.
+
+    The features are coordinates of the samples, a row each. Without `bias` b is zero.
+    """
+    n, mean, gap = len(features), bias * features.mean(axis=0), bias * lacking.mean(axis=0)
+    gram = np.zeros((features.shape[1], features.shape[1]))
+    add_gram(gram, features)
+    mirror(gram)
+    gram -= n * np.outer(mean, mean)
+    gram[np.diag_indices(len(gram))] += lam
+    right = features.T @ lacking - n * np.outer(mean, gap)
+    way = np.asarray(linalg.solve(gram, right, assume_a="sym", check_finite=False))
+    b = gap - mean @ way
+    return way, b, lacking - features @ way - b
+
+
+def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats]:
+    """Coordinates and b with which the functions have the original's values on samples, as nearly as they can."""
+    coordinates, features = target.projection(span), span.coordinates(samples.X)
+    lacking = target.values(samples.X) - features @ coordinates
+    way, b, _ = best_match(features, lacking, samples.penalty, samples.bias)
+    return coordinates + way, target.expansion.b + b

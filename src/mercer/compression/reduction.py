@@ -1,0 +1,114 @@
+"""A span of few vectors for a machine's functions, of a given number or with a given error, and the machine on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, n_samples, take
+from mercer.compression.growth import chosen
+from mercer.compression.matching import Samples
+from mercer.compression.positions import refined
+from mercer.compression.progress import Progress
+from mercer.compression.span import Span
+from mercer.compression.target import Target
+from mercer.expansion import Expansion
+
+# The share of max_error that is aimed at, so that rounding does not end up above it.
+_AIM = 1 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """An expansion on fewer vectors, the span of which it is a projection on, and how it was found."""
+
+    expansion: Expansion
+    span: Span | None = None
+    moved: bool = False
+    retrained: bool = False
+
+    def fitted(
+        self,
+        target: Target,
+        fit: Callable[[Target, Span, Samples], tuple[Floats, Floats] | None],
+        samples: Samples | None,
+        max_error: float | None,
+        progress: Progress,
+    ) -> Reduced:
+        """The same with coefficients and b fitted to samples, but no further away than `max_error`."""
+        if samples is None or self.span is None:
+            return self
+        progress(f"fitting coefficients to {n_samples(samples.X)} samples")
+        found = fit(target, self.span, samples)
+        if found is None:
+            return self
+        coordinates, b = target.projection(self.span), target.expansion.b
+        way, far = found[0] - coordinates, np.ones(len(b))
+        if max_error is not None:
+            # The projection's error and the way within the span are orthogonal.
+            room = np.maximum((_AIM * max_error) ** 2 - target.left(coordinates), 0.0)
+            far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), np.finfo(float).tiny)))
+        made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
+        return replace(self, expansion=made, retrained=True)
+
+
+def to_count(target: Target, count: int, samples: Samples | None, progress: Progress) -> Reduced:
+    """So many vectors, or fewer where fewer will do."""
+    return _placed(target, _order(target, lambda n, _: n >= count, count, progress), samples, progress)
+
+
+def to_error(target: Target, max_error: float, progress: Progress) -> Reduced:
+    """As few vectors as are found to come so near; all of them where float64 finds none that do."""
+    square = (_AIM * max_error) ** 2
+    order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
+    best, low, high = _unmoved(target, order), 0, len(order)
+    if not _near(target, best, square):
+        return Reduced(target.expansion)
+    while target.movable and low + 1 < high:
+        middle = (low + high) // 2
+        found = _placed(target, order[:middle], None, progress)
+        if _near(target, found, square):
+            high, best = middle, found
+        else:
+            low = middle
+    return best
+
+
+def _near(target: Target, found: Reduced, square: float) -> bool:
+    assert found.span is not None
+    return bool(target.left(target.projection(found.span)).max(initial=0.0) <= square)
+
+
+def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | None, progress: Progress) -> Indices:
+    """Vectors of the machine in the order in which they are chosen."""
+
+    def told(n: int, left: Floats) -> bool:
+        progress.share("choosing vectors", n / (count or target.n))
+        return enough(n, left)
+
+    return chosen(target.expansion.kernel, target.expansion.vectors, target.own_values, target.squares, told)
+
+
+def _unmoved(target: Target, order: Indices) -> Reduced:
+    span = Span(target.expansion.kernel, take(target.expansion.vectors, order))
+    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span)
+
+
+def _placed(target: Target, order: Indices, samples: Samples | None, progress: Progress) -> Reduced:
+    """The projection on these vectors, moved where that is possible."""
+    if not target.movable or len(order) == 0:
+        return _unmoved(target, order)
+    report = partial(progress.share, f"moving {len(order)} vectors")
+    vectors = refined(target, take(target.expansion.vectors, order), None, report)
+    if samples is not None:
+        vectors = refined(target, vectors, samples, report)
+    span = Span(target.expansion.kernel, vectors)
+    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span, moved=True)
+
+
+def _on(target: Target, span: Span, coordinates: Floats, b: Any) -> Expansion:
+    return replace(target.expansion, vectors=span.vectors, coefficients=span.coefficients(coordinates), b=np.array(b))

@@ -1,0 +1,173 @@
+"""What a compression did and guarantees: the error in the kernel's space, and which predictions keep their label.
+
+By the reproducing property |f(x) − f'(x)| ≤ ‖w − w'‖ √k(x, x) + |b − b'| for every x, seen or not. Where |f'(x)| is
+larger, f(x) has the same sign.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
+from mercer.certificates.certificate import Certificate
+from mercer.compression.distance import lengths_of, value_error
+from mercer.data.labels import votes
+from mercer.expansion import Expansion
+from mercer.fitting.compressed import CompressionRecord
+from mercer.fitting.fit import read_samples
+from mercer.fitting.kinds import has_function_per_class
+from mercer.kernels.matrices import dense
+
+
+class Compression:
+    """What `mercer.compress` did to a machine, and what it proves.
+
+    A compressed machine makes it as `compression_`.
+
+    Attributes
+    ----------
+    n_vectors_before, n_vectors : int
+        Of the original, and now.
+    removed : int
+        How many vectors were removed without an error but rounding.
+    moved : bool
+        Whether positions were found by gradient; else vectors were chosen from those of the original.
+    retrained : bool
+        Whether coefficients and b were trained again, with the machine's own loss; else they are those of the
+        projection, which is nearest to the original.
+    error : float, or array of shape (n_outputs,)
+        ‖w − w'‖ in the kernel's space, rounding included: never less than it is.
+    b_change : float, or array of shape (n_outputs,)
+        |b − b'|.
+    original_certificate : Certificate or None
+        What the original proved about itself; None where it had none.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+        record: CompressionRecord = machine._compression_
+        self.n_vectors_before, self.removed = record.n_before, record.removed
+        self.moved, self.retrained = record.moved, record.retrained
+        self.n_vectors = int(machine._expansion_.coefficients.shape[0])
+        self.error = _one_or_all(record.error)
+        self.b_change = _one_or_all(record.b_change)
+        self.original_certificate: Certificate | None = vars(machine).get("_original_certificate_")
+
+    def __repr__(self) -> str:
+        ways = ["moved by gradient" if self.moved else "chosen from the original's"]
+        ways.append("retrained" if self.retrained else "projected")
+        largest = float(np.max(self.error, initial=0.0))
+        return (
+            f"Compression: {self.n_vectors_before} vectors to {self.n_vectors}, {', '.join(ways)}; ‖w − w'‖ at most "
+            f"{largest:.6g}"
+        )
+
+    def bound(self, X: Any) -> Floats:
+        """How far the original's f can be from this machine's at every sample, one column for each output.
+
+        ‖w − w'‖ √k(x, x) + |b − b'|, and what rounding may do to the two evaluations in float64.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+        """
+        return self._bound(self._read(X))
+
+    def keeps_label(self, X: Any) -> Flags:
+        """Which samples have, provably, the label that the original gives them.
+
+        Of pairs of classes all must be safe, or the winner must win whatever the others' votes are. True is a proof;
+        False is none. Rows of float32 are compared as `predict` decides about them in float64.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+
+        Returns
+        -------
+        array of bool of shape (n_samples,)
+        """
+        machine = self._machine
+        labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
+        if not labelled:
+            raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
+        X = self._read(X)
+        parts = [
+            self._kept(take(X, np.arange(some.start, some.stop)))
+            for some in row_blocks(n_samples(X), 24 * self.n_vectors + 48 * len(machine.intercept_))
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+    def _read(self, X: Any) -> Any:
+        expansion: Expansion = self._machine._expansion_
+        X = read_samples(self._machine, X, expansion.kernel, reset=False)
+        return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+
+    def _bound(self, X: Any) -> Floats:
+        machine = self._machine
+        expansion, record = machine._expansion_, machine._compression_
+        kernel, d = expansion.kernel, X.shape[1] if hasattr(X, "shape") else 0
+        own = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
+        # Both machines' values are sums of kernel values, each right to a share of √k(x, x) k(v, v); and k(x, x) is.
+        share = value_error(kernel, expansion.vectors) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
+        roots = np.sqrt(np.abs(kernel.diag(X))) * (1 + share + gamma(4 * d + 64))
+        b = np.abs(expansion.b) + record.b_change
+        slopes = record.error + share * (record.lengths + own)
+        return np.asarray(np.outer(roots, slopes) + record.b_change + 2.0**-50 * b) * (1 + 2.0**-50)
+
+    def _kept(self, X: Any) -> Flags:
+        machine = self._machine
+        values, bound = machine._expansion_(X), self._bound(X)
+        if hasattr(machine, "radius_"):  # R² − ‖φ(x) − a‖² = 2f − k(x, x)
+            own = machine._expansion_.kernel.diag(X)
+            values, bound = (
+                2.0 * values - own[:, None],
+                2.0 * bound + gamma(64) * (np.abs(own)[:, None] + np.abs(values)),
+            )
+        if values.shape[1] == 1:
+            return np.asarray(np.abs(values[:, 0]) > bound[:, 0])
+        if not hasattr(machine, "break_ties") or has_function_per_class(machine):
+            return largest_stays(values, bound)
+        return winner_stays(values, bound, len(machine.classes_), bool(machine.break_ties))
+
+
+def largest_stays(values: Floats, bound: Floats) -> Flags:
+    """Whether the largest value is so by more than the bounds allow."""
+    rows, best = np.arange(len(values)), np.argmax(values, axis=1)
+    least = (values - bound)[rows, best]
+    others = values + bound
+    others[rows, best] = -np.inf
+    return np.asarray(least > others.max(axis=1))
+
+
+def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Flags:
+    """Whether the class with most votes has most even if every pair that is not safe votes against it.
+
+    A tie goes to the first class, unless it is broken by the values.
+    """
+    safe = np.abs(values) > bound
+    rows = np.arange(len(values))
+    won = votes(values, k)[0]
+    best = np.argmax(won, axis=1)
+    first, second = np.triu_indices(k, 1)
+    sure, open_ = np.zeros_like(won), np.zeros_like(won)
+    for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        ahead = values[:, pair] > 0
+        sure[:, a] += safe[:, pair] & ahead
+        sure[:, b] += safe[:, pair] & ~ahead
+        open_[:, a] += ~safe[:, pair]
+        open_[:, b] += ~safe[:, pair]
+    least, most = sure[rows, best][:, None], sure + open_
+    after = np.arange(k) > best[:, None]
+    beaten = (least > most) | ((least == most) & after & (not break_ties))
+    beaten[rows, best] = True
+    return np.asarray(beaten.all(axis=1))
+
+
+def _one_or_all(values: Floats) -> Any:
+    return float(values[0]) if len(values) == 1 else values

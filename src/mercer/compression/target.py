@@ -1,0 +1,60 @@
+"""The functions that fewer vectors are to represent: all outputs of a machine, without b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, take
+from mercer.compression.span import Span
+from mercer.expansion import Expansion
+from mercer.kernels.matrices import dense
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """f_o = Σ_j β_jo k(x_j, ·) for every output o."""
+
+    expansion: Expansion
+
+    def values(self, X: Any) -> Floats:
+        """f_o at samples, one column for each output."""
+        expansion = self.expansion
+        out = np.zeros((n_samples(X), len(expansion.b)))
+        for some in row_blocks(n_samples(X), 8 * self.n):
+            K = expansion.kernel(take(X, np.arange(some.start, some.stop)), expansion.vectors)
+            out[some] = K @ expansion.coefficients
+        return out
+
+    @property
+    def n(self) -> int:
+        return n_samples(self.expansion.vectors)
+
+    @cached_property
+    def own_values(self) -> Floats:
+        """f_o at the vectors themselves."""
+        return self.values(self.expansion.vectors)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """‖f_o‖²."""
+        table = dense(self.expansion.coefficients)
+        return np.asarray(np.maximum(np.einsum("ij,ij->j", table, self.own_values), 0.0))
+
+    @property
+    def movable(self) -> bool:
+        """Whether vectors can be moved: they are numbers, not mostly zeros, and k has a derivative everywhere."""
+        expansion = self.expansion
+        plain = expansion.kernel.accepts == "vectors" and not is_sparse(expansion.vectors)
+        return plain and expansion.kernel.differentiable == "yes"
+
+    def projection(self, span: Span) -> Floats:
+        """The coordinates of the functions' projections, one column for each output."""
+        return span.coordinates_of(self.values(span.vectors))
+
+    def left(self, coordinates: Floats) -> Floats:
+        """‖f_o − Pf_o‖², to rounding of ‖f_o‖²."""
+        return np.asarray(np.maximum(self.squares - np.einsum("ij,ij->j", coordinates, coordinates), 0.0))

@@ -1,0 +1,209 @@
+"""The pictures of an explanation: bars of the mean |value| of each feature, and a point for each sample."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.explain import Explanation, explain
+from mercer.optional import require
+from mercer.parameters import integer, one_of
+
+_KINDS = ("bar", "beeswarm")
+_RAISES, _LOWERS, _OTHERS = "tab:red", "tab:blue", "0.75"
+# A row of points is at most this high, of the distance 1 between two rows, and as wide as this many points.
+_HALF_HEIGHT, _BINS = 0.38, 80
+# Colours span these quantiles of a feature, so that one outlier does not make all others look alike.
+_COLOUR_QUANTILES = (0.05, 0.95)
+
+
+class ExplanationDisplay:
+    """The picture of an `Explanation`.
+
+    "bar" shows the mean |value| of each feature, with several outputs beside one another, or the signed values of one
+    sample. "beeswarm" shows every sample as a point at its value, coloured by what the feature is.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain` returned.
+    kind : {"bar", "beeswarm"}, default="bar"
+        The picture.
+    max_features : int, default=10
+        The features with the largest mean |value| are shown; bars tell the sum of the others.
+
+    Attributes
+    ----------
+    features_ : array of int
+        The columns shown, from top to bottom.
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    bars_ : list of containers of bars, one per output
+    points_ : list of scatters, one per feature
+    """
+
+    def __init__(self, explanation: Explanation, kind: str = "bar", max_features: int = 10) -> None:
+        one_of("kind", kind, _KINDS)
+        self.explanation = explanation
+        self.kind = kind
+        self.max_features = integer("max_features", max_features, 1, "the number of features to show")
+        if kind == "beeswarm" and explanation.several:
+            raise ValueError(
+                f"a beeswarm shows one output, but there are {len(explanation.output_names)}; choose one by "
+                "explanation.output(name) or explanation.of_class(label)"
+            )
+
+    @classmethod
+    def from_explanation(
+        cls, explanation: Explanation, *, kind: str = "bar", max_features: int = 10, ax: Any = None
+    ) -> Self:
+        """An explanation, drawn."""
+        return cls(explanation, kind, max_features).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        background: Any,
+        *,
+        background_weight: Any = None,
+        kind: str = "bar",
+        max_features: int = 10,
+        ax: Any = None,
+    ) -> Self:
+        """Explain samples by a trained machine and draw the result."""
+        found = explain(model, X, background, background_weight=background_weight)
+        return cls(found, kind, max_features).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into axes, or into a new figure."""
+        sizes = self.explanation.importance
+        sizes = sizes.sum(axis=1) if self.explanation.several else sizes
+        order = np.argsort(-sizes, kind="stable")
+        self.features_: Indices = order[: self.max_features]
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "plotting an explanation")
+            height = 1.2 + 0.36 * (len(self.features_) + 1)
+            _, ax = pyplot.subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self.bars_: list[Any] = []
+        self.points_: list[Any] = []
+        if self.kind == "beeswarm":
+            self._beeswarm()
+        elif len(self.explanation) == 1 and not self.explanation.several:
+            self._sample()
+        else:
+            self._bars()
+        ax.spines[["top", "right"]].set_visible(False)
+        return self
+
+    def to_frame(self) -> Any:
+        """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm."""
+        pandas = require("pandas", "a frame of what is drawn")
+        e = self.explanation
+        order = np.argsort(-(e.importance.sum(axis=1) if e.several else e.importance), kind="stable")
+        shown = order[: self.max_features]
+        names = [e.feature_names[j] for j in shown]
+        if self.kind == "bar":
+            table = e.importance.reshape(e.values.shape[1], -1)[shown]
+            return pandas.DataFrame(table, index=pandas.Index(names, name="feature"), columns=list(e.output_names))
+        return pandas.DataFrame(
+            {
+                "feature": np.repeat(names, len(e)),
+                "sample": np.tile(np.arange(len(e)), len(shown)),
+                "value": e.values[:, shown].T.ravel(),
+                "data": e.data[:, shown].T.ravel(),
+            }
+        )
+
+    # --- kinds -----------------------------------------------------------------------------------------------------
+
+    def _bars(self) -> None:
+        e, places = self.explanation, np.arange(len(self.features_))
+        table = e.importance.reshape(e.values.shape[1], -1)
+        rest = np.setdiff1d(np.arange(len(table)), self.features_)
+        shown = [*table[self.features_], *([table[rest].sum(axis=0)] if len(rest) else [])]
+        heights = np.array(shown).reshape(-1, table.shape[1])
+        places = np.arange(len(heights))
+        left = np.zeros(len(heights))
+        for k, name in enumerate(e.output_names):
+            colour = {"color": _LOWERS} if table.shape[1] == 1 else {}
+            drawn = self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour)
+            if len(rest):
+                drawn[-1].set_alpha(0.35)
+            self.bars_.append(drawn)
+            left += heights[:, k]
+        self._rows(len(rest))
+        self.ax_.set_xlabel("mean |Shapley value|")
+        if table.shape[1] > 1:
+            columns = 1 + table.shape[1] // 20
+            self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=columns)
+
+    def _sample(self) -> None:
+        """One sample: what each feature adds, with its sign."""
+        e, values = self.explanation, self.explanation.values[0]
+        rest = np.setdiff1d(np.arange(len(values)), self.features_)
+        heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
+        colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
+        self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
+        self._rows(len(rest), [f"{e.feature_names[j]} = {e.data[0, j]:.4g}" for j in self.features_])
+        self.ax_.axvline(0.0, color="0.4", linewidth=0.8)
+        total = float(e.base_values[0] + values.sum())
+        self.ax_.set_xlabel(f"{self._value}; f = {total:.4g}, background {float(e.base_values[0]):.4g}")
+
+    def _beeswarm(self) -> None:
+        e = self.explanation
+        for place, j in enumerate(self.features_):
+            heights = place + _HALF_HEIGHT * swarm(e.values[:, j], _BINS)
+            drawn = self.ax_.scatter(
+                e.values[:, j], heights, c=_shade(e.data[:, j]), cmap="coolwarm", vmin=0, vmax=1, s=12, linewidths=0
+            )
+            self.points_.append(drawn)
+        self._rows(0)
+        self.ax_.axvline(0.0, color="0.4", linewidth=0.8, zorder=0)
+        self.ax_.set_xlabel(self._value)
+        bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
+        bar.ax.set_yticklabels(["low", "high"])
+        bar.set_label("feature", labelpad=-8)
+        bar.outline.set_visible(False)
+
+    @property
+    def _value(self) -> str:
+        """What the values add up to, for an axis."""
+        (name,) = self.explanation.output_names
+        return "Shapley value" if name == "f" else f"Shapley value, for {name}"
+
+    def _rows(self, n_others: int, names: list[str] | None = None) -> None:
+        """The names of the features, the first one on top."""
+        names = [self.explanation.feature_names[j] for j in self.features_] if names is None else names
+        if n_others:
+            names = [*names, f"{n_others} others" if n_others > 1 else "1 other"]
+        self.ax_.set_yticks(np.arange(len(names)), names)
+        self.ax_.set_ylim(len(names) - 0.4, -0.6)
+
+
+def swarm(values: Floats, bins: int) -> Floats:
+    """Heights between −1 and 1 that set apart points of about the same value, the more of them the higher."""
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    if high == low:
+        return np.zeros(len(values))
+    bin_of = np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1)
+    counts = np.bincount(bin_of, minlength=bins)
+    order = np.argsort(bin_of, kind="stable")
+    begin = np.cumsum(counts) - counts
+    rank = np.empty(len(values))
+    rank[order] = np.arange(len(values)) - begin[bin_of[order]]
+    # 0, 1, −1, 2, −2, … from the middle of the row outwards.
+    step = np.ceil(rank / 2) * np.where(rank % 2 == 1, 1.0, -1.0)
+    return np.asarray(step / max(1.0, counts.max() / 2))
+
+
+def _shade(column: Floats) -> Floats:
+    """A feature's values between 0 and 1."""
+    low, high = np.quantile(column, _COLOUR_QUANTILES)
+    if low == high:
+        low, high = float(column.min()), float(column.max())
+    return np.full(len(column), 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)

@@ -1,0 +1,225 @@
+"""How samples lie to the margin of a classifier: each one's functional margin against its α, and their slacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.data.labels import plane_coefficients, planes
+from mercer.displays.drawing import COLOURS, axes_for, colours, frame
+from mercer.displays.support import machine_and_rows
+from mercer.fitting.kinds import has_function_per_class
+from mercer.margins import Margins
+
+_STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}
+
+
+@dataclass(eq=False)
+class MarginDisplay:
+    """Functional margin s f(x) against α of every training sample of one plane between classes.
+
+    At the optimum a sample with α = 0 lies at s f(x) ≥ 1, a free one on the line s f(x) = 1, and one with α = C at
+    s f(x) ≤ 1. How far samples are from these three lines is what is left of the violation.
+
+    Parameters
+    ----------
+    functional_margins, alpha : arrays of shape (n_samples,)
+        Of the samples of both classes.
+    standings : array of str
+        "other", "free" or "bounded", for each sample.
+    rows : array of int
+        Which of the samples given they are.
+    classes : tuple
+        The labels on the negative and on the positive side.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib's axes and figure
+        Set by `plot`.
+    """
+
+    functional_margins: Floats
+    alpha: Floats
+    standings: Any
+    rows: Any
+    classes: tuple[Any, Any]
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, plane: int = 0, ax: Any = None) -> Self:
+        """Take margins and α from a fitted machine, and draw.
+
+        Parameters
+        ----------
+        estimator : SVC or NuSVC
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X, y : samples and labels
+            Those that it was fitted on.
+        plane : int, default=0
+            Which of the planes between several classes.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        machine, seen = machine_and_rows(estimator, X)
+        if not hasattr(machine, "support_"):
+            raise TypeError(f"{type(machine).__name__} has no α: draw an SVC or NuSVC")
+        found = machine.margins(seen, y)
+        part: Margins = found if isinstance(found, Margins) else found[plane]
+        pairs = planes(len(machine.classes_), has_function_per_class(machine))
+        alpha = np.zeros(len(np.asarray(y)))
+        beta = plane_coefficients(machine.dual_coef_, machine.n_support_, pairs, plane)
+        alpha[machine.support_] = np.abs(beta)
+        standings = np.full(len(part.rows), "other", dtype=object)
+        for name in ("free", "bounded"):
+            standings[np.isin(part.rows, getattr(part, name))] = name
+        return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw onto ``ax``, or onto new axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        ax = axes_for(ax, "drawing margins")
+        ax.axvline(1.0, color="0.3", linewidth=0.8, linestyle="--")
+        ax.axvline(0.0, color="0.3", linewidth=0.8)
+        for name, (colour, label) in _STYLES.items():
+            here = self.standings == name
+            ax.scatter(
+                self.functional_margins[here],
+                self.alpha[here],
+                s=14,
+                color=colour,
+                alpha=0.7,
+                linewidths=0,
+                label=f"{label}: {int(here.sum())}",
+            )
+        ax.set(xlabel="functional margin s f(x)", ylabel="α", title=f"{self.classes[1]} against {self.classes[0]}")
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per sample."""
+        columns = {"functional_margin": self.functional_margins, "alpha": self.alpha, "standing": self.standings}
+        return frame("MarginDisplay.to_frame", columns, index=self.rows)
+
+
+@dataclass(eq=False)
+class SlackDisplay:
+    """A histogram of the slacks: of a classifier ξ = max(0, 1 − s f(x)), of a regressor max(0, |y − f(x)| − ε).
+
+    Samples without slack are usually most: the legend counts them, and they are not drawn. Beyond the line ξ = 1 lie
+    the errors of a classifier.
+
+    Parameters
+    ----------
+    slacks : array of shape (n_samples,)
+        How far each sample is on the wrong side of its margin, or outside of the tube.
+    labels : array of shape (n_samples,), or None
+        The class of each sample; None for a regression.
+
+    Attributes
+    ----------
+    counts_, edges_ : arrays
+        The histogram, a row of counts for each class; set by `plot`.
+    ax_, figure_ : matplotlib's axes and figure
+        Set by `plot`.
+    """
+
+    slacks: Floats
+    labels: Any = None
+    counts_: Any = field(default=None, init=False, repr=False)
+    edges_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, bins: int = 30, ax: Any = None) -> Self:
+        """Take slacks from a fitted machine, and draw.
+
+        Parameters
+        ----------
+        estimator : a classifier with `margins`, or SVR or LinearSVR
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X, y : samples and targets
+            Of several classes, a sample's slack is the largest over the planes of its class.
+        bins : int, default=30
+            Of the histogram.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        machine, seen = machine_and_rows(estimator, X)
+        if hasattr(machine, "margins"):
+            return cls(machine.margins(seen, y).slacks, np.asarray(y)).plot(ax, bins=bins)
+        if not hasattr(machine, "epsilon"):
+            raise TypeError(f"{type(machine).__name__} has no slacks: draw a classifier, or a regression with a tube")
+        misses = np.abs(np.asarray(y, dtype=np.float64) - machine.predict(seen))
+        return cls(np.maximum(misses - machine.epsilon, 0.0)).plot(ax, bins=bins)
+
+    @classmethod
+    def from_predictions(cls, y: Any, decision_values: Any, *, bins: int = 30, ax: Any = None) -> Self:
+        """Draw the slacks of two classes from f(x), which is positive for the larger label.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,)
+            Labels of two classes.
+        decision_values : array of shape (n_samples,)
+            f(x).
+        bins : int, default=30
+            Of the histogram.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        y = np.asarray(y)
+        classes = np.unique(y)
+        if len(classes) != 2:
+            raise ValueError(f"decision values have a slack where there are two classes, but y has {len(classes)}")
+        signs = np.where(y == classes[1], 1.0, -1.0)
+        return cls(np.maximum(0.0, 1.0 - signs * np.asarray(decision_values)), y).plot(ax, bins=bins)
+
+    def plot(self, ax: Any = None, *, bins: int = 30) -> Self:
+        """Draw onto ``ax``, or onto new axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        bins : int, default=30
+            Of the histogram.
+        """
+        ax = axes_for(ax, "drawing slacks")
+        groups: list[Any] = [None] if self.labels is None else list(np.unique(self.labels))
+        parts = [self.slacks if label is None else self.slacks[self.labels == label] for label in groups]
+        drawn = [part[part > 0] for part in parts]
+        names = [
+            ("" if label is None else f"{label}: ") + f"{len(some)} with slack, {len(part) - len(some)} without"
+            for label, part, some in zip(groups, parts, drawn, strict=True)
+        ]
+        top = max((float(some.max(initial=0.0)) for some in drawn), default=0.0)
+        counts, self.edges_, _ = ax.hist(
+            drawn,
+            bins=np.linspace(0.0, top if top > 0 else 1.0, bins + 1),
+            stacked=True,
+            color=colours(len(groups)),
+            label=names,
+        )
+        self.counts_ = np.diff(np.atleast_2d(counts), axis=0, prepend=0.0)
+        if self.labels is not None and top > 1:
+            ax.axvline(1.0, color="black", linewidth=0.8, linestyle="--", label="beyond: errors")
+        ax.set(xlabel="slack", ylabel="samples")
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per sample."""
+        columns = {"slack": self.slacks} | ({} if self.labels is None else {"label": self.labels})
+        return frame("SlackDisplay.to_frame", columns)

@@ -1,0 +1,29 @@
+"""Gradient importance: the mean of |∂f/∂x_j| over samples, from the derivatives of the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, row_blocks
+from mercer.explain.outputs import outputs_of, weights_of
+from mercer.rkhs import Function, functions_of
+
+
+def gradient_importance(model: Any, X: Any, sample_weight: Any = None) -> Floats:
+    """How much f reacts to small changes of each feature; see the method of the machines."""
+    machine = outputs_of(model)
+    machine.expect_vectors("gradient_importance")
+    rows = machine.rows(X)
+    weights = weights_of(sample_weight, rows.shape[0], "sample_weight")
+    used = np.flatnonzero(weights)  # a kernel need not have a derivative where nobody asks
+    found = functions_of(model)
+    functions: list[Function] = found if isinstance(found, list) else [found]
+    total = np.zeros((rows.shape[1], len(functions)))
+    for some in row_blocks(len(used), 8 * rows.shape[1]):
+        own = rows[used[some]]
+        for k, function in enumerate(functions):
+            total[:, k] += weights[used[some]] @ np.abs(function.gradient(own))
+    total *= machine.factor
+    return total[:, 0] if total.shape[1] == 1 else total

@@ -1,0 +1,143 @@
+"""What a machine computes, for those who explain it: its functions, their names, and f at given rows.
+
+    f = factor · Σ_j β_j k(x_j, x) + a constant
+
+The factor is 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, and 1 elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats
+from mercer.data.labels import Pair, names_of, planes
+from mercer.estimators import SVDD
+from mercer.expansion import Expansion
+from mercer.fitting.fit import read_samples
+from mercer.fitting.kinds import has_function_per_class
+from mercer.kernels import Kernel, kernel_named
+from mercer.kernels.matrices import dense, widened
+from mercer.threads import effective_n_threads
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The functions of one machine.
+
+    Attributes
+    ----------
+    model : the machine
+    names : tuple of str
+        Of each function.
+    pairs : list of pairs of class indices, or None
+        Of a machine of several classes that has a function for each pair.
+    kernel : Kernel
+    vectors : array, CSR matrix or None
+        None for a precomputed kernel.
+    coefficients : array or CSR matrix of shape (vectors, outputs)
+    factor : float
+    """
+
+    model: Any
+    names: tuple[str, ...]
+    pairs: list[Pair] | None
+    kernel: Kernel
+    vectors: Any
+    coefficients: Any
+    factor: float
+
+    def rows(self, X: Any) -> Any:
+        """X as the machine reads it, in float64."""
+        kernel = None if not hasattr(self.model, "kernel_") else self.kernel
+        return widened(read_samples(self.model, X, kernel, reset=False))
+
+    def f(self, rows: Any) -> Floats:
+        """The functions at rows that were read, one column each."""
+        expansion: Expansion | None = getattr(self.model, "_expansion_", None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if expansion is None:
+                values = np.asarray(rows @ self.vectors.T) + np.atleast_1d(self.model.intercept_)
+            else:
+                values = expansion(rows, effective_n_threads(getattr(self.model, "n_jobs", None)))
+            if isinstance(self.model, SVDD):
+                values = 2.0 * values - self.kernel.diag(rows)[:, None]
+        if not np.isfinite(values).all():
+            raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
+        return np.asarray(values)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the columns."""
+        return feature_names(self.model)
+
+    def expect_vectors(self, purpose: str) -> None:
+        """Refuse kernels of strings and of precomputed values, which have no features."""
+        if self.kernel.accepts != "vectors":
+            what = "strings" if self.kernel.accepts == "sequences" else "a matrix of kernel values"
+            raise ValueError(
+                f"{purpose} needs features, but {self.kernel!r} knows {what} only; model.reasons(X) tells which "
+                "support vectors decide about a sample"
+            )
+
+
+def outputs_of(model: Any) -> Outputs:
+    """The functions of a trained machine."""
+    check_is_fitted(model)
+    names, pairs = _names(model)
+    expansion: Expansion | None = getattr(model, "_expansion_", None)
+    if expansion is None:  # a linear machine: w is its only vector
+        w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+        return Outputs(model, names, pairs, kernel_named("linear"), w, np.eye(len(w)), 1.0)
+    factor = 1.0
+    if isinstance(model, SVDD):
+        terms = expansion.kernel.terms()
+        if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
+            raise ValueError(
+                f"SVDD with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) is not the same for "
+                "all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
+            )
+        factor = 2.0
+    return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, factor)
+
+
+def feature_names(model: Any) -> list[str]:
+    """The names that the machine was trained with, or x0, x1, …."""
+    given = getattr(model, "feature_names_in_", None)
+    return [f"x{j}" for j in range(model.n_features_in_)] if given is None else [str(name) for name in given]
+
+
+def weights_of(given: Any, n: int, name: str) -> Floats:
+    """One weight per row, divided by their sum; equal ones where none are given."""
+    if given is None:
+        return np.full(n, 1.0 / n)
+    weight = np.asarray(given, dtype=np.float64)
+    if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
+        raise ValueError(f"{name} must be one finite number ≥ 0 for each of the {n} rows, not all of them 0")
+    weight = weight / weight.max()
+    return np.asarray(weight / weight.sum())
+
+
+def as_dense(rows: Any) -> Floats:
+    """Rows as a C-ordered float64 array."""
+    return np.ascontiguousarray(dense(rows), dtype=np.float64)
+
+
+def _names(model: Any) -> tuple[tuple[str, ...], list[Pair] | None]:
+    n = len(np.atleast_1d(model.intercept_))
+    if is_classifier(model):
+        labels = model.classes_.tolist()
+        per_class = len(labels) == 2 or not hasattr(model, "decision_function_shape") or has_function_per_class(model)
+        if len(labels) == 2:
+            return (str(labels[1]),), None
+        if per_class:
+            return tuple(map(str, labels)), None
+        pairs = planes(len(labels), against_rest=False)
+        return tuple("{} against {}".format(*names_of(pair, labels)) for pair in pairs), pairs
+    if hasattr(model, "quantiles_"):
+        return tuple(f"quantile {tau:g}" for tau in model.quantiles_), None
+    return ("f",) if n == 1 else tuple(f"output {k}" for k in range(n)), None

@@ -1,0 +1,203 @@
+"""Partial dependence, and the curve of each sample (ICE): f with one or two features set to the values of a grid.
+
+    pd(g) = Σ_i w_i f(x_i with x_ij = g)
+
+This is plain prediction for every kernel. Where k is one product over the features, the kernel values of all other
+features are made once, and shared by the whole grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.arrays import Floats, is_sparse, row_blocks
+from mercer.explain.outputs import Outputs, as_dense, outputs_of, weights_of
+from mercer.kernels.terms import Term
+from mercer.on_demand import attribute_of
+from mercer.optional import require
+from mercer.parameters import integer
+
+if TYPE_CHECKING:
+    from mercer.displays import PartialDependenceDisplay
+
+_QUANTILES = (0.05, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialDependence:
+    """The mean of f over a grid.
+
+    Attributes
+    ----------
+    features : tuple of int
+        The columns, one or two.
+    feature_names : tuple of str
+        Their names.
+    grid : tuple of arrays
+        The values of each.
+    average : array of shape (n_grid,) or (n_grid, n_grid_2)
+        The mean of f; of several outputs with one more axis at the end.
+    individual : array or None
+        The same for each sample, the samples in the first axis.
+    output_names : tuple of str
+        What each f is.
+    """
+
+    features: tuple[int, ...]
+    feature_names: tuple[str, ...]
+    grid: tuple[Floats, ...]
+    average: Floats
+    individual: Floats | None
+    output_names: tuple[str, ...]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row per point of the grid, and a column per feature and output."""
+        pandas = require("pandas", "a frame of partial dependence")
+        points = np.meshgrid(*self.grid, indexing="ij")
+        columns = dict(zip(self.feature_names, (p.ravel() for p in points), strict=True))
+        table = self.average.reshape(points[0].size, -1)
+        return pandas.DataFrame(columns | dict(zip(self.output_names, table.T, strict=True)))
+
+    def plot(self, **options: Any) -> PartialDependenceDisplay:
+        """The picture; see `mercer.displays.PartialDependenceDisplay`."""
+        display = attribute_of("mercer.displays", "PartialDependenceDisplay")
+        drawn: PartialDependenceDisplay = display(self).plot(**options)
+        return drawn
+
+
+def partial_dependence(
+    model: Any,
+    X: Any,
+    features: Any,
+    *,
+    grid: Any = None,
+    grid_resolution: int = 50,
+    sample_weight: Any = None,
+    individual: bool = False,
+) -> PartialDependence:
+    """The mean of f over samples in which one or two features are set; see the method of the machines."""
+    machine = outputs_of(model)
+    machine.expect_vectors("partial_dependence")
+    integer("grid_resolution", grid_resolution, 2, "the number of values at which f is asked")
+    names = machine.feature_names
+    rows = machine.rows(X)
+    columns = _columns(features, names)
+    values = _grid(grid, rows, columns, grid_resolution)
+    weights = weights_of(sample_weight, rows.shape[0], "sample_weight")
+    points = np.stack([p.ravel() for p in np.meshgrid(*values, indexing="ij")], axis=1)
+    term = _only_term(machine)
+    n, outputs = rows.shape[0], len(machine.names)
+    total = np.zeros((len(points), outputs))
+    curves = np.empty((n, len(points), outputs)) if individual else None
+    # A block's kernel values, and its curves.
+    for some in row_blocks(n, 8 * (len(points) * outputs + machine.vectors.shape[0] + rows.shape[1])):
+        own = as_dense(rows[some])
+        block = _values(machine, own, columns, points) if term is None else _shared(machine, term, own, columns, points)
+        total += np.tensordot(weights[some], block, axes=1)
+        if curves is not None:
+            curves[some] = block
+    shape = (*(len(v) for v in values), *((outputs,) if outputs > 1 else ()))
+    return PartialDependence(
+        features=columns,
+        feature_names=tuple(names[j] for j in columns),
+        grid=values,
+        average=total.reshape(shape),
+        individual=None if curves is None else curves.reshape(n, *shape),
+        output_names=machine.names,
+    )
+
+
+def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
+    """f at every row with every point of the grid: rows × points × outputs."""
+    out = np.empty((len(rows), len(points), len(machine.names)))
+    changed = rows.copy()
+    for p, point in enumerate(points):
+        changed[:, columns] = point
+        out[:, p] = machine.f(changed)
+    return out
+
+
+def _only_term(machine: Outputs) -> Term | None:
+    """The kernel as one product of exponentials, if it is one."""
+    terms = machine.kernel.terms()
+    return terms[0] if terms is not None and len(terms) == 1 and len(terms[0].polynomial) == 1 else None
+
+
+def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
+    """The same by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1."""
+    rates = term.rates(rows.shape[1])[:, columns]
+    constant = machine.f(rows[:1]) - machine.factor * (machine.kernel(rows[:1], machine.vectors) @ machine.coefficients)
+    out = np.zeros((len(rows), len(points), len(machine.names)))
+    emptied = rows.copy()
+    emptied[:, columns] = 0.0
+    for vectors, coefficients in _pieces(machine, len(points)):
+        of_points = np.ones((len(vectors), len(points)))
+        for k, j in enumerate(columns):
+            of_points *= _factor(rates[:, k], vectors[:, j, None], points[:, k])
+        vectors[:, columns] = 0.0
+        K = machine.kernel(emptied, vectors)
+        table = (of_points[:, :, None] * coefficients[:, None, :]).reshape(len(vectors), -1)
+        out += (K @ table).reshape(out.shape)
+    return np.asarray(machine.factor * out + constant)
+
+
+def _factor(rates: Floats, s: Floats, value: Any) -> Floats:
+    """k_j between a feature of the vectors and a value."""
+    difference = value - s
+    square = difference * difference
+    total = value + s
+    chi2 = np.divide(square, total, out=np.zeros_like(square), where=total > 0)
+    exponent = -rates[0] * square - rates[1] * np.abs(difference) - rates[2] * chi2 + rates[3] * value * s
+    return np.asarray(np.exp(exponent))
+
+
+def _pieces(machine: Outputs, n_points: int) -> Iterator[tuple[Floats, Floats]]:
+    """Some vectors at a time, as a copy, with their coefficients."""
+    for some in row_blocks(machine.vectors.shape[0], 8 * n_points * len(machine.names)):
+        coefficients = machine.coefficients[some]
+        table = coefficients.toarray() if is_sparse(coefficients) else coefficients
+        yield np.array(as_dense(machine.vectors[some])), np.asarray(table, dtype=np.float64)
+
+
+def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
+    given = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
+    if len(given) not in (1, 2):
+        raise ValueError(f"features={features!r} must be one feature, or a pair of them")
+    found = []
+    for one in given:
+        if isinstance(one, str):
+            if one not in names:
+                raise ValueError(f"there is no feature {one!r}; there are {', '.join(names[:20])}")
+            found.append(names.index(one))
+        else:
+            j = integer("features", one, -len(names), f"X has {len(names)} columns")
+            if j >= len(names):
+                raise ValueError(f"there is no column {one}; X has {len(names)}, counted from 0")
+            found.append(j % len(names))
+    if len(set(found)) < len(found):
+        raise ValueError(f"features={features!r} names one column twice")
+    return tuple(found)
+
+
+def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tuple[Floats, ...]:
+    if grid is not None:
+        given = [grid] if len(columns) == 1 else list(grid)
+        if len(given) != len(columns):
+            raise ValueError("two features need a pair of grids, an array of values for each")
+        made = tuple(np.asarray(values, dtype=np.float64) for values in given)
+        if any(values.ndim != 1 or not len(values) or not np.isfinite(values).all() for values in made):
+            raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
+        return made
+    out = []
+    for j in columns:
+        column = as_dense(rows[:, [j]]).ravel()
+        distinct = np.unique(column)
+        low, high = np.quantile(column, _QUANTILES)
+        if low == high:
+            low, high = distinct[0], distinct[-1]
+        out.append(distinct if len(distinct) <= resolution else np.linspace(low, high, resolution))
+    return tuple(out)

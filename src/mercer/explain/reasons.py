@@ -1,0 +1,166 @@
+"""Reasons: the support vectors that decide about a sample, those with the largest |β_i k(x, x_i)|.
+
+f(x) = Σ_i β_i k(x, x_i) + b, so that β_i k(x, x_i) is what vector i contributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
+from mercer.data.labels import plane_coefficients, planes
+from mercer.explain.outputs import Outputs, outputs_of
+from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.fit import read_samples
+from mercer.kernels.matrices import dense
+from mercer.optional import require
+from mercer.parameters import integer
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Why one sample is predicted as it is.
+
+    Attributes
+    ----------
+    prediction : label or float
+        The predicted class of a classifier, or f(x).
+    indices : array of int or None
+        Which training samples these vectors are, as in `support_`; None for a machine that does not count them.
+    labels : array or None
+        The vectors' own classes; None where the machine does not know them.
+    vectors : array, CSR matrix, list of strings or None
+        The vectors themselves; None for a precomputed kernel.
+    similarities : array
+        k(x, x_i).
+    contributions : array
+        β_i k(x, x_i), positive where it speaks for the prediction of a classifier, or raises f.
+    shares : array
+        The contributions over the sum of the absolute ones of all vectors.
+    """
+
+    prediction: Any
+    indices: Indices | None
+    labels: Any
+    vectors: Any
+    similarities: Floats
+    contributions: Floats
+    shares: Floats
+
+    def __len__(self) -> int:
+        return len(self.contributions)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each vector."""
+        pandas = require("pandas", "a frame of reasons")
+        return pandas.DataFrame({name: column for name, column in self._columns().items() if column is not None})
+
+    def _columns(self) -> dict[str, Any]:
+        return {
+            "sample": self.indices,
+            "label": self.labels,
+            "similarity": self.similarities,
+            "contribution": self.contributions,
+            "share": self.shares,
+        }
+
+    def __str__(self) -> str:
+        shown = {name: column for name, column in self._columns().items() if column is not None}
+        cells = [[name, *(f"{v:.4g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
+        wide = [max(map(len, column)) for column in cells]
+        rows = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in zip(*cells, strict=True)]
+        return "\n".join([f"prediction {self.prediction}", *rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """The vectors of a machine, with coefficients in f's of its outputs, or of its classes."""
+
+    of: Any
+    indices: Indices | None
+    labels: Any
+    coefficients: Floats
+    columns: Indices | None
+
+
+def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
+    """The vectors that decide about each sample; see the method of the machines."""
+    n = integer("n", n, 1, "the number of vectors to name")
+    machine = outputs_of(model)
+    if not hasattr(model, "_expansion_"):
+        raise ValueError(
+            f"{type(model).__name__} keeps w and no vectors that a sample could resemble; model.explain(X, background) "
+            "tells what each feature adds"
+        )
+    output = integer("output", output, 0, "the number of an output")
+    if output >= len(machine.names):
+        raise ValueError(f"there is no output {output}; there are {len(machine.names)}, counted from 0")
+    kernel = machine.kernel
+    rows = read_samples(model, X, kernel, reset=False)
+    own = _vectors(machine)
+    labels = model.predict(X) if is_classifier(model) else None
+    classes = [] if labels is None else model.classes_.tolist()
+    for_classes = None if labels is None else _for_classes(machine, own.coefficients)
+    out: list[Reasons] = []
+    for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
+        block = take(rows, np.arange(some.start, some.stop))
+        K = dense(block)[:, own.columns] if own.columns is not None else kernel(block, own.of)
+        if labels is None or for_classes is None:
+            predictions, weights = machine.f(block)[:, output], own.coefficients[None, :, output]
+        else:
+            predictions = labels[some]
+            weights = for_classes[[classes.index(label) for label in predictions.tolist()]]
+        contributions = K * weights
+        out += [_one(own, K[i], contributions[i], predictions[i], n) for i in range(len(K))]
+    return out
+
+
+def _vectors(machine: Outputs) -> _Vectors:
+    """Each training sample by itself where the machine counts them, else the merged samples of the expansion."""
+    model, expansion = machine.model, machine.model._expansion_
+    if not isinstance(model, DualMachine):
+        table = np.asarray(dense(expansion.coefficients), dtype=np.float64)
+        return _Vectors(expansion.vectors, None, None, machine.factor * table, expansion.columns)
+    indices = np.asarray(model.support_, dtype=np.intp)
+    labels, table = None, np.asarray(model.dual_coef_, dtype=np.float64).T
+    if is_classifier(model):
+        k = len(model.classes_)
+        labels = np.repeat(model.classes_, model.n_support_)
+        pairs = machine.pairs or planes(k, against_rest=True)
+        columns = [plane_coefficients(model.dual_coef_, model.n_support_, pairs, p) for p in range(len(pairs))]
+        table = np.stack(columns, axis=1)
+    precomputed = machine.vectors is None
+    vectors = None if precomputed else model.support_vectors_
+    return _Vectors(vectors, indices, labels, machine.factor * table, indices if precomputed else None)
+
+
+def _for_classes(machine: Outputs, table: Floats) -> Floats:
+    """One row of coefficients per class: of its own function, or the sum over its pairs."""
+    k = len(machine.model.classes_)
+    if k == 2:
+        return np.stack([-table[:, 0], table[:, 0]])
+    if machine.pairs is None:
+        return np.ascontiguousarray(table.T)
+    signs = np.zeros((len(machine.pairs), k))
+    for place, (first, second) in enumerate(machine.pairs):
+        signs[place, first], signs[place, second] = 1.0, -1.0
+    return np.ascontiguousarray((table @ signs).T)
+
+
+def _one(own: _Vectors, similarities: Floats, contributions: Floats, prediction: Any, n: int) -> Reasons:
+    order = np.argsort(-np.abs(contributions), kind="stable")[:n]
+    order = order[contributions[order] != 0]
+    whole = float(np.abs(contributions).sum())
+    return Reasons(
+        prediction=prediction,
+        indices=None if own.indices is None else own.indices[order],
+        labels=None if own.labels is None else own.labels[order],
+        vectors=None if own.of is None else take(own.of, order),
+        similarities=similarities[order],
+        contributions=contributions[order],
+        shares=contributions[order] / whole if whole > 0 else contributions[order],
+    )

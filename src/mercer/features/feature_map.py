@@ -1,0 +1,95 @@
+"""What the feature maps share: a kernel bound to the samples, and the error of their inner products."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer.arrays import is_sparse
+from mercer.kernels import Kernel, as_kernel
+
+
+class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
+
+    kernel: Any
+    kernel_: Kernel
+    _takes_sparse = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Bind the kernel to X, and draw or list what the features are made of.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        y : ignored
+            Nothing is learnt from targets.
+        """
+        X = self._read(X, reset=True)
+        self.kernel_ = as_kernel(self.kernel).bind(X)
+        if self.kernel_.accepts != "vectors":
+            raise ValueError(f"{self.kernel_!r} is not a kernel of vectors, and has no features of this kind")
+        self._prepare(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The features of each sample, a row each.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        """
+        check_is_fitted(self)
+        return self._features(self._read(X, reset=False))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names for the features, made of that of the class and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+            The names do not depend on those of the samples' features.
+        """
+        check_is_fitted(self)
+        return np.array([f"{type(self).__name__.lower()}{k}" for k in range(self._width())], dtype=object)
+
+    def error(self, X: Any) -> float:
+        """The largest difference between the features' inner products and k on samples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        """
+        features = self.transform(X)
+        if is_sparse(features):  # without the columns that are empty, of which there may be any number
+            used, columns = np.unique(features.indices, return_inverse=True)
+            features = type(features)((features.data, columns, features.indptr), shape=(features.shape[0], len(used)))
+        products = features @ features.T
+        exact = self.kernel_(self._read(X, reset=False))
+        return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        sparse = "csr" if self._takes_sparse else False
+        return validate_data(self, X, dtype=np.float64, reset=reset, accept_sparse=sparse)
+
+    def _prepare(self, X: Any) -> None:
+        """Draw or list what the features are made of."""
+        raise NotImplementedError
+
+    def _features(self, X: Any) -> Any:
+        raise NotImplementedError
+
+    def _width(self) -> int:
+        """How many features there are."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags

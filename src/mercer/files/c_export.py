@@ -1,0 +1,193 @@
+"""`mercer.export_c`: a machine as one C99 file that predicts as Python does, without heap and without libraries beyond
+<math.h>, or without that one in fixed point.
+
+The file has constant tables and two functions, NAME_decision and NAME_predict. Sums over vectors are compensated
+(Kahan), so that float32 loses what kernel values lose, and no more.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+import mercer
+from mercer.arrays import Floats, is_sparse
+from mercer.files.atomic_write import replacing
+from mercer.files.c_fixed_point import fixed_point_body
+from mercer.files.c_labels import in_order, prediction, prototypes
+from mercer.files.c_parts import Parts, checked_name
+from mercer.files.c_text import floats, function, in_comment, integers, number
+from mercer.kernels import Recipe
+from mercer.kernels.matrices import dense
+
+DTYPES = ("float32", "float64", "fixed32")
+# Coefficients of which fewer than this share are not zero are listed with their places.
+_SPARSE_SHARE = 0.5
+
+
+def export_c(
+    model: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32", name: str = "model"
+) -> str:
+    """Write a fitted machine as one C99 file that predicts as Python does.
+
+    ``NAME_decision(x, f)`` computes the machine's outputs (f of two classes or of a novelty detector, a value for each
+    pair of classes or each class, the numbers of a regression), and ``NAME_predict(x)`` returns the label: an integer,
+    a string, or ±1 for novelty; the number of a regression with one output. The file uses no heap. Its only library is
+    <math.h>, for exp, tanh and sqrt where the kernel needs them; fixed point needs none.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; a kernel or linear machine of mercer's, also after `compress`, or a Pipeline of StandardScaler and
+        MinMaxScaler and one, which become part of the file. The kernels are those that the core computes: linear,
+        polynomial, Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them.
+    path : str or path-like, optional
+        The file to write; without one, only the text is returned.
+    dtype : {"float32", "float64", "fixed32"}, default="float32"
+        What rows are, and what is computed with: float, double, or 32-bit integers that stand for numbers, for
+        processors without floating point. In fixed point there are linear, polynomial, Gaussian and Laplacian kernels;
+        NAME_FIXED(v) turns a constant into such an integer, and the file says how large and how fine they are.
+    name : str, default="model"
+        What the names in the file begin with.
+
+    Returns
+    -------
+    str
+        The file's text.
+
+    Raises
+    ------
+    TypeError
+        For a model or kernel that cannot be written this way; the message names it.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> model = mercer.SVC(kernel="linear").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> text = mercer.export_c(model, name="step")
+    >>> [line for line in text.splitlines() if line.startswith("int ")]
+    ['int step_predict(const float *x)', 'int step_predict(const float *x)']
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
+    name, parts = checked_name(name), Parts.of(model)
+    body = fixed_point_body(parts, name) if dtype == "fixed32" else _float_body(parts, name, dtype)
+    text = "\n".join([*_head(parts, dtype), *body, ""])
+    if path is not None:
+        with replacing(path) as file:
+            file.write(text.encode("ascii"))
+    return text
+
+
+def _head(parts: Parts, dtype: str) -> list[str]:
+    needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
+    return [
+        f"/* {in_comment(parts.told)}; {parts.n_features} features.",
+        f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, {needs}. */",
+    ]
+
+
+def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
+    real, tail = ("double", "") if dtype == "float64" else ("float", "f")
+    recipe = parts.recipe
+    lines = ["", "#include <math.h>", "", *prototypes(parts, name, real), ""]
+    for k, scaling in enumerate(parts.scalings):
+        lines += floats(f"{name}_shift{k}", scaling.shift, dtype) + floats(f"{name}_divisor{k}", scaling.divisor, dtype)
+    if recipe.factor is not None:
+        lines += floats(f"{name}_factor", recipe.factor, dtype)
+    lines += floats(f"{name}_vectors", _prepared(recipe, parts.vectors), dtype)
+    table = parts.coefficients * recipe.scale
+    sparse = is_sparse(table) and table.nnz < _SPARSE_SHARE * table.shape[0] * table.shape[1]
+    if sparse:
+        table = table.tocsr()
+        lines += integers("long", f"{name}_starts", table.indptr) + integers("int", f"{name}_outputs", table.indices)
+    lines += floats(f"{name}_coefficients", table.data if sparse else dense(table), dtype)
+    sums = np.asarray(parts.coefficients.sum(axis=0)).ravel()
+    lines += floats(f"{name}_b", parts.b + recipe.constant * sums, dtype)
+    lines += ["", *_kernel(recipe, name, real, tail, dtype, parts.width), ""]
+    body = [*_row(parts, name, real, tail, dtype), *_sums(parts, name, real, sparse)]
+    if parts.ball:  # R² − ‖φ(x) − a‖² = 2f − k(x, x)
+        scale, constant = number(recipe.scale, dtype), number(recipe.constant, dtype)
+        body.append(f"f[0] = 2 * f[0] - ({scale} * {name}_kernel(x, x) + {constant});")
+    if parts.rank is not None:
+        body += in_order(parts.rank, real)
+    lines += function(f"void {name}_decision(const {real} *x, {real} *f)", body)
+    return [*lines, *prediction(parts, name, real, f"fabs{tail}")]
+
+
+def _prepared(recipe: Recipe, vectors: Floats) -> Floats:
+    """Vectors after the recipe's matrix, and scaled to length 1 where it says so."""
+    if recipe.factor is not None:
+        vectors = vectors @ recipe.factor
+    if recipe.normalise:
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.where(lengths > 0, lengths, 1.0)
+    return vectors
+
+
+def _kernel(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
+    """k of two rows that were prepared, but for scale and constant, which are in the coefficients and in b."""
+    term = {"dot": "x[j] * z[j]", "sqdist": "(x[j] - z[j]) * (x[j] - z[j])", "l1": f"fabs{tail}(x[j] - z[j])"}
+    numbers = [number(value, dtype) for value in recipe.numbers[:2]]
+    value = "t"
+    lines = [f"{real} t = 0;", "int j;", f"for (j = 0; j < {width}; j++) t += {term[recipe.inner]};"]
+    if recipe.ending in ("gaussian", "laplacian"):
+        value = f"exp{tail}(-{numbers[0]} * t)"
+    elif recipe.ending != "identity":
+        lines.append(f"t = {numbers[0]} * t + {numbers[1]};")
+        value = f"tanh{tail}(t)" if recipe.ending == "sigmoid" else " * ".join(["t"] * int(recipe.numbers[2])) or "1"
+    return function(f"static {real} {name}_kernel(const {real} *x, const {real} *z)", [*lines, f"return {value};"])
+
+
+def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]:
+    """Lines that turn x into a row as the vectors are."""
+    recipe, d = parts.recipe, parts.n_features
+    unit = f"{real} v[{parts.width}];" if recipe.factor is not None or recipe.normalise else ""
+    lines = [f"{real} s[{d}];"] * bool(parts.scalings) + [unit] * bool(unit)
+    lines += [f"{real} c[{len(parts.b)}];", "int i, o;"]
+    loop = f"for (i = 0; i < {d}; i++) "
+    for k, scaling in enumerate(parts.scalings):
+        lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]) / {name}_divisor{k}[i];")
+        if scaling.low is not None and scaling.high is not None:
+            low, high = number(scaling.low, dtype), number(scaling.high, dtype)
+            lines.append(f"{loop}s[i] = s[i] < {low} ? {low} : s[i] > {high} ? {high} : s[i];")
+        lines.append("x = s;")
+    if recipe.factor is not None:
+        lines += [
+            f"for (o = 0; o < {parts.width}; o++) {{",
+            "  v[o] = 0;",
+            f"  {loop}v[o] += x[i] * {name}_factor[i][o];",
+            "}",
+            "x = v;",
+        ]
+    if recipe.normalise:
+        loop = f"for (i = 0; i < {parts.width}; i++) "
+        lines += ["c[0] = 0;", f"{loop}c[0] += x[i] * x[i];", f"c[0] = c[0] > 0 ? sqrt{tail}(c[0]) : 1;"]
+        lines += [f"{loop}v[i] = x[i] / c[0];", "x = v;"]
+    return lines
+
+
+def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
+    """f[o] = Σ_i coefficient_io k(vector_i, x) + b_o, with c[o] what the sum has lost so far."""
+    outputs, n = len(parts.b), len(parts.vectors)
+    lines = [f"for (o = 0; o < {outputs}; o++) {{", f"  f[o] = {name}_b[o];", "  c[o] = 0;", "}"]
+    entry, term = f"{name}_coefficients[i][o]", f"for (o = 0; o < {outputs}; o++) {{"
+    if sparse:
+        entry, term = f"{name}_coefficients[e]", f"for (e = {name}_starts[i]; e < {name}_starts[i + 1]; e++) {{"
+    return [
+        *lines,
+        f"for (i = 0; i < {n}; i++) {{",
+        f"  const {real} k = {name}_kernel(x, {name}_vectors[i]);",
+        *["  long e;"] * sparse,
+        f"  {term}",
+        f"    {real} term, sum;",
+        *[f"    o = {name}_outputs[e];"] * sparse,
+        f"    term = {entry} * k - c[o];",
+        "    sum = f[o] + term;",
+        "    c[o] = (sum - f[o]) - term;",
+        "    f[o] = sum;",
+        "  }",
+        "}",
+    ]

@@ -1,0 +1,120 @@
+"""From a machine's outputs to what it predicts, in C: signs, votes, the largest value, labels, quantiles in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.files.c_parts import Parts
+from mercer.files.c_text import block, function, string_literal
+
+
+def prototypes(parts: Parts, name: str, real: str) -> list[str]:
+    """What other files can call, and how."""
+    told = [f"#define {name.upper()}_FEATURES {parts.n_features}", f"#define {name.upper()}_OUTPUTS {len(parts.b)}"]
+    told.append(f"void {name}_decision(const {real} *x, {real} *f);")
+    head = _predict_head(parts, name, real)
+    return [*told, f"{head};"] if head else told
+
+
+def _predict_head(parts: Parts, name: str, real: str) -> str:
+    if parts.labels is None:
+        return f"{real} {name}_predict(const {real} *x)" if len(parts.b) == 1 else ""
+    kind = _kind(parts.labels)
+    return f"{kind}{'' if kind.endswith('*') else ' '}{name}_predict(const {real} *x)"
+
+
+def _kind(labels: Any) -> str:
+    """The type of a label."""
+    kind = np.asarray(labels).dtype.kind
+    if kind in "UO":
+        return "const char *"
+    if kind == "b":
+        return "int"
+    if kind == "f":
+        return "double"
+    return "int" if max(abs(int(np.min(labels))), abs(int(np.max(labels)))) < 2**31 else "long long"
+
+
+def _constants(labels: Any) -> list[str]:
+    kind = np.asarray(labels).dtype.kind
+    listed = np.asarray(labels).tolist()
+    if kind in "UO":
+        if any("\0" in text for text in listed):
+            raise TypeError("a class has a label with a zero character, at which a string of C would end")
+        return [string_literal(text) for text in listed]
+    if kind == "f":
+        return [repr(label) for label in listed]
+    if any(label == -(2**63) for label in listed):
+        raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
+    return [f"{int(label)}{'LL' * (_kind(labels) == 'long long')}" for label in listed]
+
+
+def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """NAME_predict, if there is one thing to predict."""
+    head = _predict_head(parts, name, real)
+    if not head:
+        return []
+    body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
+    if parts.labels is None:
+        return function(head, body)
+    told = _constants(parts.labels)
+    kind = _kind(parts.labels)
+    star = "const char *const " if kind.endswith("*") else f"const {kind} "
+    table = [f"static {star}{name}_labels[{len(told)}] = {{", *block(told), "};", ""]
+    return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
+
+
+def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """Lines that set `best` to the place of the label, or return the value."""
+    decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
+    if parts.decides == "values":
+        return [decide, "return f[0];"]
+    if parts.decides == "sign":
+        return ["int best;", decide, "best = f[0] >= 0;"]
+    largest = ["best = 0;", f"for (i = 1; i < {k}; i++)", "  if ({0}[i] > {0}[best]) best = i;"]
+    if parts.decides == "largest":
+        return ["int best, i;", decide, *(line.format("f") for line in largest)]
+    count = [
+        f"for (i = 0; i < {k}; i++) votes[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) votes[f[p] > 0 ? i : j]++;",
+    ]
+    if parts.decides == "votes":
+        return ["int best, i, j, p;", f"int votes[{k}];", decide, *count, *(line.format("votes") for line in largest)]
+    return [
+        "int best, i, j, p;",
+        f"int votes[{k}];",
+        f"{real} sure[{k}];",
+        decide,
+        *count,
+        f"for (i = 0; i < {k}; i++) sure[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) {{",
+        "    sure[i] += f[p];",
+        "    sure[j] -= f[p];",
+        "  }",
+        f"for (i = 0; i < {k}; i++) sure[i] = (real)votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));".replace(
+            "(real)", f"({real})"
+        ),
+        *(line.format("sure") for line in largest),
+    ]
+
+
+def in_order(rank: Any, real: str) -> list[str]:
+    """Lines that put the outputs into the order of their quantiles: those that cross change places."""
+    n = len(rank)
+    places = ", ".join(str(int(place)) for place in rank)
+    return [
+        f"for (i = 1; i < {n}; i++) {{",
+        f"  const {real} value = f[i];",
+        "  for (o = i; o > 0 && f[o - 1] > value; o--) f[o] = f[o - 1];",
+        "  f[o] = value;",
+        "}",
+        f"for (i = 0; i < {n}; i++) c[i] = f[i];",
+        "{",
+        f"  static const int rank[{n}] = {{{places}}};",
+        f"  for (i = 0; i < {n}; i++) f[i] = c[rank[i]];",
+        "}",
+    ]

@@ -1,0 +1,166 @@
+"""What a model is made of, as a C file needs it: scalers, vectors, a recipe, and how outputs become labels."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import OutlierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats
+from mercer.expansion import Expansion
+from mercer.fitting.kinds import has_function_per_class
+from mercer.kernels import Recipe
+from mercer.kernels.matrices import dense
+from mercer.tables.as_pipeline import as_pipeline
+from mercer.tables.estimator import Tabular
+
+_KEYWORDS = frozenset(
+    [
+        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
+        *("float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed"),
+        *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """x becomes (x − shift) / divisor, then stays between `low` and `high` if there are such."""
+
+    shift: Floats
+    divisor: Floats
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A model, ready to be written down."""
+
+    told: str  # in one line
+    n_features: int
+    scalings: list[Scaling]
+    recipe: Recipe
+    vectors: Floats
+    coefficients: Any  # dense, or CSR where most are zero
+    b: Floats
+    decides: str  # "values", "sign", "largest", "votes" or "scores"
+    labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
+    rank: Any = None  # of quantiles: the place of each output in rising order
+    ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
+
+    @property
+    def width(self) -> int:
+        """Features of a row as the kernel sees it."""
+        return self.n_features if self.recipe.factor is None else int(self.recipe.factor.shape[1])
+
+    @classmethod
+    def of(cls, model: Any) -> Parts:
+        """TypeError for what no C file can hold."""
+        check_is_fitted(model)
+        model = as_pipeline(model) if isinstance(model, Tabular) else model
+        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        *before, machine = steps
+        expansion = getattr(machine, "_expansion_", None)
+        weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
+        ours = type(machine).__module__.startswith("mercer.")
+        if not ours or not (isinstance(expansion, Expansion) or weights):
+            told = " ".join(repr(model).split())
+            raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
+        scalings = [scaling for step in before if (scaling := _scaling(step)) is not None]
+        labels, decides = _decision(machine)
+        if isinstance(expansion, Expansion):
+            recipe, vectors = _recipe(expansion), np.asarray(dense(expansion.vectors), dtype=np.float64)
+            coefficients, b = expansion.coefficients, expansion.b
+        else:
+            # ⟨w, x⟩ + b: each output has its own w for a vector.
+            recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
+            coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
+        rank = None
+        if hasattr(machine, "quantiles_") and len(b) > 1:
+            rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
+        if not len(vectors):  # f is b alone; C has no empty tables
+            vectors, coefficients = np.zeros((1, vectors.shape[1])), np.zeros((1, len(b)))
+        return cls(
+            told=f"{type(machine).__name__}, {_words(machine, len(vectors))}",
+            n_features=int(steps[0].n_features_in_),
+            scalings=scalings,
+            recipe=recipe,
+            vectors=vectors,
+            coefficients=coefficients,
+            b=np.asarray(b, dtype=np.float64),
+            decides=decides,
+            labels=labels,
+            rank=rank,
+            ball=hasattr(machine, "radius_"),
+        )
+
+
+def _words(machine: Any, n: int) -> str:
+    return f"{machine.kernel_}, {n} vectors" if hasattr(machine, "kernel_") else "linear"
+
+
+def _scaling(step: Any) -> Scaling | None:
+    if type(step) is StandardScaler:
+        n = int(step.n_features_in_)
+        shift = np.asarray(step.mean_) if step.with_mean else np.zeros(n)
+        return Scaling(shift, np.asarray(step.scale_) if step.with_std else np.ones(n))
+    if type(step) is MinMaxScaler:
+        scale, low = np.asarray(step.scale_), np.asarray(step.min_)
+        ends = step.feature_range if step.clip else (None, None)
+        return Scaling(-low / scale, 1.0 / scale, *ends)
+    if step is None or step == "passthrough":
+        return None
+    raise TypeError(
+        f"a C file can hold StandardScaler and MinMaxScaler before a machine, not {type(step).__name__}; apply it to "
+        "the rows before they are predicted"
+    )
+
+
+def _recipe(expansion: Expansion) -> Recipe:
+    recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
+    if recipe is None:
+        raise TypeError(
+            f"a C file cannot compute the kernel {expansion.kernel}: it can if the core does (linear, polynomial, "
+            "Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them)"
+        )
+    if recipe.ending == "polynomial" and recipe.numbers[2] != int(recipe.numbers[2]):
+        raise TypeError(f"a C file cannot compute the kernel {expansion.kernel}, whose degree is no whole number")
+    return recipe
+
+
+def _decision(machine: Any) -> tuple[Any, str]:
+    """The labels, and how outputs become one."""
+    if isinstance(machine, OutlierMixin):
+        return np.array([-1, 1]), "sign"
+    if not hasattr(machine, "classes_"):
+        return None, "values"
+    if len(machine.classes_) == 2:
+        return machine.classes_, "sign"
+    if not hasattr(machine, "break_ties") or has_function_per_class(machine):
+        return machine.classes_, "largest"
+    return machine.classes_, "scores" if machine.break_ties else "votes"
+
+
+def checked_name(name: Any) -> str:
+    """A prefix for the names in the file."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,50}", name) or name in _KEYWORDS:
+        raise ValueError(
+            f"name={name!r:.80} cannot begin the names of a C file: it must be a letter followed by letters, digits "
+            "and underscores, at most 51 in all, and no keyword of C"
+        )
+    return name
+
+
+def name_from(path: Path) -> str:
+    """A prefix from a file's name: what is no letter, digit or underscore in it becomes an underscore."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", path.stem)[:40]
+    return name if re.match("[A-Za-z]", name) and name not in _KEYWORDS else f"model_{name}"

@@ -1,0 +1,155 @@
+"""Terms: a kernel as a sum of products over the features, where it is one.
+
+    k(x, z) = Σ_terms q(⟨x, z⟩) Π_l exp(−a_l u² − b_l |u| − c_l u²/(x_l + z_l) + e_l x_l z_l),   u = x_l − z_l
+
+with a polynomial q. Sums, products, powers and multiples of such kernels are such kernels. What needs to know how the
+features take part in k, such as Shapley values, reads the terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.arrays import Floats
+
+Terms = tuple["Term", ...]
+
+# The highest power of ⟨x, z⟩ that the core has room for (kMaxSeries in src/core/simd/level.hpp).
+MAX_DEGREE = 16
+# A power of a sum has many terms; more than these are as good as none.
+_MOST_TERMS = 200
+_RATES = ("square", "absolute", "chi2", "dot")
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One product over the features.
+
+    Attributes
+    ----------
+    polynomial : tuple of float
+        q_0, q_1, …: the factor Σ_k q_k ⟨x, z⟩^k.
+    square, absolute, chi2, dot : float or array
+        a, b, c and e, one number for all features or one for each.
+    """
+
+    polynomial: tuple[float, ...] = (1.0,)
+    square: float | Floats = 0.0
+    absolute: float | Floats = 0.0
+    chi2: float | Floats = 0.0
+    dot: float | Floats = 0.0
+
+    @property
+    def only_polynomial(self) -> bool:
+        """Whether there is no exponent."""
+        return not any(np.any(getattr(self, name)) for name in _RATES)
+
+    @property
+    def constant(self) -> bool:
+        """Whether the term is the same number for all samples."""
+        return len(self.polynomial) == 1 and self.only_polynomial
+
+    @property
+    def of_differences(self) -> bool:
+        """Whether k(x, x) is the same number for all samples."""
+        return len(self.polynomial) == 1 and not np.any(self.dot)
+
+    def rates(self, d: int) -> Floats:
+        """a, b, c and e of d features, one row each."""
+        return np.stack([np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), (d,)) for name in _RATES])
+
+    def times(self, other: Term) -> Term:
+        """The product of two terms: exponents add up."""
+        exponents = {name: getattr(self, name) + getattr(other, name) for name in _RATES}
+        with np.errstate(over="ignore", invalid="ignore"):
+            polynomial = np.convolve(self.polynomial, other.polynomial)
+        return Term(tuple(polynomial.tolist()), **exponents)
+
+    def same_exponents(self, other: Term) -> bool:
+        """Whether the two differ in their polynomials only."""
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
+
+    def plus(self, other: Term) -> Term:
+        """The sum of two terms with the same exponents."""
+        size = max(len(self.polynomial), len(other.polynomial))
+        total = np.zeros(size)
+        for one in (self, other):
+            total[: len(one.polynomial)] += one.polynomial
+        return Term(tuple(total.tolist()), **{name: getattr(self, name) for name in _RATES})
+
+
+def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
+    """(γ⟨x, z⟩ + coef0)^degree."""
+    if degree > MAX_DEGREE:
+        return None
+    try:
+        factors = [math.comb(degree, k) * gamma**k * coef0 ** (degree - k) for k in range(degree + 1)]
+    except OverflowError:
+        return None
+    return _checked([Term(tuple(factors))])
+
+
+def added(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
+    """k1 + k2."""
+    return None if left is None or right is None else _checked([*left, *right])
+
+
+def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
+    """k1·k2."""
+    if left is None or right is None or len(left) * len(right) > _MOST_TERMS**2:
+        return None
+    return _checked(one.times(other) for one in left for other in right)
+
+
+def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
+    """k^n."""
+    if terms is None:
+        return None
+    if len(terms) == 1 and len(terms[0].polynomial) == 1:  # c^n Π exp(n …), whatever n is
+        one = terms[0]
+        try:
+            scale = float(one.polynomial[0]) ** exponent
+        except OverflowError:
+            return None
+        return _checked([Term((scale,), **{name: exponent * getattr(one, name) for name in _RATES})])
+    power: Terms | None = tuple(terms)
+    for _ in range(exponent - 1):
+        power = multiplied(power, terms)
+        if power is None:
+            return None
+    return power
+
+
+def exponential(terms: Sequence[Term] | None) -> Terms | None:
+    """exp(k), which is a product over the features if k is a multiple of ⟨x, z⟩ plus a constant."""
+    if terms is None or len(terms) != 1 or not terms[0].only_polynomial or len(terms[0].polynomial) > 2:
+        return None
+    constant, *slope = terms[0].polynomial
+    try:
+        scale = math.exp(constant)
+    except OverflowError:
+        return None
+    return _checked([Term((scale,), dot=slope[0] if slope else 0.0)])
+
+
+def _checked(terms: Iterable[Term]) -> Terms | None:
+    """Terms with equal exponents joined; None if they are too many, of too high a degree, or not finite."""
+    joined: list[Term] = []
+    for term in terms:
+        same = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)
+        if same is None:
+            joined.append(term)
+        else:
+            joined[same] = joined[same].plus(term)
+        if len(joined) > _MOST_TERMS:
+            return None
+    for term in joined:
+        if len(term.polynomial) > MAX_DEGREE + 1 or not np.isfinite(term.polynomial).all():
+            return None
+        if not all(np.isfinite(getattr(term, name)).all() for name in _RATES):
+            return None
+    return tuple(joined)

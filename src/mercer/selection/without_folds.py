@@ -1,0 +1,106 @@
+"""Points of a grid judged without folds: by leaving out each sample, by estimates of that, and by a bound on the risk.
+
+Each point has one score, 1 − the share of errors that its criterion tells, so that larger is better:
+
+    loo             the exact leave-one-out predictions, scored as held-out samples are
+    xi-alpha        ξα of Joachims; span, span-bound: Vapnik's and Chapelle's rule and bound
+    radius-margin   4(R² + 1/C)(‖w‖² + 2C Σξ)/n; without bias (R₀² + 1/C)(‖w‖² + 2C Σξ)/n
+    margin-bound    structural risk minimisation: mean slack + 4/(nρ)√tr K + 3√(ln(2/δ')/2n), where δ' = δ/N pays for
+                    the choice among the N points of the grid (`theory.soft_margin_bound`)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
+from mercer.paths.left_out import leave_one_out
+from mercer.selection.scoring import HeldOut, scored
+from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
+
+if TYPE_CHECKING:
+    from mercer.selection.tune import Search
+
+# The probability with which a bound on the risk may fail, for all points of the grid together.
+_DELTA = 0.05
+
+# A score, the gap and relative gap of the fit behind it, and what the score rests on.
+_Judged = tuple[float, float, float, str]
+
+
+def judge(search: Search, criterion: str) -> str:
+    """Put a score into every cell that is wanted; returns what fits shared."""
+    way = _WAYS[criterion]
+    for point in range(len(search.cells.points)):
+        if not search.wanted(point, 0):
+            continue
+        begun = time.perf_counter()
+        try:
+            score, gap, relative, note = way(search, point)
+        except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
+            search.cells.fail(point, 0, error)
+        else:
+            if note:
+                search.cells.notes[point, 0] = note
+            search.cells.put(point, 0, score, gap, relative, time.perf_counter() - begun)
+        search.told(point, 0)
+    return "nothing: every point is solved by itself, on all samples"
+
+
+def _machine(search: Search, point: int) -> Any:
+    return clone(search.estimator).set_params(**search.cells.points[point])
+
+
+def _left_out(search: Search, point: int) -> _Judged:
+    machine = _machine(search, point)
+    found = leave_one_out(machine, search.X, search.y, search.sample_weight)
+    counted = np.flatnonzero(np.isfinite(found.values.reshape(len(found.values), -1)).all(axis=1))
+    y, weight = (None if part is None else part[counted] for part in (search.y, search.sample_weight))
+    values = found.values[counted].reshape(len(counted), -1)
+    classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
+    model = HeldOut.of(machine, values, classes)
+    note = "" if found.unique.all() else f"{int((~found.unique).sum())} machines with a sample left out are not unique"
+    # The scorers ask the model about all of its samples at once, so that X is not looked at.
+    return scored(search.scorer, model, values, y, weight), math.nan, math.nan, note
+
+
+def _by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Judged]:
+    def way(search: Search, point: int) -> _Judged:
+        found = estimate(_machine(search, point), search.X, search.y, search.sample_weight)
+        note = "" if found.proven else f"an upper bound if there is {found.assumes}"
+        return 1.0 - found.error, math.nan, math.nan, note
+
+    return way
+
+
+def _margin_bound(search: Search, point: int) -> _Judged:
+    if search.sample_weight is not None:
+        raise ValueError("the margin bound is for samples that all count the same; leave sample_weight out")
+    model = _machine(search, point).fit(search.X, search.y)
+    if len(model.classes_) != 2:
+        raise ValueError(f"the margin bound is for two classes, but y has {len(model.classes_)}")
+    margins = model.margins(search.X, search.y)
+    diagonal = np.diagonal(search.X) if model.kernel_.accepts == "gram" else model.kernel_.diag(search.X)
+    kind = {True: "free", False: "none"}.get(model.bias, "regularized")
+    norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)  # type: ignore[arg-type]  # one of the three
+    delta = _DELTA / len(search.cells.points)
+    bound = soft_margin_bound(margins.slacks, trace, norm, delta, bias=kind == "free")
+    note = "no bound: b is free, and not part of ‖w‖; use bias='regularized'" if kind == "free" else ""
+    proof = model.certificate_
+    return 1.0 - bound.value, proof.gap, proof.relative_gap, note
+
+
+_WAYS: Final = {
+    "loo": _left_out,
+    "xi-alpha": _by(xi_alpha),
+    "span": _by(span_estimate),
+    "span-bound": _by(span_bound),
+    "radius-margin": _by(soft_radius_margin),
+    "margin-bound": _margin_bound,
+}

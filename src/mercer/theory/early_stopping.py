@@ -1,0 +1,362 @@
+"""Early stopping as regularisation: least squares by gradient steps in the kernel's space, ended after t of them.
+
+Both methods lower ½ Σ w_i (y_i − f(x_i) − b)² from f = 0, where b is the best constant for each f, or 0:
+
+    landweber            f ← f + η Σ w_i r_i k(x_i, ·),  r = y − f − b            steepest descent, η ≤ 1/Λ_max
+    conjugate gradients  the best f of span{Ks, K²s, …, Kᵗs}, s = W(y − ȳ)        one dimension more in each step
+
+With W^½KW^½ = QΛQ' (centred, where there is a bias), t steps of the first multiply component j of the solution by
+1 − (1 − ηΛ_j)ᵗ, where a ridge λ multiplies it by Λ_j/(Λ_j + λ): 1/(ηt) plays the part of λ (Yao, Rosasco and
+Caponnetto 2007; for conjugate gradients Blanchard and Krämer 2010). No further iteration is needed for another t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.arrays import Floats, freeze, n_samples
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.matrices import as_matrix
+from mercer.parameters import integer, not_negative, one_of, positive
+from mercer.rkhs import Function
+
+# K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.
+_MOST_SAMPLES = 5000
+# What is left of a squared gradient that rounding can explain: further directions would be noise.
+_ROUNDING_SHARE = 1e-28
+
+
+@dataclass(frozen=True, eq=False)
+class IterationPath:
+    """Least squares after every number of steps.
+
+    Attributes
+    ----------
+    method : str
+        "landweber" or "cg".
+    kernel : Kernel
+        With all its parameters as numbers.
+    step_size : float
+        η of "landweber"; nan for "cg", which finds its own.
+    steps : array of integers
+        The numbers of steps t for which the other arrays hold something; `at` takes any t up to the last.
+    errors : array of shape (n_steps, n_outputs)
+        The mean squared error on the training samples, by weight.
+    norms : array of shape (n_steps, n_outputs)
+        ‖f‖ in the kernel's space.
+    dof : array of shape (n_steps,)
+        Effective degrees of freedom: the trace of the matrix that maps y to f + b. Conjugate gradients have no such
+        matrix; theirs is the dimension, t and one for the bias.
+    """
+
+    method: str
+    kernel: Kernel
+    step_size: float
+    steps: Any
+    errors: Floats
+    norms: Floats
+    dof: Floats
+    _engine: Any = field(init=False, repr=False)
+    _vectors: Any = field(init=False, repr=False)
+    _one_output: bool = field(init=False, repr=False)
+
+    def _made_of(self, engine: Any, vectors: Any, one_output: bool) -> IterationPath:
+        for name, value in (("_engine", engine), ("_vectors", vectors), ("_one_output", one_output)):
+            object.__setattr__(self, name, value)
+        return self
+
+    def coefficients(self, t: int) -> Floats:
+        """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
+
+        Parameters
+        ----------
+        t : int
+            The number of steps.
+        """
+        C = self._engine.coefficients(self._checked(t))
+        return np.asarray(C[:, 0] if self._one_output else C)
+
+    def at(self, t: int) -> Function | list[Function]:
+        """The function after t steps, with its coefficients and b; a list where there are several outputs.
+
+        Parameters
+        ----------
+        t : int
+            The number of steps.
+        """
+        C = self._engine.coefficients(self._checked(t))
+        b = self._engine.biases(C)
+        found = [Function(self.kernel, self._vectors, column, float(b[k])) for k, column in enumerate(C.T)]
+        return found[0] if self._one_output else found
+
+    def ridge(self, t: int) -> float:
+        """λ = 1/(ηt), the ridge that damps small components as much as t steps of Landweber do."""
+        if self.method != "landweber":
+            raise ValueError("conjugate gradients damp no component by itself, so that no ridge corresponds to t steps")
+        return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
+
+    def errors_on(self, X: Any, y: Any) -> Floats:
+        """The mean squared error on other samples for each of `steps`, over all outputs.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list of samples
+            Samples that were not trained on.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        """
+        Y = np.asarray(y, dtype=np.float64).reshape(n_samples(X), -1)
+        if Y.shape[1] != self.errors.shape[1]:
+            raise ValueError(f"y has {Y.shape[1]} outputs, but the path {self.errors.shape[1]}")
+        K = np.asarray(X if self.kernel.accepts == "gram" else self.kernel(X, self._vectors), dtype=np.float64)
+        out = np.empty(len(self.steps))
+        for k, t in enumerate(self.steps.tolist()):
+            C = self._engine.coefficients(t)
+            out[k] = np.mean((Y - K @ C - self._engine.biases(C)) ** 2)
+        return out
+
+    def best(self, X: Any, y: Any) -> int:
+        """The number of steps with the least error on other samples; of equally good ones the smallest.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list of samples
+            Samples that were not trained on.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        """
+        return int(self.steps[int(np.argmin(self.errors_on(X, y)))])
+
+    def _checked(self, t: int) -> int:
+        integer("t", t, 0, "the number of steps")
+        if t > self.steps[-1]:
+            raise ValueError(f"t={t} is beyond the path, which ends after {self.steps[-1]} steps; ask for more n_steps")
+        return int(t)
+
+
+def iteration_path(
+    kernel: Any,
+    X: Any,
+    y: Any,
+    *,
+    method: Literal["landweber", "cg"] = "landweber",
+    n_steps: int = 100,
+    step_size: float | None = None,
+    bias: bool = True,
+    sample_weight: Any = None,
+) -> IterationPath:
+    """Least squares by early stopping: every number of steps at once.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        The kernel; "precomputed" if X is the matrix of kernel values.
+    X : array, CSR matrix or list
+        At most 5,000 samples.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Their targets.
+    method : {"landweber", "cg"}, default="landweber"
+        Gradient descent, or conjugate gradients, which take far fewer steps.
+    n_steps : int, default=100
+        The longest run. Conjugate gradients end before where nothing is left to gain.
+    step_size : float, optional
+        η of "landweber", below 2/Λ_max; by default 1/Λ_max.
+    bias : bool, default=True
+        Whether f has a constant b, which is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        A weight of 2 equals the sample given twice.
+
+    Returns
+    -------
+    IterationPath
+        `at(t)` is the function after t steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian
+    >>> from mercer.theory import iteration_path
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=80)
+    >>> path = iteration_path(Gaussian(gamma=5.0), X[:50], y[:50], n_steps=1000)
+    >>> t = path.best(X[50:], y[50:])
+    >>> f = path.at(t)
+    >>> 0 < t < 1000, bool(abs(f([[1.5]])[0] - 1) < 0.5), bool(path.dof[t] < path.dof[-1])
+    (True, True, True)
+    """
+    one_of("method", method, ("landweber", "cg"))
+    integer("n_steps", n_steps, 1, "the number of steps")
+    bound = as_kernel(kernel).bind(X)
+    vectors = as_matrix(X) if bound.accepts == "vectors" else X
+    n = n_samples(vectors)
+    Y = np.array(y, dtype=np.float64)
+    w = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+    if n > _MOST_SAMPLES or n == 0 or Y.shape[:1] != (n,) or Y.ndim > 2 or not np.isfinite(Y).all():
+        raise ValueError(
+            f"a path needs a finite target for each of at most {_MOST_SAMPLES} samples, at least one; X has {n} "
+            f"samples and y the shape {Y.shape}"
+        )
+    if w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all() or not w.any():
+        raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {n} samples, not all 0")
+    K = np.asarray(X if bound.accepts == "gram" else bound(vectors), dtype=np.float64)
+    if K.shape != (n, n) or not np.isfinite(K).all():
+        raise ValueError(f"the kernel values of {n} samples must be finite and {n} × {n}, not of shape {K.shape}")
+    table = Y.reshape(n, -1)
+    data = _Data(K, table, w, bool(bias))
+    engine: Any = _Landweber(data, step_size) if method == "landweber" else _ConjugateGradients(data, n_steps)
+    steps = np.arange((n_steps if method == "landweber" else engine.most) + 1)
+    fits = [engine.coefficients(t) for t in steps.tolist()]
+    U = [K @ C for C in fits]
+    errors = np.array([w @ (table - u - data.biases_of(u)) ** 2 / w.sum() for u in U])
+    norms = np.array([np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0)) for C, u in zip(fits, U, strict=True)])
+    held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
+    return IterationPath(
+        method,
+        bound,
+        engine.step_size,
+        freeze(steps),
+        freeze(errors),
+        freeze(norms),
+        freeze(np.array([engine.dof(t) for t in steps.tolist()])),
+    )._made_of(engine, held, Y.ndim == 1)
+
+
+class _Data:
+    """Samples by their kernel values, centred where there is a bias: S = PW^½KW^½P and PW^½Y."""
+
+    def __init__(self, K: Floats, Y: Floats, weight: Floats, bias: bool) -> None:
+        self.K, self.Y, self.weight, self.bias = K, Y, weight, bias
+        self.root = np.sqrt(weight)
+        unit = self.root / math.sqrt(float(weight.sum()))
+        S, target = self.root[:, None] * K * self.root, self.root[:, None] * Y
+        if bias:
+            S = S - np.outer(unit, unit @ S)
+            S = S - np.outer(S @ unit, unit)
+            target = target - np.outer(unit, unit @ target)
+        self.S, self.target = 0.5 * (S + S.T), target
+
+    def biases_of(self, U: Floats) -> Floats:
+        """The best b for each output where f has the values U."""
+        if not self.bias:
+            return np.zeros(self.Y.shape[1])
+        return np.asarray(self.weight @ (self.Y - U) / self.weight.sum())
+
+
+class _Landweber:
+    """Every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
+
+    def __init__(self, data: _Data, step_size: float | None) -> None:
+        self.data = data
+        values, self.basis = np.linalg.eigh(data.S)
+        self.values = np.maximum(values, 0.0)
+        largest = float(self.values[-1])
+        if values[0] < -1e-8 * max(largest, np.finfo(float).tiny):
+            raise ValueError("the kernel is not positive definite on these samples: gradient steps would not converge")
+        self.step_size = 1.0 / (largest or 1.0) if step_size is None else positive("step_size", step_size)
+        if self.step_size * largest >= 2:
+            raise ValueError(
+                f"step_size={self.step_size:g} makes the steps diverge: it must be below 2/Λ_max = {2 / largest:.6g}"
+            )
+        self.inside = self.basis.T @ data.target
+
+    def _reached(self, t: int) -> Floats:
+        """1 − (1 − ηΛ)ᵗ, without cancellation where ηΛ is small."""
+        step = self.step_size * self.values
+        small = step < 0.5
+        gentle = -np.expm1(t * np.log1p(-np.where(small, step, 0.0)))
+        return np.asarray(np.where(small, gentle, 1.0 - (1.0 - step) ** t))
+
+    def coefficients(self, t: int) -> Floats:
+        tiny = self.values <= np.finfo(float).tiny
+        filtered = np.where(tiny, self.step_size * t, self._reached(t) / np.where(tiny, 1.0, self.values))
+        return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.inside)))
+
+    def biases(self, C: Floats) -> Floats:
+        return self.data.biases_of(self.data.K @ C)
+
+    def dof(self, t: int) -> float:
+        return float(self._reached(t).sum()) + self.data.bias
+
+
+class _ConjugateGradients:
+    """CGLS: z_t is the best combination of s, Ss, …, S^(t−1)s, s = PW^½Y, each output on its own."""
+
+    step_size = math.nan
+
+    def __init__(self, data: _Data, n_steps: int) -> None:
+        self.data = data
+        z, r = np.zeros_like(data.target), data.target.copy()
+        gradient = data.S @ r  # of f, as values; r are its coefficients
+        p, q = r.copy(), gradient.copy()
+        square = np.sum(r * gradient, axis=0)
+        first, live = np.maximum(square, np.finfo(float).tiny), np.ones(z.shape[1], dtype=bool)
+        self.iterates = [z]
+        for _ in range(n_steps):
+            live = live & (square > _ROUNDING_SHARE * first)
+            if not live.any():
+                break
+            size = np.divide(square, np.sum(q * q, axis=0), out=np.zeros_like(square), where=live)
+            z, r = z + size * p, r - size * q
+            gradient = data.S @ r
+            fresh = np.sum(r * gradient, axis=0)
+            share = np.divide(fresh, square, out=np.zeros_like(square), where=live)
+            p, q, square = r + share * p, gradient + share * q, fresh
+            self.iterates.append(z)
+        self.most = len(self.iterates) - 1
+
+    def coefficients(self, t: int) -> Floats:
+        return np.asarray(self.data.root[:, None] * self.iterates[t])
+
+    def biases(self, C: Floats) -> Floats:
+        return self.data.biases_of(self.data.K @ C)
+
+    def dof(self, t: int) -> float:
+        return float(t + self.data.bias)
+
+
+def stopping_step(errors: Any, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
+    """When training stops: at the step where the smoothed validation error has risen considerably above its least.
+
+    Single rises are noise; so the error is averaged over a window first, and must exceed its least value by a share
+    (Igel, section 2.2).
+
+    Parameters
+    ----------
+    errors : array
+        The validation error after each step.
+    window : int, default=5
+        How many steps are averaged.
+    rise : float, default=0.05
+        The share above the least average at which training stops.
+
+    Returns
+    -------
+    (int, int)
+        The step with the least smoothed error so far, whose function is to be kept, and the step at which that is
+        known; the last one, if the error never rises that much.
+
+    Examples
+    --------
+    >>> from mercer.theory import stopping_step
+    >>> stopping_step([5.0, 3.0, 2.0, 2.2, 1.9, 2.0, 2.6, 3.0], window=1, rise=0.2)
+    (4, 6)
+    """
+    values = np.asarray(errors, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise ValueError(f"errors must be one finite number per step, at least one, not of shape {values.shape}")
+    integer("window", window, 1, "how many steps are averaged")
+    not_negative("rise", rise)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    best, least = 0, math.inf
+    for t in range(len(values)):
+        smooth = (sums[t + 1] - sums[max(0, t + 1 - window)]) / min(window, t + 1)
+        if smooth < least:
+            best, least = t, smooth
+        elif smooth > least * (1 + rise):
+            return best, t
+    return best, len(values) - 1

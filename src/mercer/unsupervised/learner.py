@@ -1,0 +1,61 @@
+"""What the estimators of this room share: a fit on samples alone, read and merged as for every machine."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import fitted
+from mercer.fitting.machine import Machine
+from mercer.fitting.telling import Progress, with_callbacks
+from mercer.parameters import integer
+
+
+class Learner(Machine):
+    """A machine without targets: it adds its parameters and what it learns."""
+
+    FITTED = fitted(intercept_=None, certificate_=None, converged_=None, stop_reason_=None, n_iter_=None)
+
+    n_landmarks: Any
+
+    def _learn(self, fit: Fit) -> None:
+        """Set the fitted attributes."""
+        raise NotImplementedError
+
+    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from samples X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        y : ignored
+            There for scikit-learn's pipelines.
+        sample_weight : array of shape (n_samples,), optional
+            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+
+        Returns
+        -------
+        self
+        """
+        trained = self._blank()
+        progress = Progress(self, False, 1, X, y)
+        progress.begin("")
+        trained._learn_from(X, y, sample_weight)
+        progress.end()
+        progress.close(X, y, trained)
+        return self._become(trained)
+
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
+        fit = Fit.of(self, X, None, sample_weight)
+        assert fit.kernel is not None
+        self.kernel_ = fit.kernel
+        self._learn(fit)
+
+    def _check_parameters(self) -> None:
+        if self.n_landmarks is not None:
+            integer("n_landmarks", self.n_landmarks, 1, "the samples that represent all; None takes all of them")
+
+    def _read(self, y: Any) -> tuple[None, None]:
+        return None, None

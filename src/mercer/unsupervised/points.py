@@ -1,0 +1,210 @@
+"""Samples as points of feature space, of which only inner products are known: all of them, or through landmarks.
+
+    all         ⟨φ(x_i), φ(x_j)⟩ = K_ij, stored
+    landmarks   ⟨φ(x_i), φ(x_j)⟩ ≈ ⟨z_i, z_j⟩ with Z = K_nM V S^(−½), where K_MM = V S V' (Nyström)
+
+The second is what the points become when they are projected onto the span of M landmarks. A combination Σ_i c_i φ(x_i)
+of points is then a combination of landmarks, and with either the function x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from mercer.arrays import Floats, Indices, mirror, n_samples, row_blocks, take
+from mercer.data.chunks import Chunk
+from mercer.errors import NonPSDKernelWarning
+from mercer.expansion import Expansion
+from mercer.fitting.fit import Fit
+from mercer.fitting.telling import warn_user
+from mercer.gram import gram_for
+from mercer.gram.landmarks import draw
+from mercer.kernels import Kernel
+from mercer.solvers.least_squares.memory import memory_error
+from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
+
+Pairs = tuple[Floats, Floats]
+
+
+class Points(Protocol):
+    """What the algorithms of this room ask of the samples."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def squares(self) -> Floats:
+        """‖φ(x_i)‖²."""
+        ...
+
+    def products(self, C: Floats) -> Floats:
+        """K C."""
+        ...
+
+    def column(self, i: int) -> Floats:
+        """K e_i."""
+        ...
+
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
+        """The k largest eigenvalues, all by default, of S(K̃ − diag(less))S with S = diag(scale), and their vectors.
+
+        K̃ is K, or with `centre` K of the points less their mean under these shares. Where points are represented by
+        landmarks `less` is not taken off, and eigenvalues that are zero to rounding are left out.
+        """
+        ...
+
+    def function(self, C: Floats, b: Floats) -> Expansion:
+        """x ↦ Σ_i C_i ⟨φ(x_i), φ(x)⟩ + b, a column of C and a number for each output."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """All inner products; `source` are the samples, and `columns` their places in a kernel matrix that was given."""
+
+    K: Floats
+    kernel: Kernel
+    source: Any
+    columns: Indices | None = None
+    n_columns: int = 0
+
+    @property
+    def squares(self) -> Floats:
+        return np.asarray(self.K.diagonal())
+
+    @property
+    def n(self) -> int:
+        return len(self.K)
+
+    def products(self, C: Floats) -> Floats:
+        out = np.empty((self.n, C.shape[1]))
+        for some in row_blocks(self.n, 8 * self.n):
+            out[some] = self.K[some] @ C
+        return out
+
+    def column(self, i: int) -> Floats:
+        return np.asarray(self.K[i])
+
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
+        S = self.K.copy()
+        if centre is not None:
+            mean = S @ centre
+            S += float(centre @ mean)
+            S -= mean[:, None]
+            S -= mean
+        if less is not None:
+            np.einsum("ii->i", S)[:] -= less
+        S *= scale[:, None]
+        S *= scale
+        mirror(S)
+        return leading(S, k)
+
+    def function(self, C: Floats, b: Floats) -> Expansion:
+        C = np.ascontiguousarray(C)
+        if self.columns is not None:
+            return Expansion(self.kernel, None, C, b, self.columns, self.n_columns)
+        return Expansion(self.kernel, take(self.source, np.arange(self.n)), C, b)
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """Points with coordinates Z; `map` gives those of new samples."""
+
+    Z: Floats
+    map: Expansion | None = None
+
+    @property
+    def squares(self) -> Floats:
+        return np.asarray(np.einsum("ij,ij->i", self.Z, self.Z))
+
+    @property
+    def n(self) -> int:
+        return len(self.Z)
+
+    def products(self, C: Floats) -> Floats:
+        return np.asarray(self.Z @ (self.Z.T @ C))
+
+    def column(self, i: int) -> Floats:
+        return np.asarray(self.Z @ self.Z[i])
+
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
+        B = self.Z if centre is None else self.Z - centre @ self.Z
+        B = scale[:, None] * B
+        values, right = leading(B.T @ B, k)
+        some = slice(0, n_positive(values, len(B), float(scale**2 @ self.squares)))
+        values, right = values[some], right[:, some]
+        return values, with_signs(B @ (right / np.sqrt(values)))
+
+    def function(self, C: Floats, b: Floats) -> Expansion:
+        assert self.map is not None
+        through = self.map.coefficients @ (self.Z.T @ C)
+        made = self.map
+        return Expansion(made.kernel, made.vectors, through, b, made.columns, made.n_columns)
+
+
+def points_of(fit: Fit, n_landmarks: int | None, matrices: int) -> Points:
+    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks."""
+    assert fit.kernel is not None
+    columns = fit.merged.rows if fit.precomputed else None
+    limits, n = fit.limits, len(fit.merged.weight)
+    if n_landmarks is not None and n_landmarks < n:
+        return _on_landmarks(fit, n_landmarks, columns)
+    if 8 * matrices * n * n > limits.budget:
+        raise memory_error(
+            f"{matrices} matrices of {n:,} × {n:,} kernel values", 8 * matrices * n * n, limits.budget, _INSTEAD
+        )
+    return stored(fit.kernel, fit.merged.X, limits.budget, limits.n_threads, columns, fit.n)
+
+
+def stored(
+    kernel: Kernel, X: Any, budget: int, n_threads: int, columns: Indices | None = None, n_columns: int = 0
+) -> Stored:
+    """The kernel matrix of samples; of rows of a given one, its `columns`."""
+    gram = gram_for(kernel, X if columns is None else X[:, columns], budget, n_threads)
+    if not gram.looks_positive_definite():
+        warn_user(
+            f"{kernel!r} is not positive semi-definite on these samples, which are then no points of a feature space: "
+            "directions of negative square are left out, and distances may be wrong; use a positive definite kernel",
+            NonPSDKernelWarning,
+        )
+    return Stored(gram.full(), kernel, X, columns, n_columns)
+
+
+_INSTEAD = "n_landmarks=1000, with which some samples represent all"
+
+
+def _on_landmarks(fit: Fit, m: int, columns: Indices | None) -> Mapped:
+    assert fit.kernel is not None
+    merged, limits = fit.merged, fit.limits
+    rng = np.random.default_rng(limits.seed())
+    chosen = draw([Chunk(merged.X, np.empty((len(merged.weight), 0)), merged.weight)], m, rng)
+    own = None if columns is None else columns[chosen.index]
+    return mapped(fit.kernel, merged.X, chosen.X, limits.budget, limits.n_threads, own, fit.n)
+
+
+def mapped(
+    kernel: Kernel, X: Any, landmarks: Any, budget: int, n_threads: int, columns: Indices | None, n_columns: int
+) -> Mapped:
+    """Samples in coordinates of the landmarks' span; of a given matrix, `columns` are the landmarks' own."""
+    m = n_samples(landmarks)
+    needed = 8 * (3 * m * m + 2 * n_samples(X) * m)
+    if needed > budget:
+        raise memory_error(f"{n_samples(X):,} samples on {m:,} landmarks", needed, budget, "fewer landmarks")
+    given = landmarks if columns is None else landmarks[:, columns]
+    values, vectors = linalg.eigh(gram_for(kernel, given, budget, n_threads).full())
+    if values[0] < -1e-8 * max(1e-300, float(values[-1])) * m:
+        raise ValueError(
+            f"{kernel!r} is not positive semi-definite: its matrix on {m} landmarks has the eigenvalue "
+            f"{values[0]:.3g}. Use a positive definite kernel, or n_landmarks=None"
+        )
+    kept = slice(m - n_positive(values[::-1], m), m)
+    root = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+    vectors_of = None if columns is not None else landmarks
+    coordinates = Expansion(
+        kernel, vectors_of, root, np.zeros(root.shape[1]), columns, n_columns if columns is not None else 0
+    )
+    return Mapped(coordinates(X, n_threads), coordinates)

@@ -1,0 +1,153 @@
+"""Spectral clustering: k-means in the leading eigenvectors of a random walk between samples.
+
+With affinities A_ij = k(x_i, x_j), weights w and degrees d_i = Σ_j w_j A_ij − A_ii, a walk goes from x_i to the copies
+of x_j with probability w_jA_ij/d_i, and never to the very sample it stands on. Its eigenvectors e, with eigenvalues μ,
+are those of D^(−½)(√w A √w − diag A)D^(−½) over √(w d): the normalised Laplacian (Ng, Jordan and Weiss 2001; Shi and
+Malik 2000). Samples that a walk seldom leaves one another from have nearly the same e. For a new sample
+
+    e(x) = 1/μ Σ_j w_j k(x, x_j) e_j / Σ_j w_j k(x, x_j)        Nyström's extension
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin
+
+from mercer.arrays import Floats, Indices, freeze
+from mercer.expansion import Expansion
+from mercer.fitting.fit import Fit
+from mercer.fitting.kinds import Array, Places, fitted
+from mercer.fitting.shared_docs import shared_docs
+from mercer.parameters import integer, store
+from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
+from mercer.unsupervised.learner import Learner
+from mercer.unsupervised.lloyd import cluster
+from mercer.unsupervised.points import Mapped, Points, Stored, points_of
+
+# K, its scaled copy, and LAPACK's or the Krylov space's.
+_MATRICES = 3
+_MAX_STEPS = 300
+# Values below this share of the largest are rounding.
+_ROUNDING_SHARE = 1e-14
+# An eigenvector whose eigenvalue is smaller than this cannot be extended: 1/μ would only magnify rounding.
+_EXTENDED_SHARE = 1e-8
+
+
+@shared_docs
+class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+    """Spectral clustering with the values of any kernel that is never negative as affinities.
+
+    Follows scikit-learn's: the leading eigenvectors of the normalised Laplacian, divided into clusters by k-means. A
+    sample's affinity with itself does not count. With `n_landmarks` samples are projected onto the span of some of
+    them in feature space, and their affinity with themselves counts, which matters little where they are many.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, and of eigenvectors.
+    %(kernel)s
+    n_init : int, default=10
+        How many starts of k-means are tried; the best division is kept.
+    %(samples of a space)s
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    eigenvalues_ : array
+        Of the random walk, in descending order, the first one is 1: one minus those of the normalised Laplacian.
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from mercer import SpectralClustering
+    >>> X, y = make_moons(200, noise=0.05, random_state=0)
+    >>> model = SpectralClustering(2, gamma=30.0, random_state=0).fit(X)
+    >>> bool(((model.labels_ == model.labels_[0]) == (y == y[0])).all())
+    True
+    """
+
+    FITTED = fitted(
+        labels_=Places(),
+        eigenvalues_=Array(None),
+        _centres_=Array(None, None),
+    )
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        n_init: int = 10,
+        n_landmarks: int | None = None,
+        cache_size: float = 1000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        store(self, locals())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        integer("n_clusters", self.n_clusters, 1, "the number of clusters")
+        integer("n_init", self.n_init, 1, "the number of starts")
+
+    def _learn(self, fit: Fit) -> None:
+        k = n_distinct(fit, self.n_clusters)
+        points, weight = points_of(fit, self.n_landmarks, _MATRICES), fit.merged.weight
+        self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, fit.kernel)
+        rng = np.random.default_rng(fit.limits.seed())
+        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng)
+        self._centres_ = freeze(found.shares.T @ embedding)
+        self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
+
+    def _nearest(self, X: Any) -> Indices:
+        values = self._values(X)
+        affine = values[:, -1] > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            embedding = np.where(affine[:, None], values[:, :-1] / values[:, -1:], 0.0)
+        squares = np.einsum("cj,cj->c", self._centres_, self._centres_)
+        nearest = np.argmax(embedding @ self._centres_.T - 0.5 * squares, axis=1)
+        return np.where(affine, nearest, -1)
+
+    def predict(self, X: Any) -> Indices:
+        """The cluster of new samples, by extending the eigenvectors to them; −1 for one that has no affinity at all.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
+        return self._nearest(self._to_decide(X))
+
+
+def _walk(points: Points, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Floats, Expansion]:
+    """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
+    exact = isinstance(points, Stored)
+    if isinstance(points, Stored) and float(points.K.min()) < -_ROUNDING_SHARE * float(np.abs(points.K).max()):
+        raise ValueError(
+            f"affinities must not be negative, but {kernel!r} has the value {points.K.min():.3g}; use a Gaussian, a "
+            "Laplacian or another kernel that is never negative"
+        )
+    own = points.squares
+    degrees = points.products(weight[:, None])[:, 0] - (own if exact else 0.0)
+    if not exact and not (degrees > 0).all():
+        raise ValueError(
+            f"{int(np.sum(degrees <= 0))} samples have no affinity to others as far as the landmarks can tell; raise "
+            "n_landmarks, or lower gamma"
+        )
+    # A sample without affinities is a graph of its own, in which a walk stays at 0.
+    degrees = np.where(degrees > _ROUNDING_SHARE * own, degrees, 1.0)
+    values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, own / weight)
+    embedding = u / np.sqrt(weight * degrees)[:, None]
+    extended = np.where(np.abs(values) > _EXTENDED_SHARE, 1 / values, 0.0)
+    coefficients = weight[:, None] * np.column_stack([embedding * extended, np.ones(points.n)])
+    return freeze(values), embedding, points.function(coefficients, np.zeros(len(values) + 1))

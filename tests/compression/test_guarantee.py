@@ -1,0 +1,143 @@
+"""The error that a compression reports, and the labels that it guarantees, against decimal arithmetic."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+
+import mercer
+from mercer.compression.distance import distances
+from mercer.compression.report import winner_stays
+from mercer.data.labels import votes
+from mercer.kernels import FromFunction, Gaussian, Laplacian, Matern, Polynomial
+from reference import exact_expansions as exact
+
+X, y = make_moons(80, noise=0.25, random_state=0)
+B, c = make_blobs(90, centers=4, cluster_std=2.0, random_state=1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "C", "shift"),
+    [
+        (Gaussian(gamma=0.7), 1e6, 0.0),
+        pytest.param(Gaussian(gamma=0.7), 1.0, 0.0, marks=pytest.mark.thorough),
+        pytest.param(Gaussian(gamma=1e-4), 1e3, 0.0, marks=pytest.mark.thorough),  # nearly dependent vectors
+        pytest.param(Gaussian(gamma=0.7), 10.0, 1e5, marks=pytest.mark.thorough),
+        pytest.param(Laplacian(gamma=0.5), 10.0, 0.0, marks=pytest.mark.thorough),
+        (Polynomial(degree=4, gamma=1.0, coef0=1.0), 1e3, 0.0),
+        pytest.param(3.0 * Polynomial(degree=2, gamma=1.0, coef0=1.0) + 2.0, 1.0, 0.0, marks=pytest.mark.thorough),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_error_is_never_less_than_the_truth_and_hardly_more(kernel, C, shift):
+    model = mercer.SVC(C=C, kernel=kernel, max_iter=20000).fit(X + shift, y)
+    for samples in ({}, {"X": X + shift, "y": y}):
+        small = mercer.compress(model, 5, **samples)
+        true = exact.distance(model._expansion_, small._expansion_)
+        reported = small.compression_.error
+        assert true <= reported <= true * (1 + 1e-8) + 1e-9 * model.rkhs_norm_
+        assert small.compression_.b_change >= abs(model.intercept_[0] - small.intercept_[0])
+
+
+def test_float32_vectors_and_identical_machines():
+    model = mercer.SVC(C=10).fit(X.astype(np.float32), y)
+    small = mercer.compress(model, 6)
+    true = exact.distance(model._expansion_, small._expansion_)
+    assert true <= small.compression_.error <= true * (1 + 1e-8)
+    assert distances(model._expansion_, model._expansion_)[0] < 1e-8
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Matern(nu=1.5), Gaussian(M=[[1.0, 0.2], [0.2, 0.5]]), FromFunction(lambda P, Q: (1 + P @ Q.T) ** 2), "cosine"],
+    ids=str,
+)
+def test_kernels_in_float64_have_a_wider_bound_that_holds(kernel):
+    model = mercer.SVC(C=1.0, kernel=kernel).fit(X, y)
+    small = mercer.compress(model, 6)
+    one, other = model._expansion_, small._expansion_
+    V, d = np.vstack([one.vectors, other.vectors]), np.concatenate([one.coefficients, -other.coefficients])[:, 0]
+    true = np.sqrt(max(0.0, d @ model.kernel_(V) @ d))
+    assert true <= small.compression_.error * (1 + 1e-7)
+    assert small.compression_.error <= true + 1e-3 * model.rkhs_norm_
+
+
+def rows_around(model, vectors, n, rng):
+    """Random rows near, far and very far, the vectors themselves, and rows near the boundary."""
+    d = vectors.shape[1]
+    near = vectors[rng.integers(len(vectors), size=n)] + 0.3 * rng.normal(size=(n, d))
+    far = rng.normal(size=(n // 4, d)) * 10.0 ** rng.uniform(0, 12, (n // 4, 1))
+    rows = np.vstack([near, far, vectors, vectors[::-1]])
+    f = np.abs(np.atleast_2d(model.decision_function(rows).T).T).min(axis=1)
+    return np.vstack([rows, rows[np.argsort(f)[: n // 4]] + 1e-9])
+
+
+MACHINES = {
+    "two classes": lambda: mercer.SVC(C=10).fit(X, y),
+    "polynomial": lambda: mercer.SVC(kernel="poly", degree=3, coef0=1.0, gamma=1.0).fit(X, y),
+    "large C": lambda: mercer.SVC(C=1e6, gamma=2.0, max_iter=20000).fit(X, y),
+    "float32": lambda: mercer.SVC(C=10).fit(X.astype(np.float32), y),
+    "votes": lambda: mercer.SVC(C=5).fit(B, c),
+    "ties broken": lambda: mercer.SVC(C=5, break_ties=True).fit(B, c),
+    "against the rest": lambda: mercer.SVC(C=5, multiclass="ovr").fit(B, c),
+    "joint": lambda: mercer.SVC(C=5, multiclass="crammer-singer").fit(B, c),
+    "nu": lambda: mercer.NuSVC(nu=0.3).fit(B, c),
+    "one class": lambda: mercer.OneClassSVM(nu=0.2).fit(X),
+    "ball": lambda: mercer.SVDD(nu=0.2).fit(X),
+    "least squares": lambda: mercer.RLSClassifier(lam=0.1).fit(B, c),
+    "logistic": lambda: mercer.KernelMachineClassifier("logistic", lam=0.01).fit(X, y),
+    "linear": lambda: mercer.SVC(kernel="linear").fit(B, c),
+}
+
+
+USUAL = ("two classes", "polynomial", "votes", "ball")
+CASES = [(name, 500) for name in USUAL]
+CASES += [pytest.param(name, 100_000, marks=pytest.mark.thorough) for name in MACHINES]
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_kept_labels_are_the_originals(name, size):
+    model, rng, kept_any = MACHINES[name](), np.random.default_rng(3), False
+    vectors = np.asarray(model._expansion_.vectors, dtype=np.float64)
+    for n_vectors in (3, 0.5):
+        small = mercer.compress(
+            model, n_vectors, X=B if vectors.shape[0] and hasattr(model, "classes_") and len(model.classes_) > 2 else X
+        )
+        rows = rows_around(small, vectors, size, rng)
+        kept = small.compression_.keeps_label(rows)
+        assert (small.predict(rows) == model.predict(rows))[kept].all()
+        f, g = (np.atleast_2d(m._decision(rows).T).T for m in (model, small))
+        bound = small.compression_.bound(rows)
+        assert (np.abs(f - g) <= bound).all()
+        kept_any |= kept.any()
+    assert kept_any
+
+
+def test_exact_arithmetic_agrees_with_what_is_kept():
+    """Signs in sixty digits, where a row is within a rounding of the bound as well."""
+    model = mercer.SVC(C=1e4, gamma=3.0, max_iter=5000).fit(X, y)
+    small = mercer.compress(model, 0.7)
+    rows = np.random.default_rng(5).normal(size=(60, 2))
+    kept = small.compression_.keeps_label(rows)
+    assert 0 < kept.sum() < len(kept)
+    for row in rows[kept]:
+        assert (exact.decision(model._expansion_, row) >= 0) == (exact.decision(small._expansion_, row) >= 0)
+
+
+def test_votes_that_are_not_safe_may_go_anywhere():
+    """All ways to decide the pairs that are not safe, by brute force."""
+    rng = np.random.default_rng(7)
+    values, bound = rng.normal(size=(80, 6)), np.abs(rng.normal(size=(80, 6)))
+    for ties in (False, True):
+        kept = winner_stays(values, bound, 4, ties)
+        for row, (v, b) in enumerate(zip(values, bound, strict=True)):
+            choices = [[np.sign(a)] if abs(a) > e else [-1.0, 1.0] for a, e in zip(v, b, strict=True)]
+            tables = np.array([votes(np.array([way]), 4)[0][0] for way in product(*choices)])
+            always = {int(np.argmax(table)) for table in tables}
+            tie = any((table == table.max()).sum() > 1 for table in tables)
+            assert kept[row] == (len(always) == 1 and not (ties and tie))
+        assert kept.any()
+        assert not kept.all()

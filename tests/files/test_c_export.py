@@ -1,0 +1,154 @@
+"""The C file compiles without a warning and predicts what Python predicts."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+import mercer
+from mercer import kernels
+from mercer.cli.main import main
+
+X, y = load_iris(return_X_y=True)
+NAMES = np.array(['a"b\n', "c?*/??/", "d\\é"])
+TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double, "fixed32": ctypes.c_int32}
+COMPILER = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-shared", "-fPIC"]
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile the file with")
+
+MODELS = {
+    "votes": lambda: mercer.SVC(C=5).fit(X, NAMES[y]),
+    "scaled": lambda: make_pipeline(StandardScaler(), MinMaxScaler(clip=True), mercer.SVC(kernel="laplacian")).fit(
+        X, y > 0
+    ),
+    "compressed": lambda: mercer.compress(mercer.SVC(C=5).fit(X, y), 0.2, X=X),
+    "linear": lambda: make_pipeline(StandardScaler(), mercer.LinearSVC()).fit(X, y),
+    "novelty": lambda: mercer.OneClassSVM(nu=0.2).fit(X),
+    "values": lambda: mercer.SVR(C=5).fit(X, y),
+}
+OTHERS = {
+    "poly": lambda: mercer.SVC(kernel="poly", degree=3, break_ties=True).fit(X, y),
+    "sigmoid": lambda: mercer.SVC(kernel=kernels.Sigmoid(gamma=0.01, coef0=0.1)).fit(X, y),
+    "cosine": lambda: mercer.SVC(kernel="cosine").fit(X, y),
+    "matrix": lambda: mercer.SVC(kernel=2 * kernels.Gaussian(M=np.diag([1.0, 2.0, 3.0, 0.1])) + 1).fit(X, y),
+    "rest": lambda: mercer.SVC(multiclass="ovr").fit(X, y.astype(float)),
+    "least": lambda: mercer.RLSClassifier().fit(X, y),
+    "outputs": lambda: mercer.RLSRegressor().fit(X, np.c_[y, X[:, 0]]),
+    "quantiles": lambda: mercer.QuantileSVR([0.9, 0.1, 0.5]).fit(X, X[:, 0] + y),
+    "ball": lambda: mercer.SVDD(nu=0.2).fit(X),
+    "logistic": lambda: mercer.KernelMachineClassifier("logistic").fit(X, y),
+    "large": lambda: mercer.SVC(C=5).fit(X, y.astype(np.int64) * 10**12),
+}
+
+
+class Compiled:
+    """The functions of a file."""
+
+    def __init__(self, library, name, dtype, text, n_outputs):
+        self.library, self.name, self.dtype, self.n_outputs = library, name, TYPES[dtype], n_outputs
+        find = re.compile(rf"{name.upper()}_(FRACTION|OUTPUT)_BITS (-?\d+)")
+        bits = {kind: int(value) for kind, value in find.findall(text)}
+        self.scale, self.unit = 2.0 ** bits.get("FRACTION", 0), 2.0 ** bits.get("OUTPUT", 0)
+        self.returns = re.search(rf"^(.*?) ?\*?{name}_predict\(", text, re.MULTILINE)
+
+    def rows(self, X):
+        return np.ascontiguousarray(np.rint(X * self.scale) if self.scale != 1 else X, dtype=self.dtype)
+
+    def decisions(self, X):
+        out = np.zeros((len(X), self.n_outputs), dtype=self.dtype)
+        decide, kind = getattr(self.library, f"{self.name}_decision"), ctypes.POINTER(self.dtype)
+        for x, f in zip(self.rows(X), out, strict=True):
+            decide(x.ctypes.data_as(kind), f.ctypes.data_as(kind))
+        return out / self.unit
+
+    def labels(self, X, text):
+        predict, kind = getattr(self.library, f"{self.name}_predict"), ctypes.POINTER(self.dtype)
+        strings = text == "const char"
+        types = {"const char": ctypes.c_char_p, "double": ctypes.c_double, "long long": ctypes.c_longlong}
+        predict.restype = types.get(text, ctypes.c_int)
+        found = [predict(x.ctypes.data_as(kind)) for x in self.rows(X)]
+        return np.array([label.decode() for label in found] if strings else found)
+
+
+def compiled(models, dtype, folder):
+    """All models in one library."""
+    texts = {
+        name: mercer.export_c(model, folder / f"{name}.c", dtype=dtype, name=name) for name, model in models.items()
+    }
+    files = [str(folder / f"{name}.c") for name in models]
+    run = subprocess.run([*COMPILER, *files, "-o", str(folder / "all.so"), "-lm"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[:2000]
+    library = ctypes.CDLL(str(folder / "all.so"))
+    machines = {name: model[-1] if hasattr(model, "steps") else model for name, model in models.items()}
+    return {name: Compiled(library, name, dtype, text, len(machines[name].intercept_)) for name, text in texts.items()}
+
+
+def wanted(model, rows):
+    """The outputs in Python."""
+    machine, seen = (model[-1], model[:-1].transform(rows)) if hasattr(model, "steps") else (model, rows)
+    if not hasattr(machine, "classes_"):
+        values = machine.decision_function(seen) if hasattr(machine, "offset_") else machine.predict(seen)
+        return values.reshape(len(rows), -1)
+    return machine._decision(seen)
+
+
+def compare(models, dtype, n, folder, close):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(X.min(axis=0) - 1, X.max(axis=0) + 1, (n, 4)).astype(np.float32).astype(np.float64)
+    for name, file in compiled(models, dtype, folder).items():
+        model, truth = models[name], wanted(models[name], rows)
+        np.testing.assert_allclose(file.decisions(rows), truth, atol=close * max(1.0, np.abs(truth).max()))
+        if hasattr(model, "classes_") or hasattr(model, "offset_"):
+            found = file.labels(rows, file.returns[1])
+            np.testing.assert_array_equal(found, model.predict(rows))
+
+
+@pytest.mark.parametrize(("dtype", "close"), [("float32", 3e-5), ("fixed32", 1e-4)])
+def test_labels_and_values(dtype, close, tmp_path):
+    compare({name: make() for name, make in MODELS.items()}, dtype, 200, tmp_path, close)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-4), ("fixed32", 1e-4)])
+def test_ten_thousand_rows_of_every_machine(dtype, close, tmp_path):
+    models = {name: make() for name, make in (MODELS if dtype == "fixed32" else MODELS | OTHERS).items()}
+    compare(models, dtype, 10_000, tmp_path, close)
+
+
+def test_nothing_in_a_label_ends_a_string():
+    text = mercer.export_c(mercer.SVC().fit(X, NAMES[y]))
+    assert r'"a\042b\012", "c\077*/\077\077/", "d\134\303\251"' in text
+    assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "error", "message"),
+    [
+        (lambda: mercer.SVC().fit(X, y), {"name": "a; int b"}, ValueError, "cannot begin the names"),
+        (lambda: mercer.SVC().fit(X, y), {"name": "while"}, ValueError, "no keyword"),
+        (lambda: mercer.SVC().fit(X, y), {"dtype": "int8"}, ValueError, "must be one of"),
+        (lambda: make_pipeline(RobustScaler(), mercer.SVC()).fit(X, y), {}, TypeError, "not RobustScaler"),
+        (lambda: StandardScaler().fit(X), {}, TypeError, "no machine of mercer's"),
+        (lambda: mercer.SVC(kernel=kernels.Matern()).fit(X, y), {}, TypeError, "cannot compute the kernel Matern"),
+        (lambda: mercer.SVC(kernel="poly").fit(X, y), {"dtype": "fixed32"}, TypeError, "in fixed point there are"),
+        (lambda: mercer.SVC(kernel="linear").fit(X * 1e30, y), {}, ValueError, "beyond float32"),
+        (lambda: mercer.SVC().fit(X, np.array(["a\0b", "c", "d"], dtype=object)[y]), {}, TypeError, "zero character"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_refused(model, options, error, message):
+    with pytest.raises(error, match=message):
+        mercer.export_c(model(), **options)
+
+
+def test_the_command_line_names_functions_after_the_file(tmp_path, capsys):
+    mercer.save(mercer.SVC().fit(X, y), tmp_path / "iris.mercer")
+    assert main(["convert", str(tmp_path / "iris.mercer"), str(tmp_path / "2 iris.c"), "--input", "float32"]) == 0
+    assert "c format" in capsys.readouterr().out
+    assert "int model_2_iris_predict(const float *x);" in (tmp_path / "2 iris.c").read_text()

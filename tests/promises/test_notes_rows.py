@@ -1,0 +1,104 @@
+"""Every part of the lecture notes has a call that exists, a page that explains it and a test that holds it."""
+
+import ast
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+spec = importlib.util.spec_from_file_location("notes_rows", DOCS / "notes_rows.py")
+notes_rows = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(notes_rows)
+SECTIONS = {section["title"]: section["rows"] for section in notes_rows.sections()}
+ROWS = [row for rows in SECTIONS.values() for row in rows]
+
+
+def missing(row):
+    """What a row names that is not there."""
+    return [
+        *(f"no {kind}" for kind in ("calls", "pages", "tests") if not row.get(kind)),
+        *(call for call in row["calls"] if not importable(f"mercer.{call}")),
+        *(page for page in row["pages"] if not readable(page)),
+        *(test for test in row["tests"] if not collected(test)),
+    ]
+
+
+def importable(name):
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def readable(page):
+    if not (DOCS / page.partition("#")[0]).exists():
+        return False
+    try:
+        return bool(notes_rows.title(page))
+    except ValueError:  # no heading has this anchor
+        return False
+
+
+def collected(test):
+    file, _, name = test.partition("::")
+    if not (ROOT / file).exists():
+        return False
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return name in found if name else any(one.startswith("test_") for one in found)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"\W+", " ", row["what"])[:50])
+def test_what_a_row_names_is_there(row):
+    assert not missing(row)
+
+
+def test_no_row_has_gone():
+    """There may be more: these are the rows of the specification, its last part item by item."""
+    least = {
+        "Kernels and their space": 10,
+        "Solvers": 10,
+        "Regularized least squares": 6,
+        "Theory as numbers": 11,
+        "What a second reading found": 31,
+    }
+    assert {title: len(rows) for title, rows in SECTIONS.items()} == least
+    assert len({row["what"] for row in ROWS}) == len(ROWS)
+
+
+def test_what_is_missing_is_found():
+    there = {
+        "what": "a row",
+        "calls": ["SVC.fit"],
+        "pages": ["kernels.md#features"],
+        "tests": ["tests/promises/test_notes_rows.py::test_no_row_has_gone"],
+    }
+    assert not missing(there)
+    for changed in (
+        {"calls": []},
+        {"calls": ["SVC.gone"]},
+        {"calls": ["gone.SVC"]},
+        {"pages": ["gone.md"]},
+        {"pages": ["kernels.md#gone"]},
+        {"tests": ["tests/gone.py"]},
+        {"tests": ["tests/promises/test_notes_rows.py::test_gone"]},
+        {"tests": []},
+    ):
+        assert missing(there | changed)
+
+
+def test_the_page_is_made_of_the_rows():
+    """If not: python docs/notes_rows.py."""
+    assert (DOCS / "notes_rows.md").read_text(encoding="utf-8") == notes_rows.page()

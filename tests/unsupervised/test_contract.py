@@ -1,0 +1,71 @@
+"""What scikit-learn and users expect of every estimator of the room."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer
+from mercer import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering
+
+ESTIMATORS = [KernelPCA, KernelKMeans, SpectralClustering, KernelCCA]
+
+
+@parametrize_with_checks([KernelPCA()])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# A check gives four different samples to estimators that ask for eight clusters.
+@pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for 4 different samples")
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")  # one check gives numbers that are no kernel's
+@parametrize_with_checks(
+    [
+        KernelKMeans(),
+        SpectralClustering(),
+        KernelCCA(),
+        KernelPCA(n_landmarks=5),
+        KernelPCA(kernel="precomputed"),
+        KernelKMeans(n_landmarks=10),
+        SpectralClustering(n_landmarks=10),
+        KernelCCA(n_landmarks=5),
+    ]
+)
+def test_scikit_learns_checks_of_the_others(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters_and_attributes_are_documented(estimator):
+    text = estimator.__doc__
+    assert all(f"    {p} :" in text for p in inspect.signature(estimator).parameters)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = estimator().fit(X, X[:, 0])
+    fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    assert not [name for name in fitted if name not in text]
+    assert not get_tags(model).non_deterministic
+    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(X, X[:, 0])):
+        ask = "transform" if hasattr(model, "transform") else "predict"
+        if estimator not in (KernelKMeans, SpectralClustering):
+            np.testing.assert_array_equal(getattr(model, ask)(X), getattr(other, ask)(X))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_callers_samples_are_neither_changed_nor_kept(estimator):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    given = X.copy()
+    model = estimator(random_state=0).fit(given, X[:, 0])
+    np.testing.assert_array_equal(given, X)
+    ask = model.predict if hasattr(model, "predict") else model.transform
+    before = ask(X)
+    given[:] = 7.0
+    np.testing.assert_array_equal(ask(X), before)
+
+
+def test_they_stand_beside_the_other_names():
+    assert {"KernelPCA", "KernelKMeans", "SpectralClustering", "KernelCCA", "mmd_test"} <= set(mercer.__all__)
