@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import LastSums, certify
 from mercer.gram import gram_for
-from mercer.kernels import Precomputed
+from mercer.kernels import Gaussian, Precomputed
+from mercer.problems.classification import soft_margin
 from reference.certificate import certificate
 from reference.problems import (
     machine_problem,
@@ -42,3 +43,29 @@ def test_rounding_is_bounded_where_the_diagonal_is_small():
     u, e = gram_for(Precomputed(), K).product_bound(beta)
     exact = [sum(Fraction(k) * Fraction(b) for k, b in zip(row, beta, strict=True)) for row in K]
     assert all(abs(Fraction(a) - t) <= Fraction(b) for a, b, t in zip(u, e, exact, strict=True))
+
+
+@pytest.mark.parametrize("n", [300, 4200])  # float64 throughout, and float32 where that is enough
+def test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too(n):
+    rng, kernel = np.random.default_rng(0), Gaussian(0.3)
+    X, y = rng.normal(size=(n, 4)), np.resize([1.0, -1.0], n)
+    problem, gram, last = soft_margin(y, np.full(n, 100.0)), gram_for(kernel, X), LastSums()
+    beta = np.zeros(n)
+    beta[:100] = rng.uniform(0, 100, size=100) * y[:100]
+    _, u = certify(problem, gram, beta, 1e-3, last)
+    afresh, before = gram.evaluations, u.copy()
+    beta[:10] = rng.uniform(0, 100, size=10) * y[:10]
+    beta[10:12] = 0.0
+    true = kernel(X, X[:100]) @ beta[:100]
+    moved, e, _ = last.moved_to(beta, gram)
+    assert (np.abs(moved - true) <= e).all()
+    assert (e < 1e-2).all()
+    spent = gram.evaluations
+    proof, u = certify(problem, gram, beta, 1e-3, last)
+    assert "12 coefficients changed" in proof.precision
+    assert gram.evaluations - spent < afresh / 2
+    assert np.abs(u - before).max() > 1
+    h = problem.p - true
+    assert problem.violation(beta, h) <= proof.violation < 1.001 * problem.violation(beta, h)
+    beta[:90] *= 0.5
+    assert "changed" not in certify(problem, gram, beta, 1e-3, last)[0].precision

@@ -4,6 +4,13 @@ from faults.mutant import m
 
 CERTIFICATES = [
     m(
+        "what a change of coefficients rounds is forgotten",
+        "mercer/certificates/dual.py",
+        "e + 1.25 * error + ",
+        "e + ",
+        "tests/certificates/test_dual.py::test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too",
+    ),
+    m(
         "the ridge is left out of the dual value",
         "mercer/certificates/dual.py",
         " - 0.5 * curved - unbalanced",

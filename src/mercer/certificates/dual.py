@@ -40,6 +40,9 @@ PROOF: dict[str, Proves] = {
 # From this many rows on a float32 pass over the rows that cannot matter saves time. Below it, `primal` and `dual` are
 # bounds.
 _ROWS_FOR_FLOAT32 = 4096
+# Up to this share of coefficients that changed since the last certificate, the next one begins with its sums: rows near
+# the margin may have to be computed again.
+_FEW_SHARE = 0.25
 # A bound on rounding below this share of tol is small enough.
 NEGLIGIBLE_SHARE = 0.05
 _EPS = float(np.finfo(float).eps)
@@ -48,8 +51,38 @@ _EPS = float(np.finfo(float).eps)
 BoundedProduct = Callable[[Indices | None, Any], tuple[Floats, Floats]]
 
 
-def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the recomputed u = Kβ that it rests on."""
+class LastSums:
+    """u = Kβ of a solve's last certificate and its bounds: the next one may begin there, if few coefficients changed.
+
+    K times the change is computed and bounded like any other product, and both errors count.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[Floats, Floats, Floats, str] | None = None
+
+    def keep(self, coefficients: Floats, u: Floats, e: Floats, words: str) -> None:
+        self._kept = coefficients.copy(), u, e, words
+
+    def moved_to(self, coefficients: Floats, gram: Gram) -> tuple[Floats, Floats, str] | None:
+        """u, its errors and their precision in words at other coefficients; None if too many differ."""
+        if self._kept is None:
+            return None
+        last, u, e, words = self._kept
+        change = coefficients - last
+        count = int(np.count_nonzero(change))
+        if count > _FEW_SHARE * np.count_nonzero(coefficients):
+            return None
+        moved, error = gram.product_bound(change, None, np.float32 if coarse_pass(gram) else np.float64)
+        u = u + moved
+        # A difference of coefficients is rounded once. The bound counts four roundings of each product or more, so a
+        # quarter of it is enough for that.
+        return u, e + 1.25 * error + _EPS * np.abs(u), f"{words}, then {count} coefficients changed"
+
+
+def certify(
+    problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0, last: LastSums | None = None
+) -> tuple[Certificate, Floats]:
+    """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
 
     def free() -> Flags:
@@ -63,7 +96,10 @@ def certify(problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0) ->
         lambda rows, level: gram.product_bound(coefficients, rows, level),
         lambda u, e: _undecided(problem, beta, u, e, tol),
         free,
+        None if last is None else last.moved_to(coefficients, gram),
     )
+    if last is not None:
+        last.keep(coefficients, u, e, precision)
     return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision, e), u
 
 
@@ -120,13 +156,19 @@ def bounded_u(
     product: BoundedProduct,
     undecided: Callable[[Floats, Floats], Flags],
     free_rows: Callable[[], Flags],
+    begun: tuple[Floats, Floats, str] | None = None,
 ) -> tuple[Floats, Floats, str]:
-    """u = Kβ, a bound on each row's error, and the precision in words.
+    """u = Kβ, a bound on each row's error, and the precision in words; or the same where they were `begun`.
 
     Rows that are `undecided` given u and e go to the next level of precision. Free rows are known to be among them,
     so they are spared the float32 pass.
     """
     levels, n = gram.levels, gram.n
+    if begun is not None:
+        u, e, words = begun
+        rows = np.flatnonzero(undecided(u, e))
+        u[rows], e[rows] = product(rows, np.float64)
+        return _refined(levels[levels.index(np.float64) + 1 :], product, undecided, u, e, words)
     free = free_rows() if coarse_pass(gram) else np.zeros(0, dtype=np.bool_)
     if levels[0] == np.float32 and (not coarse_pass(gram) or free.sum() > n // 2):
         levels = levels[1:]
@@ -143,11 +185,23 @@ def bounded_u(
         u[rows], e[rows] = product(rows, np.float64)
         levels = levels[1:]
         words = f"float32 with float64 sums, {len(fine) + len(rows)} rows in float64"
-    for level in levels[1:]:
+    return _refined(levels[1:], product, undecided, u, e, words)
+
+
+def _refined(
+    levels: tuple[Any, ...],
+    product: BoundedProduct,
+    undecided: Callable[[Floats, Floats], Flags],
+    u: Floats,
+    e: Floats,
+    words: str,
+) -> tuple[Floats, Floats, str]:
+    """The same with rows that are still undecided at more levels."""
+    for level in levels:
         rows = np.flatnonzero(undecided(u, e))
         if len(rows) == 0:
             break
-        u[rows], e[rows] = product(rows if len(rows) < n else None, level)
+        u[rows], e[rows] = product(rows if len(rows) < len(u) else None, level)
         words += f", {len(rows)} rows without cancellation"
     return u, e, words
 

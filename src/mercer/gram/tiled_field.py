@@ -126,7 +126,8 @@ class TiledField(Field):
         if len(known):
             rows, columns = np.arange(len(known)), np.arange(len(sources))
             _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self.gram.n_threads)
-            place = np.argsort(np.concatenate([others, known]))
+            place = np.empty(len(self.rows), dtype=np.intp)  # of each active row in the table
+            place[others], place[known] = np.arange(len(others)), len(others) + rows
         _core.add_table(total, table, change, self.gram.n_threads, place)
         kept.put(sources, table, place)
 

@@ -15,7 +15,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import PROOF, certificate_of, certify, coarse_pass
+from mercer.certificates.dual import PROOF, LastSums, certificate_of, certify, coarse_pass
 from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -122,7 +122,7 @@ def refined(
     """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
-    proof = ProofTime(gram, stop)
+    proof, last = ProofTime(gram, stop), LastSums()
     stop = replace(stop, proof_seconds=proof)
     precisions: Sequence[Any] = gram.precisions
     if len(precisions) > 1:
@@ -139,7 +139,7 @@ def refined(
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
         beta, begun = solution.beta, time.monotonic()
         with limit:
-            certificate, u = certify(problem, gram, beta, ask.asked.tol)
+            certificate, u = certify(problem, gram, beta, ask.asked.tol, last)
         proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
