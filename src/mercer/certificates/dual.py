@@ -61,7 +61,7 @@ class LastSums:
         self._kept: tuple[Floats, Floats, Floats, str] | None = None
 
     def keep(self, coefficients: Floats, u: Floats, e: Floats, words: str) -> None:
-        self._kept = coefficients.copy(), u, e, words
+        self._kept = coefficients.copy(), u.copy(), e.copy(), words
 
     def moved_to(self, coefficients: Floats, gram: Gram) -> tuple[Floats, Floats, str] | None:
         """u, its errors and their precision in words at other coefficients; None if too many differ."""
