@@ -227,8 +227,8 @@ class Samples:
     def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
         """K[which, columns] in the samples' precision."""
 
-    def table(self, rows: NDArray[np.intp], which: NDArray[np.intp]) -> NDArray[Any]:
-        """K[rows, which] in the samples' precision, with contiguous rows."""
+    def table(self, rows: NDArray[np.intp], which: NDArray[np.intp], room: int = 0) -> NDArray[Any]:
+        """K[rows, which] in the samples' precision, with contiguous rows, and so many more rows that are not set."""
 
     def square(self, which: NDArray[np.intp], out: NDArray[Any]) -> None:
         """Write K[which, which], exactly symmetric, into the corner of `out`, which has room for whole tiles."""

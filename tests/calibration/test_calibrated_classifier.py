@@ -209,3 +209,14 @@ def test_bad_requests_are_answered() -> None:
     labels = np.append(y[:-1], 7)
     with pytest.raises(ValueError, match="every class in every fold"):
         SVC().fit(X, labels).calibrate(X, labels, cv=StratifiedKFold(2))
+
+
+@pytest.mark.parametrize(
+    "machine", [SVC(), SVC(multiclass="ovr"), RLSClassifier()], ids=["pairs", "planes", "fold by fold"]
+)
+def test_folds_are_told(machine, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = load_iris(return_X_y=True)
+    machine.fit(X, y).calibrate(X, y, cv=4)
+    assert capsys.readouterr().out == ""
+    machine.calibrate(X, y, cv=4, verbose=True)
+    assert "4 of 4 folds of the calibration" in capsys.readouterr().out

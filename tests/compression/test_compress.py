@@ -18,8 +18,8 @@ from mercer.files.libsvm_estimator import libsvm_from_estimator
 from mercer.files.models import read_model
 from mercer.kernels import Gaussian, Polynomial, Spectrum
 
-X, y = make_moons(80, noise=0.25, random_state=0)
-B, c = make_blobs(90, centers=4, cluster_std=2.0, random_state=1)
+X, y = make_moons(50, noise=0.25, random_state=0)
+B, c = make_blobs(60, centers=4, cluster_std=2.0, random_state=1)
 T = np.sin(X[:, 0]) + X[:, 1]
 
 
@@ -94,8 +94,8 @@ def test_files_and_pickle(small, tmp_path):
 
 
 def test_an_error_that_is_asked_for_is_kept(model):
-    small = mercer.compress(model, max_error=3.0, X=X, y=y, retrain="loss")
-    assert 2.9 < small.compression_.error <= 3.0
+    small = mercer.compress(model, max_error=1.0, X=X, y=y, retrain="loss")
+    assert small.compression_.error <= 1.0
     assert small.compression_.n_vectors < len(model.support_)
     assert mercer.compress(model, max_error=0).compression_.error == 0
     chained = mercer.compress(small, 6)
@@ -137,7 +137,7 @@ MACHINES = [
     (mercer.RLSRegressorCV(), X, T),
     (mercer.KernelMachineClassifier("logistic", lam=0.01), X, y),
     (mercer.KernelMachineRegressor("huber", lam=0.01), X, T),
-    (mercer.NystromRLS(n_landmarks=40), X, T),
+    (mercer.NystromRLS(n_landmarks=30), X, T),
     (mercer.SVDD(nu=0.2), X, None),
 ]
 

@@ -13,8 +13,8 @@ from mercer.data.labels import votes
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Matern, Polynomial
 from reference import exact_expansions as exact
 
-X, y = make_moons(80, noise=0.25, random_state=0)
-B, c = make_blobs(90, centers=4, cluster_std=2.0, random_state=1)
+X, y = make_moons(50, noise=0.25, random_state=0)
+B, c = make_blobs(60, centers=4, cluster_std=2.0, random_state=1)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,10 @@ B, c = make_blobs(90, centers=4, cluster_std=2.0, random_state=1)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_error_is_never_less_than_the_truth_and_hardly_more(kernel, C, shift):
     model = mercer.SVC(C=C, kernel=kernel, max_iter=20000).fit(X + shift, y)
-    for samples in ({}, {"X": X + shift, "y": y}):
-        small = mercer.compress(model, 5, **samples)
-        true = exact.distance(model._expansion_, small._expansion_)
-        reported = small.compression_.error
-        assert true <= reported <= true * (1 + 1e-8) + 1e-9 * model.rkhs_norm_
-        assert small.compression_.b_change >= abs(model.intercept_[0] - small.intercept_[0])
+    small = mercer.compress(model, 5, X=X + shift)
+    true = exact.distance(model._expansion_, small._expansion_)
+    assert true <= small.compression_.error <= true * (1 + 1e-8) + 1e-9 * model.rkhs_norm_
+    assert small.compression_.b_change >= abs(model.intercept_[0] - small.intercept_[0])
 
 
 def test_float32_vectors_and_identical_machines():

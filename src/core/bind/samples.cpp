@@ -45,7 +45,7 @@ public:
         refuse("samples", "must be dense and float64 for add_normal");
     }
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
-    virtual nb::object table(nb::handle rows, nb::handle which) = 0;
+    virtual nb::object table(nb::handle rows, nb::handle which, std::int64_t room) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
     virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
                                   nb::handle, nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
@@ -192,22 +192,11 @@ public:
         }
     }
 
-    nb::object block(nb::handle which, const Columns& columns) override {
-        const mercer::Panels<T> panels = panels_of(columns);
-        const Index index = rows(which, samples_.n);
-        const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(mercer::round_up(panels.n, tiles_.columns));
-        auto out = std::make_unique<mercer::Padded<T>>(mercer::round_up(m, tiles_.rows) * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
-                                threads(signals));
-        }
-        return hand_over(std::move(out), m, panels.n, stride);
-    }
+    nb::object block(nb::handle which, const Columns& columns) override { return stored(which, columns, 0); }
 
-    nb::object table(nb::handle rows, nb::handle which) override { return block(rows, *columns(which)); }
+    nb::object table(nb::handle rows, nb::handle which, std::int64_t room) override {
+        return stored(rows, *columns(which), room);
+    }
 
     void square(nb::handle which, nb::handle out) override {
         const auto laid_out = columns(which);
@@ -259,6 +248,23 @@ private:
         mercer::Padded<T> data, norms;
         std::int64_t d = 0;
     };
+
+    // K[which, columns], and so many rows more that are not set.
+    nb::object stored(nb::handle which, const Columns& columns, std::int64_t more) {
+        if (more < 0) refuse("room", "must not be negative");
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(mercer::round_up(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>((mercer::round_up(m, tiles_.rows) + more) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), m + more, panels.n, stride);
+    }
 
     mercer::Panels<T> panels_of(const Columns& columns) const {
         const auto* panels = dynamic_cast<const Panels*>(&columns);
@@ -323,23 +329,11 @@ public:
                                  totals_.data(), threads(signals));
     }
 
-    // The core stores a row per column sample, so the block is the transpose of what it filled.
-    nb::object block(nb::handle which, const Columns& columns) override {
-        const Picked& picked = picked_of(columns);
-        const Index index = rows(which, samples_.n);
-        const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(mercer::round_up(m, mercer::strips_of<T>(level_).width));
-        auto out = std::make_unique<mercer::Padded<T>>(picked.n * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
-                                threads(signals));
-        }
-        return hand_over(std::move(out), picked.n, m, stride).attr("T");
-    }
+    nb::object block(nb::handle which, const Columns& columns) override { return stored(which, columns, 0).attr("T"); }
 
-    nb::object table(nb::handle rows, nb::handle which) override { return block(which, *columns(rows)).attr("T"); }
+    nb::object table(nb::handle rows, nb::handle which, std::int64_t room) override {
+        return stored(which, *columns(rows), room);
+    }
 
     void square(nb::handle which, nb::handle out) override {
         const Index index = rows(which, samples_.n);
@@ -405,6 +399,23 @@ private:
         std::shared_ptr<Own> own;
         mercer::SparseColumns<T> view() const { return {samples, which.data(), n}; }
     };
+
+    // The core stores a row per column sample: K[columns, which], and so many rows more that are not set.
+    nb::object stored(nb::handle which, const Columns& columns, std::int64_t more) {
+        if (more < 0) refuse("room", "must not be negative");
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(mercer::round_up(m, mercer::strips_of<T>(level_).width));
+        auto out = std::make_unique<mercer::Padded<T>>((picked.n + more) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), picked.n + more, m, stride);
+    }
 
     const Picked& picked_of(const Columns& columns) const {
         const auto* picked = dynamic_cast<const Picked*>(&columns);
@@ -506,7 +517,8 @@ void bind_samples(nb::module_& m) {
         .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
         .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &Samples::dtype)
-        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
+        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "room"_a = 0,
+             "K[rows, which] with contiguous rows, and room for so many more rows.")
         .def_prop_ro("doubled", &Samples::doubled)
         .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
         .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),

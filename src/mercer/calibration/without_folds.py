@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
+from mercer.calibration.telling import FoldLines
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks
@@ -36,7 +37,9 @@ Splits = list[tuple[Indices, Indices]]
 _STORED_ROWS = 6000
 
 
-def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats | None:
+def values_without_folds(
+    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, lines: FoldLines
+) -> Floats | None:
     """A row for each sample, a column for each plane; NaN where it is on neither side of the plane, or has no weight.
 
     None where the machine's problems are not of this kind, or one of them was not solved.
@@ -59,6 +62,7 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
     if isinstance(left[0], PairTasks):
         found = _pairs(machine, left, whole, row, tests)
         if found is not None:
+            lines.done(len(splits))
             return found
     out = np.full((whole.n, len(left[0])), np.nan)
     gram = whole.gram()
@@ -77,6 +81,8 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
             test = test[row[test] >= 0]
             here = test[at[row[test]] >= 0]
             out[here, k] = f[at[row[here]]]
+            if k == len(left[0]) - 1:
+                lines.done()
     return out
 
 

@@ -42,9 +42,8 @@ def compress(
     First every vector goes that is not needed at all: equal ones, those that others span, and all but the weight
     vectors of a linear kernel. Then vectors are chosen from the rest one by one, each the one that brings their span
     nearest to the machine's functions, and moved by gradient to where it is nearest, if the kernel has derivatives. All
-    outputs, such as the pairs of several classes, share them. In the end the machine's own loss is minimised over
-    coefficients and b on the training samples X, y (Tang and Mazzoni 2006); without samples the coefficients are those
-    of the projection, which is nearest to the original, and b stays.
+    outputs, such as the pairs of several classes, share them. In the end coefficients and b are fitted to samples X;
+    without samples the coefficients are those of the projection, which is nearest to the original, and b stays.
 
     Parameters
     ----------
@@ -56,8 +55,12 @@ def compress(
     max_error : float, optional
         Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
         With neither, only vectors go that are not needed.
-    X, y, sample_weight : the samples that the machine was trained on, optional
-        For retraining. SVDD and least squares on landmarks are not retrained.
+    X, y, sample_weight : the samples that the machine was trained on, or some like them, optional
+        What coefficients and b are fitted to. y and weights are for retrain="loss".
+    retrain : {"values", "loss"}, default="values"
+        "values" gives the machine the original's values on X, as nearly as its vectors allow. "loss" minimises the
+        machine's own loss on X and y again (Tang and Mazzoni 2006); SVDD and least squares on landmarks, and a hard
+        margin that is lost, then stay projections.
     verbose : bool, default=False
         Whether to print what is being done.
 
@@ -74,7 +77,7 @@ def compress(
     >>> import mercer
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
     >>> model = mercer.SVC(C=10).fit(X, y)
-    >>> small = mercer.compress(model, 0.1, X=X, y=y)
+    >>> small = mercer.compress(model, 0.1, X=X)
     >>> small.compression_.n_vectors_before, small.compression_.n_vectors
     (94, 9)
     >>> bool((small.predict(X) == model.predict(X)).mean() > 0.97)
@@ -124,7 +127,8 @@ def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retr
         raise ValueError("retrain='loss' trains again, and needs y as well as X")
     X = read_samples(model, X, expansion.kernel, reset=False)
     check_consistent_length(X, y, weight)
-    return Samples(X, y, weight, expansion.kernel, bias=getattr(model, "bias", True) is not False)
+    bias, by_sign = getattr(model, "bias", True) is not False, hasattr(model, "classes_") or hasattr(model, "offset_")
+    return Samples(X, y, weight, expansion.kernel, bias, by_sign)
 
 
 def _checked(model: Any, max_error: Any) -> Expansion:

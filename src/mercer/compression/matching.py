@@ -1,8 +1,9 @@
 """Coefficients and b that give a compressed machine the original's values on samples, as nearly as its span allows.
 
-    minimise over a, b  ½ Σ_n (f(x_n) − f'(x_n) − b)² + ½λ ‖f − f'‖²
+    minimise over a, b  ½ Σ_n ω_n (f(x_n) − f'(x_n) − b)² + ½λ ‖f − f'‖²
 
-The penalty is on the way from the projection of f, which is nearest to f where there are no samples.
+The penalty is on the way from the projection of f, which is nearest to f where there are no samples. Where the sign of
+one f decides, ω_n = 1/(1 + (f(x_n)/2)⁴), since samples far from the boundary stay on their side; else ω_n = 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.kernels import Kernel
 
+# From |f| of about this on a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
+# of accuracy with 1, 0.13 with 2 and 0.2 without weights, spam 0.72, 0.65 and 0.58.)
+_FAR = 2.0
 # Samples beyond these add time, and little else.
 _MOST_ROWS = 20_000
 
@@ -36,6 +40,7 @@ class Samples:
     weight: Any
     kernel: Kernel
     bias: bool  # whether the machine has a b that may change
+    by_sign: bool  # whether the sign of f decides
 
     @cached_property
     def some(self) -> Any:
@@ -43,24 +48,33 @@ class Samples:
         n = n_samples(self.X)
         return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
 
+    def weights(self, values: Floats) -> Floats:
+        """ω_n of samples with these f, b included."""
+        if not self.by_sign or values.shape[1] > 1:
+            return np.ones(len(values))
+        return np.asarray(1.0 / (1.0 + (values[:, 0] / _FAR) ** 4))
+
     @cached_property
     def penalty(self) -> float:
         """λ."""
         return _SHARE * float(np.abs(self.kernel.diag(self.some)).sum())
 
 
-def best_match(features: Floats, lacking: Floats, lam: float, bias: bool) -> tuple[Floats, Floats, Floats]:
+def best_match(
+    features: Floats, lacking: Floats, weights: Floats, lam: float, bias: bool
+) -> tuple[Floats, Floats, Floats]:
     """The way to go in coordinates, b, and what is still lacking; `lacking` are the values that the projection lacks.
 
     The features are coordinates of the samples, a row each. Without `bias` b is zero.
     """
-    n, mean, gap = len(features), bias * features.mean(axis=0), bias * lacking.mean(axis=0)
+    mass, own = float(weights.sum()), np.sqrt(weights)[:, None] * features
+    mean, gap = bias * (weights @ features) / mass, bias * (weights @ lacking) / mass
     gram = np.zeros((features.shape[1], features.shape[1]))
-    add_gram(gram, features)
+    add_gram(gram, own)
     mirror(gram)
-    gram -= n * np.outer(mean, mean)
+    gram -= mass * np.outer(mean, mean)
     gram[np.diag_indices(len(gram))] += lam
-    right = features.T @ lacking - n * np.outer(mean, gap)
+    right = features.T @ (weights[:, None] * lacking) - mass * np.outer(mean, gap)
     way = np.asarray(linalg.solve(gram, right, assume_a="sym", check_finite=False))
     b = gap - mean @ way
     return way, b, lacking - features @ way - b
@@ -69,6 +83,7 @@ def best_match(features: Floats, lacking: Floats, lam: float, bias: bool) -> tup
 def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats]:
     """Coordinates and b with which the functions have the original's values on samples, as nearly as they can."""
     coordinates, features = target.projection(span), span.coordinates(samples.X)
-    lacking = target.values(samples.X) - features @ coordinates
-    way, b, _ = best_match(features, lacking, samples.penalty, samples.bias)
+    values = target.values(samples.X)
+    weights = samples.weights(values + target.expansion.b)
+    way, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty, samples.bias)
     return coordinates + way, target.expansion.b + b

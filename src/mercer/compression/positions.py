@@ -3,10 +3,10 @@
 Without samples the span that comes nearest to them in the kernel's space, with samples X the one on which they can be
 matched best there (`matching`), by variable projection:
 
-    minimise over Z  min over a, b of  ½λ Σ_o ‖f_o − f'_o‖² + ½ Σ_o Σ_n (f_o(x_n) − f'_o(x_n) − b_o)²,
+    minimise over Z  min over a, b of  ½λ Σ_o ‖f_o − f'_o‖² + ½ Σ_o Σ_n ω_n (f_o(x_n) − f'_o(x_n) − b_o)²,
     f'_o = Σ_i a_io k(z_i, ·)
 
-    ∂/∂z_i = −Σ_o a_io ∇[λ(f_o − f'_o) + Σ_n r_no k(x_n, ·)](z_i),      r_no = f_o(x_n) − f'_o(x_n) − b_o
+    ∂/∂z_i = −Σ_o a_io ∇[λ(f_o − f'_o) + Σ_n ω_n r_no k(x_n, ·)](z_i),      r_no = f_o(x_n) − f'_o(x_n) − b_o
 
 At the best a and b their own derivatives drop out. Only sums over o are needed: many outputs are turned into a few
 combinations that hold nearly all of them.
@@ -37,7 +37,10 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
     turn = _combinations(target)
     table = np.asarray(target.expansion.coefficients @ turn)
     X: Any = None if samples is None else samples.some
-    wanted: Any = None if samples is None else target.values(X) @ turn
+    wanted: Any = None
+    if samples is not None:
+        values = target.values(X)
+        wanted, importance = values @ turn, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
     steps, done = _steps(target, start, X, table.shape[1]), 0
 
@@ -52,13 +55,13 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
         if samples is not None:
             features = span.coordinates(X)
             lam = samples.penalty
-            way, _, residuals = best_match(features, wanted - features @ coordinates, lam, samples.bias)
-            value = lam * (value + 0.5 * float(np.sum(way**2))) + 0.5 * float(np.sum(residuals**2))
+            way, _, residuals = best_match(features, wanted - features @ coordinates, importance, lam, samples.bias)
+            value = lam * (value + 0.5 * float(np.sum(way**2))) + 0.5 * float(importance @ (residuals**2).sum(axis=1))
             coordinates, weight = coordinates + way, lam
         a = span.coefficients(coordinates)
         if samples is not None:
             for some in row_blocks(len(X), 8 * len(Z)):
-                slope -= kernel.gradient(Z, X[some], weights=a @ residuals[some].T)
+                slope -= kernel.gradient(Z, X[some], weights=a @ (importance[some, None] * residuals[some]).T)
         for some in row_blocks(len(vectors), 8 * len(Z)):
             slope -= weight * kernel.gradient(Z, vectors[some], weights=a @ table[some].T)
         slope += weight * kernel.gradient(Z, Z, weights=a @ a.T)

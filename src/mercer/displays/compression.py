@@ -10,6 +10,8 @@ import numpy as np
 from mercer.compression import Compression, compress
 from mercer.optional import require
 
+# Numbers that stand side by side below an axis of 4 inches.
+_LEVEL_TICKS = 8
 # Shares of the vectors that are tried.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
@@ -129,6 +131,8 @@ class CompressionDisplay:
         axes[1].legend()
         for one in axes:
             one.set_xscale("log")
+            one.set_xticks(np.unique(x), [str(n) for n in np.unique(x)], rotation=45 * (len(x) > _LEVEL_TICKS))
+            one.minorticks_off()
             one.set_xlabel("vectors")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self

@@ -46,7 +46,7 @@ class BlockEvaluation:
         kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
         row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
         for some in row_blocks(len(out), row_bytes):
-            part = take(X, np.arange(some.start, some.stop))
+            part = X[some] if isinstance(X, np.ndarray) else take(X, np.arange(some.start, some.stop))
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
                 continue

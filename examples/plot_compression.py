@@ -1,0 +1,49 @@
+"""
+A machine on a tenth of its vectors
+===================================
+
+``mercer.compress`` makes a machine of the same class on fewer vectors. They need not be training samples: positions are
+found by gradient, so that a few vectors stand for many.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+from sklearn.model_selection import train_test_split
+
+import mercer
+from mercer.displays import CompressionDisplay, DecisionDisplay
+
+X, y = make_moons(1200, noise=0.25, random_state=0)
+X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+model = mercer.SVC(C=10).fit(X, y)
+small = mercer.compress(model, 10, X=X)
+print(small.compression_)
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharex=True, sharey=True)
+for ax, machine, title in (
+    (axes[0], model, f"{len(model.support_)} support vectors"),
+    (axes[1], small, f"{small.compression_.n_vectors} vectors"),
+):
+    DecisionDisplay.from_estimator(machine, X_test, y_test, ax=ax)
+    ax.set_title(f"{title}: {machine.score(X_test, y_test):.1%} right")
+    ax.get_legend().remove()
+axes[1].scatter(*small.function_.vectors.T, marker="*", s=160, color="gold", edgecolors="black", zorder=5)
+
+# %%
+# The stars are the ten vectors. What fewer of them cost: the distance ‖w − w'‖ from the original, the score on new
+# samples, and the share of these whose label is provably the original's, by |f'(x)| > ‖w − w'‖√k(x, x) + |b − b'|.
+
+CompressionDisplay.from_estimator(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
+
+# %%
+# The proof is about the worst sample that there could be, so it sets in later than the score. ``max_error`` asks for
+# it:
+
+sure = mercer.compress(model, max_error=0.3)
+kept = sure.compression_.keeps_label(X_test)
+print(f"{sure.compression_.n_vectors} vectors prove {kept.mean():.1%} of the labels")
+
+# %%
+# Any machine, compressed or not, can be written as one C file for a device:
+
+print("\n".join(mercer.export_c(small, name="moons").splitlines()[:12]))
