@@ -156,6 +156,7 @@ def test_a_bias_that_is_the_weight_of_a_feature(feature):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bias", [False, "regularized"])
 def test_leave_one_out_on_fresh_draws(bias):
     """Hard margins in two dimensions, each sample left out in turn: never more errors than the bound says."""
