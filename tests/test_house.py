@@ -168,7 +168,7 @@ HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_ren
 HOOKS |= {"_decision", "_function_per_class", "_tasks"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}
-# And what scikit-learn asks of a transformer, how many columns it makes, and of all, which parameters they have.
+# And names of scikit-learn's: how many columns a transformer makes, and the parameters of a class.
 HOOKS |= {"_n_features_out", "_get_param_names"}
 
 
