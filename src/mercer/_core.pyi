@@ -227,8 +227,8 @@ class Samples:
     def block(self, which: NDArray[np.intp], columns: Columns) -> NDArray[Any]:
         """K[which, columns] in the samples' precision."""
 
-    def table(self, rows: NDArray[np.intp], which: NDArray[np.intp]) -> NDArray[Any]:
-        """K[rows, which] in the samples' precision, with contiguous rows."""
+    def table(self, rows: NDArray[np.intp], which: NDArray[np.intp], room: int = 0) -> NDArray[Any]:
+        """K[rows, which] in the samples' precision, with contiguous rows, and so many more rows that are not set."""
 
     def square(self, which: NDArray[np.intp], out: NDArray[Any]) -> None:
         """Write K[which, which], exactly symmetric, into the corner of `out`, which has room for whole tiles."""
@@ -245,8 +245,6 @@ class Samples:
         lower: NDArray[np.float64],
         upper: NDArray[np.float64],
         d: NDArray[np.float64],
-        products: NDArray[np.float64] | None,
-        at_zero: bool,
         paired: bool,
         tol: float,
         max_steps: int,
@@ -258,9 +256,7 @@ class Samples:
         Returns the steps of each and why it ended, as in `smo`, and how many kernel values that took.
 
         Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then blocks[2t + 1],
-        and its variables begin at offsets[t]. Problems on the same blocks, one after another, share kernel values.
-        h is the gradient at beta, or, where `at_zero`, that at zero. products becomes K beta, from the values that
-        steps took. For dense samples only.
+        and its variables begin at offsets[t]. For dense samples only.
         """
 
     def solve_sparse_pairs(
@@ -276,7 +272,6 @@ class Samples:
         upper: NDArray[np.float64],
         d: NDArray[np.float64],
         products: NDArray[np.float64],
-        at_zero: bool,
         single: bool,
         paired: bool,
         tol: float,
@@ -287,6 +282,33 @@ class Samples:
         """The same for sparse float64 samples; products becomes K beta on each pair.
 
         Steps are taken in float32 where `single`. Not for the Laplacian.
+        """
+
+    def solve_folds(
+        self,
+        members: NDArray[np.intp],
+        starts: NDArray[np.intp],
+        blocks: NDArray[np.intp],
+        offsets: NDArray[np.intp],
+        diagonal: NDArray[np.float64],
+        p: NDArray[np.float64],
+        beta: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        d: NDArray[np.float64],
+        values: NDArray[np.float64],
+        single: bool,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
+        n_threads: int,
+    ) -> tuple[list[str], int]:
+        """Solve several problems on each pair of blocks, which differ in bounds only and start from what these leave of
+        beta: lower, upper and values have the variables of all pairs once for each.
+
+        values becomes K beta + b, from the values that steps took, which are float32 where sparse samples are to be
+        `single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.
         """
 
     def add_pairs(
@@ -304,6 +326,10 @@ class Samples:
     @property
     def dense(self) -> bool:
         """Whether every entry is stored."""
+
+    @property
+    def doubled(self) -> bool:
+        """Whether sums of sparse samples are in twice the precision, so that nothing cancels."""
 
     @property
     def dear(self) -> bool:

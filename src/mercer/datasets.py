@@ -20,7 +20,9 @@ class Example:
     Attributes
     ----------
     X : array of shape (n, d)
-    y : array of n labels, −1 or +1
+        The samples.
+    y : array of n numbers
+        Labels, −1 or +1.
     bayes_rule : callable or None
         The best label of each row of an array.
     bayes_risk : float or None
@@ -41,6 +43,17 @@ def location(n: int = 200, distance: float = 2.0, d: int = 2, random_state: Any 
 
     The Bayes rule is the plane halfway between the means, and the Bayes risk Φ(−distance/2).
 
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    distance : float, default=2.0
+        Between the means.
+    d : int, default=2
+        The number of features.
+    random_state : int or Generator, default=0
+        What is drawn by.
+
     Examples
     --------
     >>> from mercer.datasets import location
@@ -58,6 +71,19 @@ def location_scale(
 
     The two labels are equally likely. The Bayes rule is a ball (a plane for scale 1), so that its risk is known from
     the non-central χ² law.
+
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    distance : float, default=2.0
+        Between the means.
+    scale : float, default=2.0
+        The standard deviation of the second law.
+    d : int, default=2
+        The number of features.
+    random_state : int or Generator, default=0
+        What is drawn by.
 
     Examples
     --------
@@ -105,6 +131,13 @@ def interval(n: int | None = None, random_state: Any = 0) -> Example:
     """Numbers from −3 to 3, with +1 where the absolute value is at most 1: no threshold separates them, (x, x²) does.
 
     Without n they are −3, −2, …, 3, for which the margin in (x, x²) is 1.5.
+
+    Parameters
+    ----------
+    n : int, optional
+        How many numbers to draw.
+    random_state : int or Generator, default=0
+        What is drawn by.
     """
     X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, size=(n, 1))
     return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
@@ -115,6 +148,17 @@ def rings(n: int = 200, inner: float = 1.0, outer: float = 2.0, random_state: An
 
     With radii 1 and 2 the margin is 1.5/√2 under the kernel ⟨x, z⟩², and 1.5 after `with_paraboloid`, up to how densely
     the points cover the circles.
+
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    inner : float, default=1.0
+        The radius of the inner circle.
+    outer : float, default=2.0
+        The radius of the outer circle.
+    random_state : int or Generator, default=0
+        What is drawn by.
     """
     rng = _generator(n, random_state)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -124,7 +168,13 @@ def rings(n: int = 200, inner: float = 1.0, outer: float = 2.0, random_state: An
 
 
 def with_square(X: Any) -> Floats:
-    """x ↦ (x, x²), for one feature."""
+    """x ↦ (x, x²), for one feature.
+
+    Parameters
+    ----------
+    X : array of shape (n, 1)
+        Samples of one feature.
+    """
     Z = np.asarray(X, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != 1:
         raise ValueError(f"x ↦ (x, x²) takes one feature, but X has the shape {Z.shape}")
@@ -133,6 +183,11 @@ def with_square(X: Any) -> Floats:
 
 def with_paraboloid(X: Any) -> Floats:
     """(x₁, x₂) ↦ (x₁, x₂, x₁² + x₂²), and the same for more features.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Samples.
 
     Examples
     --------

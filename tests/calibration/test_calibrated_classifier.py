@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier
+from mercer.calibration.out_of_fold import out_of_fold
 
 
 @parametrize_with_checks([CalibratedClassifier(), CalibratedClassifier(method="venn-abers", cv=3)])
@@ -122,6 +123,25 @@ def test_sparse_and_precomputed_samples_and_weights_give_the_same_answer() -> No
     np.testing.assert_allclose(given.predict_proba(K), dense, atol=1e-5)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_values_of_samples_left_out_are_those_of_a_fit_without_them(classes: int, sparse: bool, bias) -> None:
+    X, y = make_classification(160, 6, n_informative=4, n_classes=classes, flip_y=0.1, random_state=3)
+    X[100:110], y[100:110] = X[:10], y[:10]  # copies in other folds
+    X = sp.csr_array(np.where(np.abs(X) > 0.3, X, 0.0)) if sparse else X
+    weight = np.random.default_rng(0).choice([1.0, 2.0, 0.5], size=160)
+    machine = SVC(C=5.0, gamma=0.2, tol=1e-7, bias=bias).fit(X, y, weight)
+    splits = list(StratifiedKFold(7, shuffle=True, random_state=1).split(y, y))  # more than are summed together
+    found = out_of_fold(machine, X, y, weight, splits)
+    for train, test in splits:
+        alone = clone(machine).fit(X[train], y[train], weight[train])
+        true = alone._decision(X[test])
+        told = np.isfinite(found[test])
+        assert told.sum() == len(test) * (classes - 1)
+        np.testing.assert_allclose(found[test][told], true[told], atol=1e-5)
+
+
 def test_without_memory_for_the_kernel_matrix_the_answer_is_the_same() -> None:
     X, y = two_classes(400)
     machine = SVC(tol=1e-7).fit(X, y)
@@ -189,3 +209,14 @@ def test_bad_requests_are_answered() -> None:
     labels = np.append(y[:-1], 7)
     with pytest.raises(ValueError, match="every class in every fold"):
         SVC().fit(X, labels).calibrate(X, labels, cv=StratifiedKFold(2))
+
+
+@pytest.mark.parametrize(
+    "machine", [SVC(), SVC(multiclass="ovr"), RLSClassifier()], ids=["pairs", "planes", "fold by fold"]
+)
+def test_folds_are_told(machine, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = load_iris(return_X_y=True)
+    machine.fit(X, y).calibrate(X, y, cv=4)
+    assert capsys.readouterr().out == ""
+    machine.calibrate(X, y, cv=4, verbose=True)
+    assert "4 of 4 folds of the calibration" in capsys.readouterr().out

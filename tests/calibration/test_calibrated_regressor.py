@@ -134,3 +134,9 @@ def test_bad_requests_are_answered() -> None:
         SVR().fit(X, y).calibrate(X, y).predict_interval(X, alpha=2)
     with pytest.raises(MemoryError, match="cache_size"):
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
+
+
+def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = curve(30, 0)
+    SVR().fit(X, y).calibrate(X, y, cv=3, verbose=True)
+    assert "3 of 3 folds of the calibration" in capsys.readouterr().out

@@ -339,3 +339,20 @@ def test_a_group_number_is_only_a_name():
     first = solve(p, K, lower, upper, d, group, start, 1e-6)
     again = solve(p, K, lower, upper, d, np.full_like(group, 2**31 - 1), start, 1e-6)
     np.testing.assert_array_equal(first[0], again[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_twins_are_the_matrix_beside_itself(dtype) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(21, 3))
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(dtype)
+    p = np.concatenate([X[:, 0] - 0.1, X[:, 0] + 0.1])
+    lower, upper = np.repeat([0.0, -2.0], 21), np.repeat([2.0, 0.0], 21)
+    fixed = (lower, upper, np.zeros(42), np.zeros(42, np.int32), 1e-5, 10_000, float("inf"))
+    one, other = np.zeros(42), np.zeros(42)
+    found = _core.smo(K, p, one, *fixed, True)
+    assert found == _core.smo(np.tile(K, (2, 2)), p, other, *fixed)
+    assert found[2] == "converged"
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="h "):
+        _core.smo(K, p[:21], one, *fixed, True)

@@ -25,18 +25,19 @@ def closed():
     plt.close("all")
 
 
-def test_bars_are_mean_sizes_and_the_rest():
+def test_bars_are_mean_sizes():
     display = FOUND.plot(max_features=4)
     sizes = np.abs(FOUND.values).mean(axis=0)
     order = np.argsort(-sizes)
     np.testing.assert_array_equal(display.features_, order[:4])
     widths = [bar.get_width() for bar in display.bars_[0]]
-    np.testing.assert_allclose(widths, [*sizes[order[:4]], sizes[order[4:]].sum()])
+    np.testing.assert_allclose(widths, sizes[order[:4]])
+    assert display.ax_.get_xlabel().endswith(f"2 others have {sizes[order[4:]].sum():.3g} together")
     names = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert names == [*(f"x{j}" for j in order[:4]), "2 others"]
+    assert names == [f"x{j}" for j in order[:4]]
     frame = display.to_frame()
     np.testing.assert_allclose(frame["f"], sizes[order[:4]])
-    assert list(frame.index) == names[:4]
+    assert list(frame.index) == names
 
 
 def test_bars_of_several_outputs_are_stacked():
@@ -55,7 +56,13 @@ def test_one_sample_has_signed_bars():
     np.testing.assert_allclose([b.get_width() for b in display.bars_[0]], values[np.argsort(-np.abs(values))])
     first = int(np.argmax(np.abs(values)))
     assert display.ax_.get_yticklabels()[0].get_text() == f"x{first} = {X[2, first]:.4g}"
-    assert f"f = {MODEL.predict(X[2:3])[0]:.4g}" in display.ax_.get_xlabel()
+    assert f"f = {MODEL.predict(X[2:3])[0]:.4g}" in display.ax_.get_title()
+    few = FOUND[2].plot(max_features=2)
+    rest = np.sort(np.abs(values))[:-2]
+    last = few.bars_[0][-1].get_width()
+    np.testing.assert_allclose(last, values.sum() - sum(b.get_width() for b in few.bars_[0][:-1]))
+    assert abs(last) <= rest.sum()
+    assert few.ax_.get_yticklabels()[-1].get_text() == "4 others"
 
 
 def test_every_sample_is_a_point_of_the_beeswarm():

@@ -91,11 +91,10 @@ def test_the_grid_as_a_frame():
     ]
 
 
-@pytest.mark.parametrize("framed", [True, False])
-def test_every_pair_of_columns_with_its_errors(framed):
-    data = pandas.DataFrame(IRIS, columns=NAMES) if framed else IRIS
+def test_every_pair_of_columns_with_its_errors():
+    data = pandas.DataFrame(IRIS, columns=NAMES)
     model = make_pipeline(StandardScaler(), SVC(C=10))
-    display = DecisionPairsDisplay.from_estimator(model, data, SPECIES, names=NAMES, resolution=15)
+    display = DecisionPairsDisplay.from_estimator(model, data, SPECIES, resolution=15)
     found = display.to_frame()
     assert len(found) == 6
     for first, second, error in found.itertuples(index=False):
@@ -117,6 +116,8 @@ def test_every_pair_of_columns_with_its_errors(framed):
 def test_pairs_of_chosen_columns():
     display = DecisionPairsDisplay.from_estimator(SVC(), IRIS, SPECIES, features=[3, 0], resolution=5)
     assert display.to_frame()[["first", "second"]].to_numpy().tolist() == [["feature 3", "feature 0"]]
+    right = SVC().fit(IRIS[:, [3, 0]], SPECIES).score(IRIS[:, [3, 0]], SPECIES)
+    assert display.errors["feature 3", "feature 0"] == pytest.approx(1 - right)
     for features in ([1], [1, 1], [0, 9], ["petal"]):
         with pytest.raises(ValueError, match="feature"):
             DecisionPairsDisplay.from_estimator(SVC(), IRIS, SPECIES, features=features)

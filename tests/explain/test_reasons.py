@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mercer
 from mercer import SVC, SVR, LinearSVC, NuSVC, OneClassSVM, RLSClassifier
 from mercer.kernels import Gaussian, Spectrum
 
@@ -45,6 +46,17 @@ def test_one_function_per_class_and_merged_samples():
         for i, found in enumerate(model.reasons(NEW, n=60)):
             k = classes.index(found.prediction)
             np.testing.assert_allclose(found.contributions.sum() + model.intercept_[k], f[i, k], atol=1e-10)
+
+
+def test_a_compressed_machine_names_its_own_vectors():
+    model = mercer.compress(SVC(C=3.0).fit(X, LABELS == "a"), n_vectors=8)
+    found = model.reasons(NEW, n=60)[0]
+    assert found.indices is None
+    np.testing.assert_allclose(
+        np.abs(found.contributions.sum() + (1 if found.prediction else -1) * model.intercept_[0]),
+        np.abs(model.decision_function(NEW[:1])[0]),
+        atol=1e-12,
+    )
 
 
 def test_regression_novelties_strings_and_matrices():

@@ -34,9 +34,16 @@ SOLVERS = [
     m(
         "an interior point is not put onto its bounds",
         "mercer/solvers/dual/qp.py",
-        "beta[top] = problem.upper[top]",
-        "pass",
+        "np.where(found.at_upper, problem.upper, np.where(found.at_lower, problem.lower, unit * found.x))",
+        "unit * found.x",
         "tests/solvers/dual/test_qp.py",
+    ),
+    m(
+        "a package's word is taken for a proof",
+        "mercer/solvers/qp_packages.py",
+        'return "converged" if proven else "stalled" if self.reason == "converged" else self.reason',
+        "return self.reason",
+        "tests/solvers/test_qp_packages.py",
     ),
     m(
         "what a limit leaves of the class sums stays there",

@@ -198,9 +198,9 @@ def test_nystrom_takes_sparse_samples_and_says_what_it_cannot_do():
 @pytest.mark.parametrize("n", [1, 3, 401])
 def test_odd_numbers_of_random_features_are_unbiased(n):
     kernel, few = Gaussian(gamma=0.3), X[:4]
-    drawn = (RandomFourier(kernel, n, False, seed).fit_transform(few) for seed in range(400 if n == 1 else 100))
+    drawn = (RandomFourier(kernel, n, False, seed).fit_transform(few) for seed in range(200 if n == 1 else 60))
     means = np.mean([F @ F.T for F in drawn], axis=0)
-    assert np.abs(means - kernel(few)).max() < 0.2
+    assert np.abs(means - kernel(few)).max() < 0.3
     assert RandomFourier(kernel, n).fit_transform(few).shape == (4, n)
 
 

@@ -1,9 +1,9 @@
 """Every part of the lecture notes has a call that exists, a page that explains it and a test that holds it."""
 
-import ast
 import importlib
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,15 @@ def readable(page):
 
 def collected(test):
     file, _, name = test.partition("::")
+    return bool(functions_in(file)) and (not name or name in functions_in(file))
+
+
+@cache
+def functions_in(file):
     if not (ROOT / file).exists():
-        return False
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return name in found if name else any(one.startswith("test_") for one in found)
+        return frozenset()
+    found = re.findall(r"^def (test_\w+)\(", (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"\W+", " ", row["what"])[:50])

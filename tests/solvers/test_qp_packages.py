@@ -80,7 +80,8 @@ def values(machine):
 
 @pytest.mark.parametrize("package", PRESENT)
 @pytest.mark.parametrize("maker", machines())
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.thorough
 def test_every_problem_by_every_package(maker, seed, package):
     """Singular matrices too, where quadprog cannot factor: seed 1 is a linear kernel."""
     problem, K = machine_problem(maker, seed, n=30)

@@ -145,6 +145,8 @@ def test_igel_2_2_least_squares_is_the_most_likely_function():
     for _ in range(20):
         other = best + 0.05 * rng.normal() * type(best)(best.kernel, X, rng.normal(size=20))
         assert log_posterior(y, other(X), other.norm, variance, scale) < least
+    for factor in (0.99, 1.01):
+        assert log_posterior(y, factor * best(X), factor * best.norm, variance, scale) < least
     spread = most_likely_variance(y, best(X))
     assert spread == pytest.approx(np.mean((y - best(X)) ** 2))
     assert all(log_likelihood(y, best(X), spread) > log_likelihood(y, best(X), c * spread) for c in (0.8, 1.25))
@@ -159,8 +161,8 @@ def test_igel_4_2_3_any_increasing_penalty_has_a_minimiser_in_the_span():
     def machine(lam):
         return KernelMachineClassifier(kernel=kernel, loss="logistic", lam=lam, bias=False, tol=1e-10).fit(X, Y)
 
-    low, high = 1e-3, 1e3
-    for _ in range(40):  # λ = ϑ/(2‖f_λ‖)
+    low, high = 1e-2, 1e2
+    for _ in range(18):  # λ = ϑ/(2‖f_λ‖)
         lam = math.sqrt(low * high)
         low, high = (lam, high) if lam < theta / (2 * machine(lam).function_.norm) else (low, lam)
     f = machine(lam).function_

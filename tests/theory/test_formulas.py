@@ -10,7 +10,18 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from mercer import SVC, theory
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import (
+    Chi2,
+    Cosine,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    Tanimoto,
+    rank_one,
+)
 from mercer.problems.novelty import data_description
 from reference.qp import by_every_solver
 
@@ -97,6 +108,37 @@ def test_complexity_of_a_ball_below_its_trace_bound(kernel, n):
     assert found.value <= found.bound.value + 3 * found.standard_error + 1e-12
     near(found.bound.value, 2 * 1.7 / n * math.sqrt(sum(kernel.diag(X))))
     assert found.value >= found.bound.value / math.sqrt(2) - 3 * found.standard_error  # Khintchine and Kahane
+
+
+EVERY = [
+    Laplacian(gamma=0.3),
+    Matern(nu=0.5),
+    Matern(nu=2.5),
+    RationalQuadratic(alpha=0.5),
+    Cosine(),
+    Chi2(gamma=0.5),
+    Tanimoto(),
+    2 * Gaussian(gamma=0.2) + Linear() ** 2,
+    Linear() * Gaussian(gamma=0.1) + 1.0,
+    (0.1 * Linear()).exp(),
+    (Linear() + 1.0).normalised(),
+    Gaussian(gamma=1.0).scaled_by(lambda X: X[:, 0]),
+    rank_one(lambda X: X[:, 0]),
+]
+SETS = {
+    "spread": lambda n: np.random.default_rng(n).uniform(0.1, 3.0, size=(n, 2)),
+    "repeated": lambda n: np.tile([[1.0, 2.0]], (n, 1)),
+    "two clumps": lambda n: np.where(np.arange(n)[:, None] % 2, 0.5, 2.5) + np.zeros((n, 2)),
+    "tiny": lambda n: 1e-100 * np.random.default_rng(n).uniform(0.1, 3.0, size=(n, 2)),
+}
+
+
+@pytest.mark.parametrize("kernel", EVERY, ids=repr)
+@pytest.mark.parametrize("samples", SETS)
+def test_complexity_below_its_trace_bound_on_every_kernel(kernel, samples):
+    for n in (1, 4, 8, 40):
+        found = theory.ball_complexity(kernel(SETS[samples](n)), B=0.7, n_draws=256)
+        assert found.value <= found.bound.value * (1 + 1e-12) + 3 * found.standard_error
 
 
 def test_complexity_of_a_ball_by_enumeration():

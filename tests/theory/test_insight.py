@@ -27,6 +27,8 @@ def test_a_soft_margin(bias):
     assert found.least_kernel_values == 70 * len(model.support_)
     assert found.kernel_values == model.n_kernel_values_ >= 70 * len(model.support_)  # nothing less can be a proof
     assert found.kernel_values_multiple == model.n_kernel_values_ / (70 * len(model.support_))
+    free = np.abs(model.dual_coef_[0]) < 0.7 * (1 - 1e-9)
+    assert found.least_operations == free.sum() ** 3
     assert found.origin_radius == 1.0
     assert found.effective_dimension == pytest.approx(model.rkhs_norm_**2)
     K = Gaussian(gamma=0.5)(X)

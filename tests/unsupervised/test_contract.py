@@ -33,7 +33,6 @@ def test_scikit_learns_checks(estimator, check):
         KernelPCA(kernel="precomputed"),
         KernelKMeans(n_landmarks=10),
         SpectralClustering(n_landmarks=10),
-        KernelCCA(n_landmarks=5),
     ]
 )
 def test_scikit_learns_checks_of_the_others(estimator, check):
@@ -65,6 +64,14 @@ def test_the_callers_samples_are_neither_changed_nor_kept(estimator):
     before = ask(X)
     given[:] = 7.0
     np.testing.assert_array_equal(ask(X), before)
+
+
+@pytest.mark.parametrize("name", ["explain", "insight"])
+def test_what_belongs_to_predictions_of_a_target_is_not_there(name):
+    model = KernelPCA(2).fit([[0.0], [1.0], [3.0]])
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match=f"KernelPCA has no {name}: that is about predictions"):
+        getattr(model, name)
 
 
 def test_they_stand_beside_the_other_names():

@@ -30,7 +30,7 @@ def objective(K, labels, weight):
     return total
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     n=st.integers(6, 30),
     k=st.integers(1, 6),
@@ -120,6 +120,24 @@ def test_empty_clusters_are_filled(monkeypatch):
     model = KernelKMeans(4, kernel="linear", n_init=1).fit(BLOBS)
     assert len(np.unique(model.labels_)) == 4
     assert (np.diff(model.objective_path_) < 0).all()
+
+
+def test_a_cluster_that_loses_its_samples_on_the_way(monkeypatch):
+    """Its mean lies between two others that are nearer to all of its samples."""
+    from mercer.unsupervised import lloyd
+
+    x = np.array([-10.0, -9.5, -9.0, 9.0, 9.5, 10.0])[:, None]
+
+    def outermost_together(points, weight, k, rng):
+        at = points.squares  # x² of the merged samples
+        left = points.column(int(np.argmax(at))) * np.sign(points.column(0)[0]) > 0
+        return np.where(at == 100, 2, np.where(left, 0, 1))
+
+    monkeypatch.setattr(lloyd, "_seeded", outermost_together)
+    model = KernelKMeans(3, kernel="linear", n_init=1).fit(x)
+    assert len(np.unique(model.labels_)) == 3
+    assert np.isfinite(model.objective_path_).all()
+    assert model.inertia_ < model.objective_path_[0]
 
 
 def test_strings():

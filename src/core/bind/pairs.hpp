@@ -49,13 +49,11 @@ private:
 // Calls solve(problems, results, threads), which returns how many kernel values it computed.
 template <class Solve>
 nb::tuple with_pair_problems(const PairLayout& layout, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                             nb::handle d, nb::handle products, bool at_zero, bool paired, int n_threads, Solve solve) {
+                             nb::handle d, bool paired, int n_threads, Solve solve) {
     const std::size_t n = layout.variables();
     const auto h_ = vector<const double>(h, "h", n), lower_ = vector<const double>(lower, "lower", n);
     const auto upper_ = vector<const double>(upper, "upper", n), d_ = vector<const double>(d, "d", n);
     const auto beta_ = vector<double>(beta, "beta", n);
-    Vector<double> products_;
-    if (!products.is_none()) products_ = vector<double>(products, "products", n);
     check_threads(n_threads);
     std::vector<mercer::SmoResult> results(static_cast<std::size_t>(layout.pairs().count));
     std::int64_t values = 0;
@@ -63,8 +61,7 @@ nb::tuple with_pair_problems(const PairLayout& layout, nb::handle h, nb::handle 
         Signals signals;
         const nb::gil_scoped_release unlocked;
         values = solve(
-            mercer::PairProblems{h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired, at_zero,
-                                 products.is_none() ? nullptr : products_.data()},
+            mercer::PairProblems{h_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(), paired},
             results.data(), mercer::Threads{n_threads, mercer::level(), signals.poll()});
     }
     const nb::list steps = as_list(results, [](const mercer::SmoResult& result) { return result.steps; });
@@ -75,11 +72,11 @@ nb::tuple with_pair_problems(const PairLayout& layout, nb::handle h, nb::handle 
 template <class T>
 nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const double* numbers,
                       const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
-                      nb::handle upper, nb::handle d, nb::handle products, bool at_zero, bool paired, double tol,
-                      std::int64_t max_steps, double max_seconds, int n_threads) {
+                      nb::handle upper, nb::handle d, bool paired, double tol, std::int64_t max_steps,
+                      double max_seconds, int n_threads) {
     const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
     return with_pair_problems(
-        layout, h, beta, lower, upper, d, products, at_zero, paired, n_threads,
+        layout, h, beta, lower, upper, d, paired, n_threads,
         [&](const mercer::PairProblems& problems, mercer::SmoResult* results, const mercer::Threads& threads) {
             return mercer::solve_pairs<T>({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(),
                                           problems, {tol, max_steps, max_seconds}, results, threads);
@@ -88,21 +85,45 @@ nb::tuple solve_pairs(const mercer::DenseSamples<T>& samples, int ending, const 
 
 inline nb::tuple solve_sparse_pairs(const mercer::SparseSamples<double>& samples, int ending, const double* numbers,
                                     const PairLayout& layout, nb::handle diagonal, nb::handle h, nb::handle beta,
-                                    nb::handle lower, nb::handle upper, nb::handle d, nb::handle products, bool at_zero,
-                                    bool single, bool paired, double tol, std::int64_t max_steps, double max_seconds,
+                                    nb::handle lower, nb::handle upper, nb::handle d, nb::handle products, bool single,
+                                    bool paired, double tol, std::int64_t max_steps, double max_seconds,
                                     int n_threads) {
     if (ending == mercer::kLaplacian || samples.lows != nullptr) {
         refuse("samples", "must have inner products for solve_sparse_pairs");
     }
     const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
-    if (products.is_none()) refuse("products", "must be an array for sparse samples");
+    const auto products_ = vector<double>(products, "products", layout.variables());
     return with_pair_problems(
-        layout, h, beta, lower, upper, d, products, at_zero, paired, n_threads,
+        layout, h, beta, lower, upper, d, paired, n_threads,
         [&](const mercer::PairProblems& problems, mercer::SmoResult* results, const mercer::Threads& threads) {
             const auto solve = single ? mercer::solve_sparse_pairs<float> : mercer::solve_sparse_pairs<double>;
             return solve({samples, diagonal_.data(), ending, numbers}, layout.rows(), layout.pairs(), problems,
-                         {tol, max_steps, max_seconds}, results, threads);
+                         {tol, max_steps, max_seconds}, results, products_.data(), threads);
         });
+}
+
+// Calls solve(folds, results, threads); why each fold of each pair ended.
+template <class Solve>
+nb::tuple with_folds(const PairLayout& layout, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                     nb::handle d, nb::handle values, bool paired, int n_threads, Solve solve) {
+    const std::size_t n = layout.variables();
+    const auto p_ = vector<const double>(p, "p", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto d_ = vector<const double>(d, "d", n), lower_ = vector<const double>(lower, "lower");
+    const auto values_ = vector<double>(values, "values", lower_.shape(0));
+    const auto upper_ = vector<const double>(upper, "upper", lower_.shape(0));
+    if (n == 0 || lower_.shape(0) % n != 0) refuse("lower", "must have all variables once for each fold");
+    check_threads(n_threads);
+    const std::size_t folds = lower_.shape(0) / n;
+    std::vector<mercer::SmoResult> results(static_cast<std::size_t>(layout.pairs().count) * folds);
+    std::int64_t computed = 0;
+    {
+        Signals signals;
+        const nb::gil_scoped_release unlocked;
+        computed = solve(mercer::PairFolds{p_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(),
+                                           static_cast<std::int64_t>(folds), paired, values_.data()},
+                         results.data(), mercer::Threads{n_threads, mercer::level(), signals.poll()});
+    }
+    return nb::make_tuple(as_list(results, [](const mercer::SmoResult& result) { return result.reason; }), computed);
 }
 
 template <class T>

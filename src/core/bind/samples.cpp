@@ -45,22 +45,28 @@ public:
         refuse("samples", "must be dense and float64 for add_normal");
     }
     virtual nb::object block(nb::handle which, const Columns& columns) = 0;
-    virtual nb::object table(nb::handle rows, nb::handle which) = 0;
+    virtual nb::object table(nb::handle rows, nb::handle which, std::int64_t room) = 0;
     virtual void square(nb::handle which, nb::handle out) = 0;
     virtual nb::tuple solve_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                                  nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double, std::int64_t,
-                                  double, int) {
+                                  nb::handle, nb::handle, nb::handle, bool, double, std::int64_t, double, int) {
         refuse("samples", "must be dense for solve_pairs");
     }
     virtual void add_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int) {
         refuse("samples", "must be dense for add_pairs");
     }
     virtual nb::tuple solve_sparse_pairs(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                                         nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, bool,
-                                         double, std::int64_t, double, int) {
+                                         nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double,
+                                         std::int64_t, double, int) {
         refuse("samples", "must be sparse and float64 for solve_sparse_pairs");
     }
+    virtual nb::tuple solve_folds(nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                                  nb::handle, nb::handle, nb::handle, nb::handle, bool, bool, double, std::int64_t,
+                                  double, int) {
+        refuse("samples", "must be dense, or sparse and float64, for solve_folds");
+    }
     virtual bool dense() const { return false; }
+    // Whether sums are in twice the precision, so that nothing cancels.
+    virtual bool doubled() const { return false; }
     // Whether computing a value costs far more than reading one that was kept.
     virtual bool dear() const = 0;
     virtual nb::object dtype() const = 0;
@@ -186,22 +192,11 @@ public:
         }
     }
 
-    nb::object block(nb::handle which, const Columns& columns) override {
-        const mercer::Panels<T> panels = panels_of(columns);
-        const Index index = rows(which, samples_.n);
-        const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(mercer::round_up(panels.n, tiles_.columns));
-        auto out = std::make_unique<mercer::Padded<T>>(mercer::round_up(m, tiles_.rows) * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
-                                threads(signals));
-        }
-        return hand_over(std::move(out), m, panels.n, stride);
-    }
+    nb::object block(nb::handle which, const Columns& columns) override { return stored(which, columns, 0); }
 
-    nb::object table(nb::handle rows, nb::handle which) override { return block(rows, *columns(which)); }
+    nb::object table(nb::handle rows, nb::handle which, std::int64_t room) override {
+        return stored(rows, *columns(which), room);
+    }
 
     void square(nb::handle which, nb::handle out) override {
         const auto laid_out = columns(which);
@@ -217,11 +212,25 @@ public:
 
     nb::tuple solve_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
                           nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                          nb::handle d, nb::handle products, bool at_zero, bool paired, double tol,
-                          std::int64_t max_steps, double max_seconds, int n_threads) override {
+                          nb::handle d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
+                          int n_threads) override {
         const PairLayout layout(members, starts, blocks, offsets, samples_.n);
-        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, products, at_zero,
-                             paired, tol, max_steps, max_seconds, n_threads);
+        return ::solve_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d, paired, tol,
+                             max_steps, max_seconds, n_threads);
+    }
+
+    nb::tuple solve_folds(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, nb::handle values, bool, bool paired, double tol, std::int64_t max_steps,
+                          double max_seconds, int n_threads) override {
+        const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+        const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples_.n));
+        return with_folds(layout, p, beta, lower, upper, d, values, paired, n_threads,
+                          [&](const mercer::PairFolds& folds, mercer::SmoResult* results, const mercer::Threads& all) {
+                              return mercer::solve_folds<T>({samples_, diagonal_.data(), ending_, numbers_},
+                                                            layout.rows(), layout.pairs(), folds,
+                                                            {tol, max_steps, max_seconds}, results, all);
+                          });
     }
 
     void add_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, nb::handle beta,
@@ -239,6 +248,23 @@ private:
         mercer::Padded<T> data, norms;
         std::int64_t d = 0;
     };
+
+    // K[which, columns], and so many rows more that are not set.
+    nb::object stored(nb::handle which, const Columns& columns, std::int64_t more) {
+        if (more < 0) refuse("room", "must not be negative");
+        const mercer::Panels<T> panels = panels_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(mercer::round_up(panels.n, tiles_.columns));
+        auto out = std::make_unique<mercer::Padded<T>>((mercer::round_up(m, tiles_.rows) + more) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(panels, samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), m + more, panels.n, stride);
+    }
 
     mercer::Panels<T> panels_of(const Columns& columns) const {
         const auto* panels = dynamic_cast<const Panels*>(&columns);
@@ -303,23 +329,11 @@ public:
                                  totals_.data(), threads(signals));
     }
 
-    // The core stores a row per column sample, so the block is the transpose of what it filled.
-    nb::object block(nb::handle which, const Columns& columns) override {
-        const Picked& picked = picked_of(columns);
-        const Index index = rows(which, samples_.n);
-        const auto m = static_cast<std::int64_t>(index.shape(0));
-        const std::int64_t stride = row_stride(mercer::round_up(m, mercer::strips_of<T>(level_).width));
-        auto out = std::make_unique<mercer::Padded<T>>(picked.n * stride);
-        {
-            Signals signals;
-            const nb::gil_scoped_release unlocked;
-            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
-                                threads(signals));
-        }
-        return hand_over(std::move(out), picked.n, m, stride).attr("T");
-    }
+    nb::object block(nb::handle which, const Columns& columns) override { return stored(which, columns, 0).attr("T"); }
 
-    nb::object table(nb::handle rows, nb::handle which) override { return block(which, *columns(rows)).attr("T"); }
+    nb::object table(nb::handle rows, nb::handle which, std::int64_t room) override {
+        return stored(which, *columns(rows), room);
+    }
 
     void square(nb::handle which, nb::handle out) override {
         const Index index = rows(which, samples_.n);
@@ -333,18 +347,42 @@ public:
 
     nb::tuple solve_sparse_pairs(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
                                  nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                                 nb::handle d, nb::handle products, bool at_zero, bool single, bool paired, double tol,
+                                 nb::handle d, nb::handle products, bool single, bool paired, double tol,
                                  std::int64_t max_steps, double max_seconds, int n_threads) override {
         if constexpr (std::is_same_v<T, double>) {
             const PairLayout layout(members, starts, blocks, offsets, samples_.n);
             return ::solve_sparse_pairs(samples_, ending_, numbers_, layout, diagonal, h, beta, lower, upper, d,
-                                        products, at_zero, single, paired, tol, max_steps, max_seconds, n_threads);
+                                        products, single, paired, tol, max_steps, max_seconds, n_threads);
         } else {
             return Samples::solve_sparse_pairs(members, starts, blocks, offsets, diagonal, h, beta, lower, upper, d,
-                                               products, at_zero, single, paired, tol, max_steps, max_seconds, n_threads);
+                                               products, single, paired, tol, max_steps, max_seconds, n_threads);
         }
     }
 
+    nb::tuple solve_folds(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
+                          nb::handle diagonal, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
+                          nb::handle d, nb::handle values, bool single, bool paired, double tol, std::int64_t max_steps,
+                          double max_seconds, int n_threads) override {
+        if constexpr (std::is_same_v<T, double>) {
+            if (ending_ == mercer::kLaplacian || samples_.lows != nullptr) {
+                refuse("samples", "must have inner products for solve_folds");
+            }
+            const PairLayout layout(members, starts, blocks, offsets, samples_.n);
+            const auto diagonal_ = vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples_.n));
+            return with_folds(
+                layout, p, beta, lower, upper, d, values, paired, n_threads,
+                [&](const mercer::PairFolds& folds, mercer::SmoResult* results, const mercer::Threads& all) {
+                    const auto solve = single ? mercer::solve_sparse_folds<float> : mercer::solve_sparse_folds<double>;
+                    return solve({samples_, diagonal_.data(), ending_, numbers_}, layout.rows(), layout.pairs(), folds,
+                                 {tol, max_steps, max_seconds}, results, all);
+                });
+        } else {
+            return Samples::solve_folds(members, starts, blocks, offsets, diagonal, p, beta, lower, upper, d, values,
+                                        single, paired, tol, max_steps, max_seconds, n_threads);
+        }
+    }
+
+    bool doubled() const override { return samples_.lows != nullptr; }
     bool dear() const override { return samples_.starts[samples_.n] >= kExpensiveEntries * samples_.n; }
     nb::object dtype() const override { return nb::module_::import_("numpy").attr("dtype")(type_name<T>()); }
 
@@ -361,6 +399,23 @@ private:
         std::shared_ptr<Own> own;
         mercer::SparseColumns<T> view() const { return {samples, which.data(), n}; }
     };
+
+    // The core stores a row per column sample: K[columns, which], and so many rows more that are not set.
+    nb::object stored(nb::handle which, const Columns& columns, std::int64_t more) {
+        if (more < 0) refuse("room", "must not be negative");
+        const Picked& picked = picked_of(columns);
+        const Index index = rows(which, samples_.n);
+        const auto m = static_cast<std::int64_t>(index.shape(0));
+        const std::int64_t stride = row_stride(mercer::round_up(m, mercer::strips_of<T>(level_).width));
+        auto out = std::make_unique<mercer::Padded<T>>((picked.n + more) * stride);
+        {
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::store_block(picked.view(), samples_, index.data(), m, ending_, numbers_, out->data(), stride,
+                                threads(signals));
+        }
+        return hand_over(std::move(out), picked.n + more, m, stride);
+    }
 
     const Picked& picked_of(const Columns& columns) const {
         const auto* picked = dynamic_cast<const Picked*>(&columns);
@@ -462,17 +517,23 @@ void bind_samples(nb::module_& m) {
         .def("block", &Samples::block, "which"_a.none(), "columns"_a, "K[which, columns].")
         .def_prop_ro("dear", &Samples::dear, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &Samples::dtype)
-        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "K[rows, which] with contiguous rows.")
+        .def("table", &Samples::table, "rows"_a.none(), "which"_a.none(), "room"_a = 0,
+             "K[rows, which] with contiguous rows, and room for so many more rows.")
+        .def_prop_ro("doubled", &Samples::doubled)
         .def_prop_ro("dense", &Samples::dense, "Whether every entry is stored.")
         .def("solve_pairs", &Samples::solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
-             "d"_a.none(), "products"_a.none(), "at_zero"_a, "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
-             "n_threads"_a,
+             "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
              "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
         .def("solve_sparse_pairs", &Samples::solve_sparse_pairs, "members"_a.none(), "starts"_a.none(),
              "blocks"_a.none(), "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(),
-             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "at_zero"_a, "single"_a,
-             "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a)
+             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "single"_a, "paired"_a, "tol"_a,
+             "max_steps"_a, "max_seconds"_a, "n_threads"_a)
+        .def("solve_folds", &Samples::solve_folds, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
+             "offsets"_a.none(), "diagonal"_a.none(), "p"_a.none(), "beta"_a.none(), "lower"_a.none(),
+             "upper"_a.none(), "d"_a.none(), "values"_a.none(), "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
+             "max_seconds"_a, "n_threads"_a,
+             "Solve problems on each pair that differ in bounds; returns why each ended, and how many values that took.")
         .def("add_pairs", &Samples::add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
              "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
              "total += K beta on each pair of blocks.")

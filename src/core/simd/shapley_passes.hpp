@@ -72,22 +72,25 @@ inline void factors_of(const ShapleyRun& run, const double* row, double* to) {
 template <int count>
 inline void add_nodes(const double* base, const double* change, std::int64_t n, const double* nodes,
                       const double* weights, Lanes start, bool first, double* before, double* total) {
-    Lanes product[count];
-    for (int c = 0; c < count; ++c) product[c] = splat<double>(1.0);
+    Lanes product[count], node[count];  // copies, which no store below could change
+#pragma GCC unroll 4
+    for (int c = 0; c < count; ++c) product[c] = splat<double>(1.0), node[c] = splat<double>(nodes[c]);
     for (std::int64_t k = 0; k < n; ++k) {
         const Lanes b = at(base, k), d = at(change, k);
+#pragma GCC unroll 4
         for (int c = 0; c < count; ++c) {
             put(before, k * count + c, product[c]);
-            product[c] *= nodes[c] * d + b;
+            product[c] *= node[c] * d + b;
         }
     }
     for (int c = 0; c < count; ++c) product[c] = weights[c] * start;
     for (std::int64_t k = n - 1; k >= 0; --k) {
         const Lanes b = at(base, k), d = at(change, k);
         Lanes sum = first ? Lanes{} : at(total, k);
+#pragma GCC unroll 4
         for (int c = 0; c < count; ++c) {
             sum += at(before, k * count + c) * product[c];
-            product[c] *= nodes[c] * d + b;
+            product[c] *= node[c] * d + b;
         }
         put(total, k, sum);
     }

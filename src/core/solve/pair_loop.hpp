@@ -1,82 +1,200 @@
-// The loop over pairs, for any kind of samples. Threads take one pair of blocks at a time, with all problems that are on
-// it, and reuse their memory from pair to pair.
+// The loops over pairs, for any kind of samples: threads take one pair at a time and reuse their memory from pair to pair.
+//
+// A `Source` is a RowSource<T> with begin(first, second) and computed(), the number of its kernel values since then.
+// `make` returns a new one. Time counts from `watch` on.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "algebra/infinity.hpp"
+#include "simd/level_entries.hpp"
 #include "solve/pairs.hpp"
 #include "threads/pool.hpp"
 #include "threads/spares.hpp"
 
 namespace mercer {
 
-// Where the problems on the same two blocks begin, and the end.
-inline std::vector<std::int64_t> runs_of(const PairList& pairs) {
-    std::vector<std::int64_t> starts;
-    for (std::int64_t t = 0; t < pairs.count; ++t) {
-        if (t == 0 || !std::equal(pairs.blocks + 2 * t, pairs.blocks + 2 * t + 2, pairs.blocks + 2 * t - 2)) {
-            starts.push_back(t);
-        }
+struct PairRun {
+    const PairList& pairs;
+    const SmoStop& stop;
+    const Stopwatch& watch;
+    int n_threads;
+    const Threads& threads;
+
+    SmoStop left() const { return {stop.tol, stop.max_steps, std::max(0.0, stop.max_seconds - watch.seconds())}; }
+    std::int64_t largest() const {
+        std::int64_t most = 0;
+        for (std::int64_t t = 0; t < pairs.count; ++t) most = std::max(most, pairs.offsets[t + 1] - pairs.offsets[t]);
+        return most;
     }
-    starts.push_back(pairs.count);
-    return starts;
-}
+    std::vector<std::int32_t> groups(bool paired) const {
+        return std::vector<std::int32_t>(static_cast<std::size_t>(largest()), paired ? 0 : -1);
+    }
+};
 
-// `Source` is a RowSource<T> with begin(first, second), computed() since then, and multiply(beta, total), which makes
-// total = K beta. `make` returns a new one. The time of `stop` counts from `watch` on. Returns how many kernel values the sources computed.
-template <class T, class Source, class Make>
-std::int64_t solve_each_pair(const PairList& pairs, const PairProblems& problems, const SmoStop& stop,
-                             SmoResult* results, const Stopwatch& watch, int n_threads, const Threads& threads, Make make) {
+// Calls each(source, t) for every pair t; returns how many kernel values that took.
+template <class Source, class Make, class Each>
+std::int64_t for_each_pair(const PairRun& run, Make make, Each each) {
     std::atomic<std::int64_t> values{0};
-    std::int64_t most = 0;
-    for (std::int64_t t = 0; t < pairs.count; ++t) most = std::max(most, pairs.offsets[t + 1] - pairs.offsets[t]);
-    const std::vector<std::int32_t> group(static_cast<std::size_t>(most), problems.paired ? 0 : -1);
-    const std::vector<std::int64_t> runs = runs_of(pairs);
     Spares<Source> spares;
-
-    const auto solve = [&](Source& source, std::int64_t t) {
-        const std::int64_t from = pairs.offsets[t], q = pairs.offsets[t + 1] - from;
-        const double *h = problems.h + from, *d = problems.d + from;
-        double* const beta = problems.beta + from;
-        std::vector<double> gradient;
-        if (problems.at_zero) {
-            gradient.resize(static_cast<std::size_t>(q));
-            source.multiply(beta, gradient.data());
-            for (std::int64_t i = 0; i < q; ++i) {
-                double& own = gradient[static_cast<std::size_t>(i)];
-                own = h[i] - own - d[i] * beta[i];
-            }
-            h = gradient.data();
-        }
-        const SmoProblem<T> problem{.kernel = nullptr,
-                                    .stride = 0,
-                                    .q = q,
-                                    .h = h,
-                                    .beta = beta,
-                                    .lower = problems.lower + from,
-                                    .upper = problems.upper + from,
-                                    .d = d,
-                                    .group = group.data(),
-                                    .source = &source};
-        const double left = std::max(0.0, stop.max_seconds - watch.seconds());
-        results[t] = smo(problem, {stop.tol, stop.max_steps, left}, threads.level, threads.poll);
-        if (problems.products != nullptr) source.multiply(beta, problems.products + from);
-    };
     parallel_for(
-        static_cast<std::int64_t>(runs.size()) - 1, n_threads,
-        [&](std::int64_t r) {
+        run.pairs.count, run.n_threads,
+        [&](std::int64_t t) {
             auto source = spares.take(make);
-            const std::int64_t first = runs[static_cast<std::size_t>(r)], end = runs[static_cast<std::size_t>(r) + 1];
-            source->begin(pairs.blocks[2 * first], pairs.blocks[2 * first + 1]);
-            for (std::int64_t t = first; t < end; ++t) solve(*source, t);
+            source->begin(run.pairs.blocks[2 * t], run.pairs.blocks[2 * t + 1]);
+            each(*source, t);
             values += source->computed();
             spares.give_back(std::move(source));
         },
-        threads.poll);
+        run.threads.poll);
     return values;
+}
+
+// `finish` is called with the source of a solved pair.
+template <class T, class Source, class Make, class Finish>
+std::int64_t solve_each_pair(const PairRun& run, const PairProblems& problems, SmoResult* results, Make make,
+                             Finish finish) {
+    const std::vector<std::int32_t> group = run.groups(problems.paired);
+    return for_each_pair<Source>(run, make, [&](Source& source, std::int64_t t) {
+        const std::int64_t from = run.pairs.offsets[t];
+        const SmoProblem<T> problem{.kernel = nullptr,
+                                    .stride = 0,
+                                    .q = run.pairs.offsets[t + 1] - from,
+                                    .h = problems.h + from,
+                                    .beta = problems.beta + from,
+                                    .lower = problems.lower + from,
+                                    .upper = problems.upper + from,
+                                    .d = problems.d + from,
+                                    .group = group.data(),
+                                    .source = &source};
+        results[t] = smo(problem, run.left(), run.threads.level, run.threads.poll);
+        finish(source, t);
+    });
+}
+
+// Makes the sum of beta zero by lowering as few coefficients as possible, the largest first.
+inline void balance(std::vector<double>& beta) {
+    double excess = 0.0;
+    for (const double b : beta) excess += b;
+    std::vector<std::size_t> heavy;
+    for (std::size_t i = 0; i < beta.size(); ++i) {
+        if (beta[i] * excess > 0.0) heavy.push_back(i);
+    }
+    std::sort(heavy.begin(), heavy.end(), [&](std::size_t a, std::size_t b) {
+        return std::abs(beta[a]) > std::abs(beta[b]) || (std::abs(beta[a]) == std::abs(beta[b]) && a < b);
+    });
+    for (const std::size_t i : heavy) {
+        const double taken = std::min(std::abs(beta[i]), std::abs(excess));
+        if (taken == 0.0) break;
+        beta[i] -= std::copysign(taken, excess);
+        excess -= std::copysign(taken, excess);
+    }
+}
+
+// The mean gradient of the free variables, or the middle of what the others leave.
+inline double bias_of(const std::vector<double>& h, const std::vector<double>& beta, const double* lower,
+                      const double* upper) {
+    double sum = 0.0, top = -kInfinity, bottom = kInfinity;
+    std::int64_t free = 0;
+    for (std::size_t i = 0; i < h.size(); ++i) {
+        const bool up = beta[i] < upper[i], low = beta[i] > lower[i];
+        if (up && low) {
+            sum += h[i];
+            ++free;
+        }
+        if (up) top = std::max(top, h[i]);
+        if (low) bottom = std::min(bottom, h[i]);
+    }
+    return free > 0 ? sum / static_cast<double>(free) : 0.5 * (top + bottom);
+}
+
+// `Source` also has asked(), the variables whose rows are there, in the order in which they were asked for, and
+// rows(), row_stride(), where these rows lie.
+template <class T, class Source, class Make>
+std::int64_t solve_each_fold(const PairRun& run, const PairFolds& folds, SmoResult* results, Make make) {
+    const std::vector<std::int32_t> group = run.groups(folds.paired);
+    const std::int64_t all = run.pairs.offsets[run.pairs.count];
+    const auto combine = combine_passes_of<T>(run.threads.level).combine;
+    const auto count = static_cast<std::size_t>(folds.count);
+
+    // K beta of every fold. A row is read once for kCombined of them.
+    const auto multiply = [&](const Source& source, const std::vector<std::vector<double>>& beta, std::size_t q) {
+        constexpr std::size_t together = 64;  // rows: one line of each is in the first-level cache
+        std::vector<std::vector<double>> products(count);
+        const std::vector<std::int64_t>& asked = source.asked();
+        for (std::size_t f = 0; f < count; f += kCombined) {
+            const std::size_t some = std::min<std::size_t>(kCombined, count - f);
+            std::vector<double> out(kCombined * q, 0.0), coefficients(together * kCombined);
+            for (std::size_t first = 0; first < asked.size(); first += together) {
+                const std::size_t rows = std::min(together, asked.size() - first);
+                for (std::size_t r = 0; r < rows; ++r) {
+                    for (std::size_t o = 0; o < kCombined; ++o) {
+                        const auto i = static_cast<std::size_t>(asked[first + r]);
+                        coefficients[r * kCombined + o] = o < some ? beta[f + o][i] : 0.0;
+                    }
+                }
+                combine(source.rows() + static_cast<std::int64_t>(first) * source.row_stride(), source.row_stride(),
+                        static_cast<std::int64_t>(rows), coefficients.data(), static_cast<std::int64_t>(q), out.data(),
+                        static_cast<std::int64_t>(q));
+            }
+            for (std::size_t o = 0; o < some; ++o) {
+                const auto begin = out.begin() + static_cast<std::ptrdiff_t>(o * q);
+                products[f + o].assign(begin, begin + static_cast<std::ptrdiff_t>(q));
+            }
+        }
+        return products;
+    };
+
+    return for_each_pair<Source>(run, make, [&](Source& source, std::int64_t t) {
+        const std::int64_t from = run.pairs.offsets[t];
+        const auto q = static_cast<std::size_t>(run.pairs.offsets[t + 1] - from);
+        const double *p = folds.p + from, *d = folds.d + from, *start = folds.beta + from;
+        for (std::size_t i = 0; i < q; ++i) {
+            if (start[i] != 0.0) source.row(static_cast<std::int64_t>(i));
+        }
+        std::vector<std::vector<double>> beta(count, std::vector<double>(q));
+        const auto bound = [&](const double* bounds, std::size_t f) {
+            return bounds + static_cast<std::int64_t>(f) * all + from;
+        };
+        for (std::size_t f = 0; f < count; ++f) {
+            for (std::size_t i = 0; i < q; ++i) {
+                beta[f][i] = std::clamp(start[i], bound(folds.lower, f)[i], bound(folds.upper, f)[i]);
+            }
+            if (folds.paired) balance(beta[f]);
+        }
+        std::vector<std::vector<double>> u = multiply(source, beta, q);
+        std::vector<double> h(q);
+        const auto gradient = [&](std::size_t f) {
+            for (std::size_t i = 0; i < q; ++i) h[i] = p[i] - u[f][i] - d[i] * beta[f][i];
+        };
+        for (std::size_t f = 0; f < count; ++f) {
+            gradient(f);
+            const SmoProblem<T> problem{.kernel = nullptr,
+                                        .stride = 0,
+                                        .q = static_cast<std::int64_t>(q),
+                                        .h = h.data(),
+                                        .beta = beta[f].data(),
+                                        .lower = bound(folds.lower, f),
+                                        .upper = bound(folds.upper, f),
+                                        .d = d,
+                                        .group = group.data(),
+                                        .source = &source};
+            results[static_cast<std::size_t>(t) * count + f] =
+                smo(problem, run.left(), run.threads.level, run.threads.poll);
+        }
+        u = multiply(source, beta, q);
+        for (std::size_t f = 0; f < count; ++f) {
+            gradient(f);
+            const double b = folds.paired ? bias_of(h, beta[f], bound(folds.lower, f), bound(folds.upper, f)) : 0.0;
+            double* const to = folds.values + static_cast<std::int64_t>(f) * all + from;
+            for (std::size_t i = 0; i < q; ++i) to[i] = u[f][i] + b;
+        }
+    });
 }
 
 }  // namespace mercer

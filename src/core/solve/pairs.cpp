@@ -90,7 +90,6 @@ public:
     PairRows(const Shared<T>& shared, const Level& level, std::int64_t elements, std::int64_t variables)
         : shared_(shared),
           tiles_(tiles_of<T>(level)),
-          subtract_(smo_passes_of<T>(level).subtract),
           values_(elements),
           at_(static_cast<std::size_t>(variables)) {}
 
@@ -102,6 +101,7 @@ public:
         stride_ = row_length(n_[0], n_[1], tiles_.columns);
         std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
         next_ = values_.data();
+        asked_.clear();
         computed_ = 0;
     }
     std::int64_t computed() const { return computed_; }
@@ -118,14 +118,9 @@ public:
     }
     double diagonal(std::int64_t i) const override { return shared_.kernel.diagonal[sample(i)]; }
 
-    // total = K beta
-    void multiply(const double* beta, double* total) {
-        const std::int64_t n = n_[0] + n_[1];
-        std::fill_n(total, n, 0.0);
-        for (std::int64_t i = 0; i < n; ++i) {
-            if (beta[i] != 0.0) subtract_(total, row(i), -beta[i], n);
-        }
-    }
+    const std::vector<std::int64_t>& asked() const { return asked_; }
+    const T* rows() const { return values_.data(); }
+    std::int64_t row_stride() const { return stride_; }
 
 private:
     int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
@@ -136,6 +131,7 @@ private:
     T* fill(std::int64_t i) {
         T* const to = next_;
         next_ += stride_;
+        asked_.push_back(i);
         const int own = side(i), other = 1 - own;
         const DenseSamples<T>& samples = shared_.kernel.samples;
         const BlockColumns<T>& columns = shared_.columns[static_cast<std::size_t>(block_[other])];
@@ -159,9 +155,9 @@ private:
 
     const Shared<T>& shared_;
     const Tiles<T>& tiles_;
-    void (*const subtract_)(double*, const T*, double, std::int64_t);
     Padded<T> values_;
     std::vector<T*> at_;
+    std::vector<std::int64_t> asked_;
     T* next_ = nullptr;
     std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
 };
@@ -176,14 +172,15 @@ bool sizes_agree(const BlockRows& rows, const PairList& pairs) {
     return true;
 }
 
-template <class T>
-std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
-                         const PairProblems& problems, const SmoStop& stop, SmoResult* results,
-                         const Threads& threads) {
-    const Stopwatch watch;
-    std::int64_t values = 0;
+namespace {
+
+// What the pairs share, calls solve(make), where make() returns the rows of a pair, and returns how many kernel values
+// were computed in all.
+template <class T, class Solve>
+std::int64_t with_rows(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                       const Threads& threads, Solve solve) {
+    std::int64_t values = 0, elements = 0, variables = 0;
     Shared<T> shared{kernel, rows, columns_of(kernel.samples, rows, threads), {}};
-    std::int64_t elements = 0, variables = 0;
     for (std::int64_t k = 0; k < rows.count; ++k) {
         shared.own.push_back(own_values(kernel, shared.columns[static_cast<std::size_t>(k)], rows.rows(k), threads));
         values += rows.size(k) * rows.size(k);
@@ -194,9 +191,30 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
         variables = std::max(variables, first + second);
         elements = std::max(elements, (first + second) * length);
     }
-    return values + solve_each_pair<T, PairRows<T>>(
-                        pairs, problems, stop, results, watch, threads_for(pairs, kernel.samples.d, threads), threads,
-                        [&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
+    return values + solve([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
+}
+
+}  // namespace
+
+template <class T>
+std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairProblems& problems, const SmoStop& stop, SmoResult* results,
+                         const Threads& threads) {
+    const Stopwatch watch;
+    const PairRun run{pairs, stop, watch, threads_for(pairs, kernel.samples.d, threads), threads};
+    return with_rows(kernel, rows, pairs, threads, [&](const auto& make) {
+        return solve_each_pair<T, PairRows<T>>(run, problems, results, make, [](PairRows<T>&, std::int64_t) {});
+    });
+}
+
+template <class T>
+std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairFolds& folds, const SmoStop& stop, SmoResult* results, const Threads& threads) {
+    const Stopwatch watch;
+    const PairRun run{pairs, stop, watch, threads_for(pairs, kernel.samples.d, threads), threads};
+    return with_rows(kernel, rows, pairs, threads, [&](const auto& make) {
+        return solve_each_fold<T, PairRows<T>>(run, folds, results, make);
+    });
 }
 
 template <class T>
@@ -229,6 +247,8 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
 
 #define MERCER_FOR(T)                                                                                               \
     template std::int64_t solve_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const PairProblems&, \
+                                      const SmoStop&, SmoResult*, const Threads&);                                  \
+    template std::int64_t solve_folds(const PairKernel<T>&, const BlockRows&, const PairList&, const PairFolds&,    \
                                       const SmoStop&, SmoResult*, const Threads&);                                  \
     template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,        \
                             const Threads&);

@@ -33,14 +33,24 @@ struct PairList {
 };
 
 struct PairProblems {
-    const double* h;  // the gradient at beta, or at zero where `at_zero`
+    const double* h;  // the gradient at beta
     double* beta;     // the starts, and the solutions
     const double* lower;
     const double* upper;
     const double* d;
     bool paired;
-    bool at_zero;      // whether starts are other than zero, and their part of the gradient is still to be subtracted
-    double* products;  // becomes K beta, from the values that steps took; may be null
+};
+
+// Several problems on each pair that differ in their bounds only, such as those of folds.
+struct PairFolds {
+    const double* p;
+    const double* beta;   // near the solutions of all: each starts from what its bounds leave of it
+    const double* lower;  // `count` times the variables of all pairs
+    const double* upper;
+    const double* d;
+    std::int64_t count;
+    bool paired;
+    double* values;  // becomes K beta + b for each of them, from the values that steps took
 };
 
 // Whether every problem has as many variables as its two blocks have samples.
@@ -54,10 +64,15 @@ struct PairKernel {
     const double* numbers;
 };
 
-// Returns how many kernel values it computed. Problems on the same blocks, one after another, share their values.
+// Returns how many kernel values it computed.
 template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
+
+// The same for folds, which share a pair's kernel values; a result for each fold of a pair, pair after pair.
+template <class T>
+std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
+                         const PairFolds& folds, const SmoStop& stop, SmoResult* results, const Threads& threads);
 
 // total += K beta for each pair, from values computed for this sum alone.
 template <class T>
@@ -72,10 +87,14 @@ struct SparsePairKernel {
     const double* numbers;
 };
 
-// The same for them, with steps in T; `products` are of float64 values, and not null.
+// The same for them, with steps in T; `products` becomes K beta.
 template <class T>
 std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
-                                const PairProblems& problems, const SmoStop& stop, SmoResult* results,
+                                const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const Threads& threads);
+template <class T>
+std::int64_t solve_sparse_folds(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                                const PairFolds& folds, const SmoStop& stop, SmoResult* results,
                                 const Threads& threads);
 
 }  // namespace mercer

@@ -1,6 +1,9 @@
 // The same for sparse samples. Two of them share few features, so inner products are summed feature by feature over the
 // samples of a block that have it: a text of 44 words shares three with another. All values across a pair are computed
 // when it begins, those within a block once for all of its pairs, in float64; steps take rows of them.
+//
+// A certificate rests on the same values, and on nothing else that steps know: the values are computed from the samples
+// alone, steps read copies of their rows, and K beta is summed anew from beta when they have ended.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -156,8 +159,12 @@ public:
         for (std::int64_t i = 0; i < n_[0]; ++i) values_.row(shared_.rows.rows(first)[i], across_.row(i));
         std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
         next_ = rows_.data();
+        asked_.clear();
     }
     std::int64_t computed() const { return n_[0] * n_[1]; }
+    const std::vector<std::int64_t>& asked() const { return asked_; }
+    const T* rows() const { return rows_.data(); }
+    std::int64_t row_stride() const { return length_; }
 
     const T* row(std::int64_t i) override {
         T*& at = at_[static_cast<std::size_t>(i)];
@@ -189,6 +196,7 @@ private:
     T* fill(std::int64_t i) {
         T* const to = next_;
         next_ += length_;
+        asked_.push_back(i);
         const auto cast = [](double value) { return static_cast<T>(value); };
         std::transform(within(i), within(i) + n_[side(i)], to + side(i) * n_[0], cast);
         if (side(i) == 0) {
@@ -206,6 +214,7 @@ private:
     const std::int64_t length_;
     Padded<T> rows_;
     std::vector<T*> at_;
+    std::vector<std::int64_t> asked_;
     T* next_ = nullptr;
     std::int64_t block_[2] = {}, n_[2] = {};
 };
@@ -238,13 +247,10 @@ SharedValues shared_values(const SparsePairKernel& kernel, const BlockRows& rows
     return shared;
 }
 
-}  // namespace
-
-template <class T>
-std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
-                                const PairProblems& problems, const SmoStop& stop, SmoResult* results,
-                                const Threads& threads) {
-    const Stopwatch watch;
+// Calls solve(make), where make() returns the rows of a pair; returns how many kernel values were computed in all.
+template <class T, class Solve>
+std::int64_t with_sparse_rows(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                              const Threads& threads, Solve solve) {
     const SharedValues shared = shared_values(kernel, rows, threads);
     std::int64_t values = 0, variables = 0, first = 0, second = 0;
     for (std::int64_t k = 0; k < rows.count; ++k) values += rows.size(k) * rows.size(k);
@@ -253,15 +259,44 @@ std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows&
         first = std::max(first, rows.size(pairs.blocks[2 * t]));
         second = std::max(second, rows.size(pairs.blocks[2 * t + 1]));
     }
-    return values + solve_each_pair<T, SparsePairRows<T>>(
-                        pairs, problems, stop, results, watch, threads.count, threads, [&] {
-                            return std::make_unique<SparsePairRows<T>>(shared, threads.level, variables, first, second);
-                        });
+    return values + solve([&] {
+        return std::make_unique<SparsePairRows<T>>(shared, threads.level, variables, first, second);
+    });
 }
 
-#define MERCER_FOR(T)                                                                                       \
-    template std::int64_t solve_sparse_pairs<T>(const SparsePairKernel&, const BlockRows&, const PairList&, \
-                                                const PairProblems&, const SmoStop&, SmoResult*, const Threads&);
+}  // namespace
+
+template <class T>
+std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                                const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,
+                                const Threads& threads) {
+    const Stopwatch watch;
+    const PairRun run{pairs, stop, watch, threads.count, threads};
+    return with_sparse_rows<T>(kernel, rows, pairs, threads, [&](const auto& make) {
+        return solve_each_pair<T, SparsePairRows<T>>(
+            run, problems, results, make, [&](SparsePairRows<T>& source, std::int64_t t) {
+                source.multiply(problems.beta + pairs.offsets[t], products + pairs.offsets[t]);
+            });
+    });
+}
+
+template <class T>
+std::int64_t solve_sparse_folds(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
+                                const PairFolds& folds, const SmoStop& stop, SmoResult* results,
+                                const Threads& threads) {
+    const Stopwatch watch;
+    const PairRun run{pairs, stop, watch, threads.count, threads};
+    return with_sparse_rows<T>(kernel, rows, pairs, threads, [&](const auto& make) {
+        return solve_each_fold<T, SparsePairRows<T>>(run, folds, results, make);
+    });
+}
+
+#define MERCER_FOR(T)                                                                                              \
+    template std::int64_t solve_sparse_pairs<T>(const SparsePairKernel&, const BlockRows&, const PairList&,        \
+                                                const PairProblems&, const SmoStop&, SmoResult*, double*,          \
+                                                const Threads&);                                                   \
+    template std::int64_t solve_sparse_folds<T>(const SparsePairKernel&, const BlockRows&, const PairList&,        \
+                                                const PairFolds&, const SmoStop&, SmoResult*, const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

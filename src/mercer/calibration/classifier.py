@@ -39,6 +39,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         isotonic regression with the new sample counted in both ways; `predict_interval` gives both answers.
     cv : int or splitter, default=5
         Folds that leave every sample out once.
+    verbose : bool, default=False
+        A line for each fold that is done.
 
     Attributes
     ----------
@@ -59,8 +61,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     [[False, True, False]]
     """
 
-    def __init__(self, estimator: Any = None, method: str = "sigmoid", cv: Any = 5) -> None:
-        self.estimator, self.method, self.cv = estimator, method, cv
+    def __init__(self, estimator: Any = None, method: str = "sigmoid", cv: Any = 5, *, verbose: bool = False) -> None:
+        self.estimator, self.method, self.cv, self.verbose = estimator, method, cv, verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machine on all samples, and the curves on folds of them.
@@ -104,12 +106,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             f = machine._decision(X)
         else:
             splits = splits_of(self.cv, codes, labels)
-            f = out_of_fold(machine, X, y, None if sample_weight is None else weight, splits)
+            own_weight = None if sample_weight is None else weight
+            f = out_of_fold(machine, X, y, own_weight, splits, self.verbose)
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = machine, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         counted = weight > 0
-        self._own_scores_ = OwnScores.of(self.probabilities_.scores(f)[counted], codes[counted])
+        own = self.probabilities_.own_scores(f[counted], codes[counted])
+        self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
         self.n_features_in_ = machine.n_features_in_
         if hasattr(machine, "feature_names_in_"):
             self.feature_names_in_ = machine.feature_names_in_
@@ -181,8 +185,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
 
 def calibrate_classifier(
-    machine: Any, X: Any, y: Any, method: str, cv: Any, sample_weight: Any
+    machine: Any, X: Any, y: Any, method: str, cv: Any, sample_weight: Any, verbose: bool
 ) -> CalibratedClassifier:
     """What `machine.calibrate` does."""
     check_is_fitted(machine)
-    return CalibratedClassifier(machine, method=method, cv=cv)._learn(machine, X, y, sample_weight)
+    return CalibratedClassifier(machine, method=method, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight)

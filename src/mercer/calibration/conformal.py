@@ -22,11 +22,10 @@ class OwnScores:
     starts: Indices
 
     @classmethod
-    def of(cls, scores: Floats, codes: Indices) -> OwnScores:
-        """From the scores of all samples for all classes."""
-        own = scores[np.arange(len(codes)), codes]
+    def of(cls, own: Floats, codes: Indices, n_classes: int) -> OwnScores:
+        """From the score of each sample for its own class."""
         order = np.lexsort((own, codes))
-        return cls(own[order], np.searchsorted(codes[order], np.arange(scores.shape[1] + 1)))
+        return cls(own[order], np.searchsorted(codes[order], np.arange(n_classes + 1)))
 
     def p_values(self, scores: Floats) -> Floats:
         """A column for each class, from scores with a column for each class."""

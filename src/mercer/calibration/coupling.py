@@ -19,18 +19,23 @@ SMALLEST = 1e-7
 
 def couple(pairs: Floats, n_classes: int) -> Floats:
     """A column for each class, from the probability of the first class of every pair (0 1, 0 2, …, 1 2, …)."""
-    upper = np.triu_indices(n_classes, 1)
     out = np.empty((len(pairs), n_classes))
     for some in row_blocks(len(pairs), 24 * n_classes * n_classes):
-        first = np.clip(pairs[some], SMALLEST, 1.0 - SMALLEST)
-        r = np.zeros((len(first), n_classes, n_classes))
-        r[:, upper[0], upper[1]] = first
-        r[:, upper[1], upper[0]] = 1.0 - first
-        Q = -r * r.transpose(0, 2, 1)
-        diagonal = np.arange(n_classes)
-        Q[:, diagonal, diagonal] = (r**2).sum(axis=1)
+        Q = equations(pairs[some], n_classes)
         # p is (Q + t 11')⁻¹1 up to a factor, for any t > 0; with t = 1 the matrix is far from singular.
-        p = np.linalg.solve(Q + 1.0, np.ones((len(first), n_classes, 1)))[:, :, 0]
+        p = np.linalg.solve(Q + 1.0, np.ones((len(Q), n_classes, 1)))[:, :, 0]
         p = np.maximum(p, 0.0)  # rounding only
         out[some] = p / p.sum(axis=1, keepdims=True)
     return out
+
+
+def equations(pairs: Floats, n_classes: int) -> Floats:
+    """Q of every row of probabilities of pairs."""
+    upper, diagonal = np.triu_indices(n_classes, 1), np.arange(n_classes)
+    first = np.clip(pairs, SMALLEST, 1.0 - SMALLEST)
+    r = np.zeros((len(first), n_classes, n_classes))
+    r[:, upper[0], upper[1]] = first
+    r[:, upper[1], upper[0]] = 1.0 - first
+    Q = -r * r.transpose(0, 2, 1)
+    Q[:, diagonal, diagonal] = (r**2).sum(axis=1)
+    return Q

@@ -23,6 +23,9 @@ class Curves(Protocol):
     def probabilities(self, f: Floats) -> Floats:
         """From decision values, both with a column for each plane."""
 
+    def of_plane(self, k: int, f: Floats) -> Floats:
+        """The same for one plane."""
+
 
 FitCurves = Callable[[Floats, Flags, Floats, Indices], Curves]
 METHODS: dict[str, FitCurves] = {
@@ -65,6 +68,18 @@ class ClassProbabilities:
         for column, (first, second) in enumerate(every_pair(self.n_classes)):
             out[:, first] = np.minimum(out[:, first], p[:, column])
             out[:, second] = np.minimum(out[:, second], 1.0 - p[:, column])
+        return out
+
+    def own_scores(self, f: Floats, codes: Indices) -> Floats:
+        """How well each sample fits its own class; only the planes of that class are asked."""
+        if self.n_classes == 2 or self.against_rest:
+            return self.scores(f)[np.arange(len(f)), codes]
+        out = np.ones(len(f))
+        members = [np.flatnonzero(codes == k) for k in range(self.n_classes)]
+        for column, (first, second) in enumerate(every_pair(self.n_classes)):
+            rows = np.concatenate([members[first], members[second]])
+            p = self.curves.of_plane(column, f[rows, column])
+            out[rows] = np.minimum(out[rows], np.where(codes[rows] == first, p, 1.0 - p))
         return out
 
 

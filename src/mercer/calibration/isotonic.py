@@ -20,11 +20,12 @@ class Steps:
 
     def probabilities(self, f: Floats) -> Floats:
         """P of each output's positive side; f has a column for each output."""
-        out = np.empty_like(f, dtype=np.float64)
-        for k in range(f.shape[1]):
-            mine = slice(self.starts[k], self.starts[k + 1])
-            out[:, k] = np.interp(f[:, k], self.f[mine], self.p[mine])
-        return out
+        return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
+
+    def of_plane(self, k: int, f: Floats) -> Floats:
+        """The same for one output."""
+        mine = slice(self.starts[k], self.starts[k + 1])
+        return np.interp(f, self.f[mine], self.p[mine])
 
 
 def fit_steps(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Steps:

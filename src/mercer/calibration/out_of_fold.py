@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
 from mercer.arrays import Floats, Indices
+from mercer.calibration.telling import FoldLines
 from mercer.calibration.without_folds import Splits, values_without_folds
 from mercer.fitting.fit import read_samples
 from mercer.selection.folds import part_of
@@ -40,16 +41,19 @@ def splits_of(cv: Any, codes: Indices, labels: Any) -> Splits:
     return found
 
 
-def out_of_fold(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats:
+def out_of_fold(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, verbose: bool = False) -> Floats:
     """Decision values, a row for each sample and a column for each plane, by a machine that did not train on it.
 
     The machine is a fitted one, whose kernel all folds share. A sample has NaN where it is on neither side of a plane.
     """
-    found = values_without_folds(machine, X, y, weight, splits)
+    found = values_without_folds(machine, X, y, weight, splits, FoldLines(verbose, len(splits)))
     if found is not None:
         return found
-    parts = fold_machines(machine, X, np.asarray(y), weight, splits)
-    return _gather(len(y), [(test, part._decision(rest)) for part, test, rest in parts])
+    lines, parts = FoldLines(verbose, len(splits)), []
+    for part, test, rest in fold_machines(machine, X, np.asarray(y), weight, splits):
+        parts.append((test, part._decision(rest)))
+        lines.done()
+    return _gather(len(y), parts)
 
 
 def fold_machines(

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, n_samples, row_blocks, take
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.out_of_fold import fold_machines
+from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.fit import read_samples
 from mercer.parameters import one_of
@@ -42,6 +43,9 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
         Folds that leave every sample out once. "leave-one-out" is exact: `RLSRegressor` finds all n functions from one
         inverse (memory for n² numbers), `SVR` by removing each support vector.
 
+    verbose : bool, default=False
+        A line for each fold that is done.
+
     Attributes
     ----------
     estimator_ : the machine, trained on all samples
@@ -60,8 +64,8 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
     True
     """
 
-    def __init__(self, estimator: Any = None, cv: Any = 5) -> None:
-        self.estimator, self.cv = estimator, cv
+    def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
+        self.estimator, self.cv, self.verbose = estimator, cv, verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machine on all samples, and on all but each fold.
@@ -114,6 +118,7 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
         weight = None if sample_weight is None else np.asarray(sample_weight)
         splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(self.cv).split(y, y)]
         self._folds_, self.residuals_ = [], np.full(len(y), np.nan)
+        lines = FoldLines(self.verbose, len(splits))
         for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
             if not np.isnan(self.residuals_[test]).all():
                 raise ValueError(
@@ -122,6 +127,7 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
             self.residuals_[test] = np.abs(y[test] - part.predict(rest))
             self._without_[test] = k
             self._folds_.append((part, splits[k][0]))
+            lines.done()
         if np.isnan(self.residuals_).any():
             raise ValueError(f"calibration needs folds that leave every sample out once, but cv={self.cv!r} does not")
 
@@ -168,7 +174,9 @@ class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  #
         return tags
 
 
-def calibrate_regressor(machine: Any, X: Any, y: Any, cv: Any, sample_weight: Any) -> CalibratedRegressor:
+def calibrate_regressor(
+    machine: Any, X: Any, y: Any, cv: Any, sample_weight: Any, verbose: bool
+) -> CalibratedRegressor:
     """What `machine.calibrate` does."""
     check_is_fitted(machine)
-    return CalibratedRegressor(machine, cv=cv)._learn(machine, X, y, sample_weight)
+    return CalibratedRegressor(machine, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight)

@@ -30,6 +30,10 @@ class Sigmoids:
         """P of each output's positive side; f has a column for each output."""
         return logistic(self.slope * f + self.offset)
 
+    def of_plane(self, k: int, f: Floats) -> Floats:
+        """The same for one output."""
+        return logistic(self.slope[k] * f + self.offset[k])
+
 
 def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
     """The sigmoids of several outputs, whose values stand one after another and begin at `starts`."""
@@ -64,11 +68,12 @@ def _newton_step(values: Floats, starts: Indices, slope: Floats, offset: Floats)
     def total(terms: Floats) -> Floats:
         return np.asarray(np.add.reduceat(terms, starts))
 
-    def loss(a: Floats, b: Floats) -> Floats:
-        t = a[output] * f + b[output]
-        return total(weight * (np.logaddexp(0.0, t) - target * t))
+    def loss(t: Floats, small: Floats) -> Floats:
+        return total(weight * (np.maximum(t, 0.0) + np.log1p(small) - target * t))
 
-    p = logistic(slope[output] * f + offset[output])
+    t = slope[output] * f + offset[output]
+    small = np.exp(-np.abs(t))
+    p = np.where(t >= 0, 1.0, small) / (1.0 + small)
     error, curvature = weight * (p - target), weight * p * (1.0 - p)
     ga, gb = total(error * f), total(error)
     going = np.maximum(np.abs(ga), np.abs(gb)) > _FLAT * total(weight)
@@ -78,10 +83,12 @@ def _newton_step(values: Floats, starts: Indices, slope: Floats, offset: Floats)
     determinant = haa * hbb - hab * hab
     da = np.where(going, (hab * gb - hbb * ga) / determinant, 0.0)
     db = np.where(going, (hab * ga - haa * gb) / determinant, 0.0)
-    descent, value, length = da * ga + db * gb, loss(slope, offset), np.ones(len(starts))
+    descent, value, length = da * ga + db * gb, loss(t, small), np.ones(len(starts))
     rounding = 4 * np.finfo(float).eps * np.abs(value)
     for _ in range(_MOST_HALVINGS):
-        worse = going & ~(loss(slope + length * da, offset + length * db) <= value + 1e-4 * length * descent + rounding)
+        t = (slope + length * da)[output] * f + (offset + length * db)[output]
+        tried = loss(t, np.exp(-np.abs(t)))
+        worse = going & ~(tried <= value + 1e-4 * length * descent + rounding)
         if not worse.any():
             break
         length[worse] /= 2.0

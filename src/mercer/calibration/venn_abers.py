@@ -35,24 +35,29 @@ class VennAbers:
 
     def probabilities(self, f: Floats) -> Floats:
         """P of each output's positive side; f has a column for each output."""
-        low, high = self.intervals(f)
+        return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
+
+    def of_plane(self, k: int, f: Floats) -> Floats:
+        """The same for one output."""
+        low, high = self.interval(k, f)
         return np.asarray(high / (1.0 - low + high))
 
     def intervals(self, f: Floats) -> tuple[Floats, Floats]:
         """p₀ and p₁ of each output's positive side."""
-        low, high = np.empty(f.shape), np.empty(f.shape)
-        for k in range(f.shape[1]):
-            begin, end = self.starts[k], self.starts[k + 1]
-            values = self.f[begin:end]
-            sums = slice(begin + k, end + k + 1)
-            W, S = self.W[sums], self.S[sums]
-            asked, place = np.unique(np.rint(f[:, k] / self.unit[k]), return_inverse=True)
-            i, r = np.searchsorted(values, asked, side="left"), np.searchsorted(values, asked, side="right")
-            left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
-            mirrored = len(W) - 1 - r
-            low[:, k] = _slope(left, right, i, mirrored, 0.0)[place]
-            high[:, k] = _slope(left, right, i, mirrored, 1.0)[place]
-        return low, high
+        found = [self.interval(k, f[:, k]) for k in range(f.shape[1])]
+        return np.column_stack([low for low, _ in found]), np.column_stack([high for _, high in found])
+
+    def interval(self, k: int, f: Floats) -> tuple[Floats, Floats]:
+        """p₀ and p₁ of one output's positive side."""
+        begin, end = self.starts[k], self.starts[k + 1]
+        values = self.f[begin:end]
+        sums = slice(begin + k, end + k + 1)
+        W, S = self.W[sums], self.S[sums]
+        asked, place = np.unique(np.rint(f / self.unit[k]), return_inverse=True)
+        i, r = np.searchsorted(values, asked, side="left"), np.searchsorted(values, asked, side="right")
+        left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
+        mirrored = len(W) - 1 - r
+        return _slope(left, right, i, mirrored, 0.0)[place], _slope(left, right, i, mirrored, 1.0)[place]
 
 
 def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> VennAbers:

@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, sums_by
+from mercer.arrays import Floats, Indices, is_sparse, sums_by
+from mercer.calibration.telling import FoldLines
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks
@@ -28,7 +29,7 @@ from mercer.selection.folds import shares
 from mercer.solution import Stop
 from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose
-from mercer.solvers.dual.pairs import Layout, continue_together, fitting_pairs
+from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_folds_together
 
 Splits = list[tuple[Indices, Indices]]
 
@@ -36,7 +37,9 @@ Splits = list[tuple[Indices, Indices]]
 _STORED_ROWS = 6000
 
 
-def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits) -> Floats | None:
+def values_without_folds(
+    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, lines: FoldLines
+) -> Floats | None:
     """A row for each sample, a column for each plane; NaN where it is on neither side of the plane, or has no weight.
 
     None where the machine's problems are not of this kind, or one of them was not solved.
@@ -59,6 +62,7 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
     if isinstance(left[0], PairTasks):
         found = _pairs(machine, left, whole, row, tests)
         if found is not None:
+            lines.done(len(splits))
             return found
     out = np.full((whole.n, len(left[0])), np.nan)
     gram = whole.gram()
@@ -77,6 +81,8 @@ def values_without_folds(machine: Any, X: Any, y: Any, weight: Floats | None, sp
             test = test[row[test] >= 0]
             here = test[at[row[test]] >= 0]
             out[here, k] = f[at[row[here]]]
+            if k == len(left[0]) - 1:
+                lines.done()
     return out
 
 
@@ -151,67 +157,30 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
     """The same for pairs of classes, in one call; None where it leaves one of them unsolved."""
-    layout, n_folds, gram = left[0].layout, len(left), whole.gram()
-    if not gram.fused or len(fitting_pairs(left[0].problem, layout)) < layout.n:
+    layout, gram = left[0].layout, whole.gram()
+    if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
-    # The folds of a pair come one after another, so that they find its kernel values.
-    every = Layout.of(np.split(layout.members, layout.starts[1:-1]), layout.pairs.reshape(-1, 2).repeat(n_folds, 0))
-    place = np.arange(layout.offsets[-1] * n_folds).reshape(n_folds, -1)  # of a fold's variables, fold after fold
-    order = np.concatenate([place[:, a:b].ravel() for a, b in pairwise(layout.offsets.tolist())])
-    parts = {
-        name: np.concatenate([getattr(tasks.problem, name) for tasks in left])[order]
-        for name in ("p", "lower", "upper", "d", "group")
-    }
-    problem = DualProblem.of_rows(**parts, totals=left[0].problem.totals)
-    beta = np.tile(_pair_coefficients(machine, whole, row, layout), n_folds)[order]
-    start = _balanced_pairs(np.clip(beta, problem.lower, problem.upper), every) if len(problem.totals) else beta
-    found = continue_together(problem, every, gram, start, whole.limits.stop, whole.limits.n_threads)
-    if found is None:
+    bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
+    beta, limits = _pair_coefficients(machine, whole, row, layout), whole.limits
+    f = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
+    if f is None:
         return None
-    f = np.empty(len(order))
-    f[order] = _with_bias(problem, every, *found)
-    out, samples = np.full((whole.n, layout.n), np.nan), layout.rows
+    # A sample is in as many pairs as any other.
+    own = np.argsort(layout.rows, kind="stable").reshape(len(whole.merged.y), -1)
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
-    for values, test in zip(f.reshape(n_folds, -1), tests, strict=True):
-        table = np.full((len(whole.merged.y), layout.n), np.nan)
-        table[samples, which] = values
+    out = np.full((whole.n, layout.n), np.nan)
+    for values, test in zip(f, tests, strict=True):
         here = test[row[test] >= 0]
-        out[here] = table[row[here]]
+        variables = own[row[here]]
+        out[here[:, None], which[variables]] = values[variables]
     return out
 
 
 def _pair_coefficients(machine: Any, whole: Fit, row: Indices, layout: Layout) -> Floats:
     """β of every variable of a layout of pairs, as `_coefficients` has it for one plane."""
     beta = np.zeros(layout.offsets[-1])
+    if machine.shape_fit_[0] != whole.n or len(machine.support_) == 0:
+        return beta
     for k, (a, b) in enumerate(pairwise(layout.offsets.tolist())):
         beta[a:b] = _coefficients(machine, whole, row, k)[layout.rows[a:b]]
     return beta
-
-
-def _balanced_pairs(beta: Floats, layout: Layout) -> Floats:
-    """`_balanced` for pairs, up to rounding: Σβ = 0 in each."""
-    pair = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
-    excess = np.add.reduceat(beta, layout.offsets[:-1])
-    heavy = np.flatnonzero(beta * excess[pair] > 0)
-    heavy = heavy[np.lexsort((-np.abs(beta[heavy]), pair[heavy]))]
-    size, own = np.abs(beta[heavy]), pair[heavy]
-    before = np.cumsum(size) - size
-    before -= before[np.searchsorted(own, own)]
-    taken = np.minimum(size, np.maximum(0.0, np.abs(excess[own]) - before))
-    beta[heavy] -= np.sign(excess[own]) * taken
-    return beta
-
-
-def _with_bias(problem: DualProblem, layout: Layout, beta: Floats, u: Floats) -> Floats:
-    """u + b of every variable: b is the mean of h over a pair's free variables, or the middle of its interval."""
-    if len(problem.totals) == 0:
-        return u
-    h, starts = problem.gradient(beta, u), layout.offsets[:-1]
-    up, low = problem.movable(beta)
-    free = up & low
-    count = np.add.reduceat(free.astype(np.float64), starts)
-    top = np.maximum.reduceat(np.where(up, h, -np.inf), starts)
-    bottom = np.minimum.reduceat(np.where(low, h, np.inf), starts)
-    mean = np.add.reduceat(np.where(free, h, 0.0), starts) / np.maximum(count, 1.0)
-    b = np.where(count > 0, mean, 0.5 * (top + bottom))
-    return np.asarray(u + np.repeat(b, np.diff(layout.offsets)))

@@ -92,11 +92,13 @@ def certify_outputs(
     if errors is None:
         errors = products_with_bounds(gram, C)[1]
     root = np.sqrt(np.abs(gram.diagonal))
-    reach, copies = float(root.max()), int(np.bincount(problem.member).max())
+    reach, twist = float(root.max()), np.zeros((1, problem.n_outputs))
     with np.errstate(over="ignore", invalid="ignore"):
-        size = joint(problem, np.abs(beta)) if copies > 1 else np.zeros_like(own)
-        apart = root @ (np.abs(C - own) + gamma(copies + 2) * size)  # at least ‖f − f_β‖
-        twist = np.outer(root, apart)[problem.member]
+        if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f
+            copies = int(np.bincount(problem.member).max())
+            size = joint(problem, np.abs(beta)) if copies > 1 else np.zeros_like(own)
+            apart = root @ (np.abs(C - own) + gamma(copies + 2) * size)  # at least ‖f − f_β‖
+            twist = np.outer(root, apart)[problem.member]
         F = U[problem.member]
         ridge = (problem.lam / problem.weight)[:, None] * beta
         H = problem.Y - F - ridge

@@ -3,6 +3,10 @@
 Platt's sigmoid         P(first class | f) = 1 / (1 + exp(A f + B)), A and B by Newton's method on the likelihood with
                         softened targets (Lin, Lin, Weng 2007)
 pairwise coupling       the class probabilities that fit all pairs' best (Wu, Lin, Weng 2004, second method)
+
+Both are those of `mercer.calibration`, but end where LIBSVM's searches end, so that the same digits are printed, and
+the slope of a sigmoid may have either sign.
+
 Laplace's scale         of a regression's residuals, |r| > 5 standard deviations left out
 density marks           ten decision values that split normal and abnormal training rows evenly
 """
@@ -12,20 +16,21 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Flags, Floats
+from mercer.calibration.coupling import SMALLEST, equations
+from mercer.calibration.sigmoid import logistic, soft_targets
 from mercer.cli.terminal import show_warning
 
-_SMALLEST = 1e-7
 N_MARKS = 10
 
 
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
     """A and B that make the labels likeliest."""
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    target = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    target = soft_targets(positive, np.ones(len(f)), np.zeros(1, dtype=np.intp))
     A, B = 0.0, float(np.log((n_negative + 1.0) / (n_positive + 1.0)))
     value = _cross_entropy(f, target, A, B)
     for _ in range(100):
-        p = _sigmoid(-(A * f + B))
+        p = logistic(-(A * f + B))
         curvature = p * (1.0 - p)
         slope = target - p
         h11, h22 = 1e-12 + (f * f * curvature).sum(), 1e-12 + curvature.sum()
@@ -53,32 +58,22 @@ def _cross_entropy(f: Floats, target: Floats, A: float, B: float) -> float:
     return float((np.logaddexp(0.0, -t) + target * t).sum())
 
 
-def _sigmoid(t: Floats) -> Floats:
-    """1 / (1 + exp(−t))."""
-    small = np.exp(-np.abs(t))
-    return np.asarray(np.where(t >= 0, 1.0, small) / (1.0 + small), dtype=np.float64)
-
-
 def pair_probabilities(decisions: Floats, A: Floats, B: Floats) -> Floats:
     """P(first class of the pair), kept away from 0 and 1."""
-    return np.clip(_sigmoid(-(decisions * A + B)), _SMALLEST, 1.0 - _SMALLEST)
+    return np.clip(logistic(-(decisions * A + B)), SMALLEST, 1.0 - SMALLEST)
 
 
 def class_probabilities(pairs: Floats, n_classes: int) -> Floats:
     """One column for each class from one for each pair."""
     if n_classes == 2:
         return np.column_stack([pairs[:, 0], 1.0 - pairs[:, 0]])
-    return np.array([_couple(row, n_classes) for row in pairs]).reshape(len(pairs), n_classes)
+    found = [_couple(Q) for Q in equations(pairs, n_classes)]
+    return np.array(found).reshape(len(pairs), n_classes)
 
 
-def _couple(pairs: Floats, k: int) -> Floats:
-    """min over p of Σ_i Σ_{j≠i} (r_ji p_i − r_ij p_j)² on the simplex, by its fixed point."""
-    r = np.zeros((k, k))
-    upper = np.triu_indices(k, 1)
-    r[upper] = pairs
-    r.T[upper] = 1.0 - pairs
-    Q = -r * r.T
-    np.fill_diagonal(Q, (r**2).sum(axis=0))
+def _couple(Q: Floats) -> Floats:
+    """The coupled probabilities by their fixed point, to LIBSVM's 0.005/k."""
+    k = len(Q)
     p = np.full(k, 1.0 / k)
     for _ in range(max(100, k)):
         Qp = Q @ p

@@ -36,9 +36,9 @@ def outputs(y: Any) -> tuple[Floats, bool]:
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or y.shape[-1] == 0:
         raise ValueError(f"y has shape {y.shape}; it must have one number per sample, or one row of numbers per sample")
-    bad = np.argwhere(~np.isfinite(y))
-    if len(bad):
-        place = tuple(int(i) for i in bad[0])
+    finite = np.isfinite(y)
+    if not finite.all():
+        place = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(f"y contains {y[place]} at {place}; impute or drop such samples first")
     return y.reshape(len(y), -1), y.ndim == 1
 
@@ -57,8 +57,9 @@ def single_column(y: Any, several: str) -> np.ndarray:
 
 def check_finite_targets(y: np.ndarray) -> None:
     """Raise an error that names the first value that is not finite."""
-    bad = np.flatnonzero(~np.isfinite(y))
-    if len(bad):
+    finite = np.isfinite(y)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
         name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
         raise ValueError(
             f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "

@@ -32,7 +32,7 @@ class ExplanationDisplay:
     kind : {"bar", "beeswarm"}, default="bar"
         The picture.
     max_features : int, default=10
-        The features with the largest mean |value| are shown; bars tell the sum of the others.
+        The features with the largest mean |value| are shown.
 
     Attributes
     ----------
@@ -122,22 +122,18 @@ class ExplanationDisplay:
     # --- kinds -----------------------------------------------------------------------------------------------------
 
     def _bars(self) -> None:
-        e, places = self.explanation, np.arange(len(self.features_))
+        e = self.explanation
         table = e.importance.reshape(e.values.shape[1], -1)
-        rest = np.setdiff1d(np.arange(len(table)), self.features_)
-        shown = [*table[self.features_], *([table[rest].sum(axis=0)] if len(rest) else [])]
-        heights = np.array(shown).reshape(-1, table.shape[1])
-        places = np.arange(len(heights))
-        left = np.zeros(len(heights))
+        heights, left = table[self.features_], np.zeros(len(self.features_))
         for k, name in enumerate(e.output_names):
             colour = {"color": _LOWERS} if table.shape[1] == 1 else {}
-            drawn = self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour)
-            if len(rest):
-                drawn[-1].set_alpha(0.35)
-            self.bars_.append(drawn)
-            left += heights[:, k]
-        self._rows(len(rest))
-        self.ax_.set_xlabel("mean |Shapley value|")
+            places = np.arange(len(heights))
+            self.bars_.append(self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour))
+            left = left + heights[:, k]
+        self._rows()
+        others = len(table) - len(heights)
+        together = float(table.sum() - heights.sum())
+        self.ax_.set_xlabel("mean |Shapley value|" + (f"; {others} others have {together:.3g} together" * (others > 0)))
         if table.shape[1] > 1:
             columns = 1 + table.shape[1] // 20
             self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=columns)
@@ -149,10 +145,12 @@ class ExplanationDisplay:
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
         colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
-        self._rows(len(rest), [f"{e.feature_names[j]} = {e.data[0, j]:.4g}" for j in self.features_])
+        names = [f"{e.feature_names[j]} = {e.data[0, j]:.4g}" for j in self.features_]
+        self._rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
         self.ax_.axvline(0.0, color="0.4", linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
-        self.ax_.set_xlabel(f"{self._value}; f = {total:.4g}, background {float(e.base_values[0]):.4g}")
+        self.ax_.set_xlabel(self._value)
+        self.ax_.set_title(f"f = {total:.4g}, background {float(e.base_values[0]):.4g}", fontsize="medium")
 
     def _beeswarm(self) -> None:
         e = self.explanation
@@ -162,7 +160,7 @@ class ExplanationDisplay:
                 e.values[:, j], heights, c=_shade(e.data[:, j]), cmap="coolwarm", vmin=0, vmax=1, s=12, linewidths=0
             )
             self.points_.append(drawn)
-        self._rows(0)
+        self._rows()
         self.ax_.axvline(0.0, color="0.4", linewidth=0.8, zorder=0)
         self.ax_.set_xlabel(self._value)
         bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
@@ -176,11 +174,9 @@ class ExplanationDisplay:
         (name,) = self.explanation.output_names
         return "Shapley value" if name == "f" else f"Shapley value, for {name}"
 
-    def _rows(self, n_others: int, names: list[str] | None = None) -> None:
-        """The names of the features, the first one on top."""
+    def _rows(self, names: list[str] | None = None) -> None:
+        """What each row is, the first one on top."""
         names = [self.explanation.feature_names[j] for j in self.features_] if names is None else names
-        if n_others:
-            names = [*names, f"{n_others} others" if n_others > 1 else "1 other"]
         self.ax_.set_yticks(np.arange(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 

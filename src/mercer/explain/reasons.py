@@ -122,7 +122,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
 def _vectors(machine: Outputs) -> _Vectors:
     """Each training sample by itself where the machine counts them, else the merged samples of the expansion."""
     model, expansion = machine.model, machine.model._expansion_
-    if not isinstance(model, DualMachine):
+    if not (isinstance(model, DualMachine) and hasattr(model, "support_")):  # a compressed one has none
         table = np.asarray(dense(expansion.coefficients), dtype=np.float64)
         return _Vectors(expansion.vectors, None, None, machine.factor * table, expansion.columns)
     indices = np.asarray(model.support_, dtype=np.intp)

@@ -11,7 +11,7 @@ whose error `MercerExpansion.error` measures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,11 @@ class MercerExpansion:
     Attributes
     ----------
     kernel : Kernel
-    points, weights
+        With its numbers.
+    points : samples
         What stands for the law of the samples.
+    weights : array
+        Of the points.
     eigenvalues : array
         In descending order.
     rest : float
@@ -45,7 +48,11 @@ class MercerExpansion:
     weights: Floats
     eigenvalues: Floats
     rest: float
-    _coefficients: Floats
+    _coefficients: Floats = field(init=False, repr=False)
+
+    def _made_of(self, coefficients: Floats) -> MercerExpansion:
+        object.__setattr__(self, "_coefficients", coefficients)
+        return self
 
     def functions(self, X: Any) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -72,7 +79,9 @@ def mercer_expansion(kernel: Any, X: Any, n_terms: int, weights: Any = None) -> 
     Parameters
     ----------
     kernel : Kernel or str
-    X : samples or quadrature points
+        The kernel.
+    X : array, CSR matrix or list
+        Samples, or the points of a quadrature rule.
     n_terms : int
         Fewer are given if the others are zero to rounding.
     weights : array, optional
@@ -105,9 +114,8 @@ def mercer_expansion(kernel: Any, X: Any, n_terms: int, weights: Any = None) -> 
         )
     kept = min(n_terms, int(np.sum(values > _ROUNDING_SHARE * values[0])))
     coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    return MercerExpansion(
-        bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()), freeze(coefficients)
-    )
+    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
+    return made._made_of(freeze(coefficients))
 
 
 def mercer_integral(kernel: Any, f: Any, X: Any, weights: Any) -> float:
@@ -116,9 +124,13 @@ def mercer_integral(kernel: Any, f: Any, X: Any, weights: Any) -> float:
     Parameters
     ----------
     kernel : Kernel or str
+        The kernel.
     f : callable
         Maps the points to one number each.
-    X, weights : points and weights of a quadrature rule
+    X : array
+        The points of a quadrature rule.
+    weights : array
+        Its weights.
 
     Examples
     --------

@@ -33,13 +33,19 @@ def certificate_of_alpha(
 
     Parameters
     ----------
-    kernel : Kernel, str or callable; "precomputed" if X is the matrix of kernel values
-    X, y : samples of two classes
-    alpha : array of one number ≥ 0 per sample
-    C : float, or one number per sample
-    slack : {"l1", "l2"}
+    kernel : Kernel, str or callable
+        The kernel; "precomputed" if X is the matrix of kernel values.
+    X : array, CSR matrix or list
+        Samples.
+    y : array
+        Their labels, of two classes.
+    alpha : array
+        One number ≥ 0 per sample.
+    C : float or array, default=1.0
+        The price of slack, or one for each sample.
+    slack : {"l1", "l2"}, default="l1"
         C_iξ_i with 0 ≤ α_i ≤ C_i, or ½C_iξ_i² with 0 ≤ α_i.
-    bias : bool
+    bias : bool, default=True
         With Σα_iy_i = 0, or without bias and equality.
 
     Returns

@@ -16,7 +16,14 @@ class CalibratingClassifier:
     """A classifier that decides, and can be calibrated."""
 
     def calibrate(
-        self, X: Any, y: Any, *, method: str = "sigmoid", cv: Any = 5, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        method: str = "sigmoid",
+        cv: Any = 5,
+        sample_weight: Any = None,
+        verbose: bool = False,
     ) -> CalibratedClassifier:
         """This machine with probabilities, learned from decision values of samples that were left out.
 
@@ -33,20 +40,24 @@ class CalibratingClassifier:
             Folds that leave every sample out once. "held-out": the machine was not trained on X, and is asked itself.
         sample_weight : array of shape (n_samples,), optional
             For the folds' machines and for the curves.
+        verbose : bool, default=False
+            A line for each fold that is done.
 
         Returns
         -------
         CalibratedClassifier
         """
         calibrate = attribute_of("mercer.calibration", "calibrate_classifier")
-        calibrated: CalibratedClassifier = calibrate(self, X, y, method, cv, sample_weight)
+        calibrated: CalibratedClassifier = calibrate(self, X, y, method, cv, sample_weight, verbose)
         return calibrated
 
 
 class CalibratingRegressor(RegressorMixin):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor that can be given intervals."""
 
-    def calibrate(self, X: Any, y: Any, *, cv: Any = 5, sample_weight: Any = None) -> CalibratedRegressor:
+    def calibrate(
+        self, X: Any, y: Any, *, cv: Any = 5, sample_weight: Any = None, verbose: bool = False
+    ) -> CalibratedRegressor:
         """This machine with intervals, from residuals of samples that were left out.
 
         Parameters
@@ -55,15 +66,17 @@ class CalibratingRegressor(RegressorMixin):  # type: ignore[misc]  # scikit-lear
             The training samples, or others with cv="held-out".
         y : array of shape (n_samples,)
         cv : int, splitter, "leave-one-out" or "held-out", default=5
-            Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor`. "held-out": the machine was
-            not trained on X.
+            Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor` and `SVR`. "held-out": the
+            machine was not trained on X.
         sample_weight : array of shape (n_samples,), optional
             For the folds' machines.
+        verbose : bool, default=False
+            A line for each fold that is done.
 
         Returns
         -------
         CalibratedRegressor
         """
         calibrate = attribute_of("mercer.calibration", "calibrate_regressor")
-        calibrated: CalibratedRegressor = calibrate(self, X, y, cv, sample_weight)
+        calibrated: CalibratedRegressor = calibrate(self, X, y, cv, sample_weight, verbose)
         return calibrated

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.arrays import is_sparse
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks, SolvedPairs
 from mercer.fitting.side_by_side import map_side_by_side
@@ -33,7 +34,7 @@ def solve_tasks(
     done: Any = {}
     left: Any = range(len(tasks))
     if pairs and cold and pairs.together and len(tasks) > 1 and places[0].fused:
-        which = fitting_pairs(pairs.problem, pairs.layout)
+        which = fitting_pairs(pairs.problem, pairs.layout, is_sparse(fit.X))
         progress.begin("")(partial("{:,} pairs of classes in one call".format, len(which)))
         found = _together(pairs, which, places[0], fit.limits.stop, max(side_by_side, n_threads))
         if found is not None:

@@ -66,11 +66,11 @@ class KeptRows:
             at = positions if rows is None else rows[positions]
             _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
 
-    def put(self, sources: Indices, table: Any) -> None:
-        """Keep K[active, sources]."""
+    def put(self, sources: Indices, table: Any, rows: Indices | None = None) -> None:
+        """Keep K[active, sources], whose rows are those of the table, in its order or where `rows` says."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
             self._make_room()
-        self._tables[self._next], self._rows[self._next] = table, None
+        self._tables[self._next], self._rows[self._next] = table, rows
         self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
         self._next += 1
 

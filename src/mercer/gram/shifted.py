@@ -32,9 +32,9 @@ class ShiftedSamples:
         values += self._constant
         return values
 
-    def table(self, rows: Indices, which: Indices) -> Any:
-        values = self._samples.table(rows, which)
-        values += self._constant
+    def table(self, rows: Indices, which: Indices, room: int = 0) -> Any:
+        values = self._samples.table(rows, which, room)
+        values[: len(rows)] += self._constant
         return values
 
     def square(self, which: Indices, out: Any) -> None:

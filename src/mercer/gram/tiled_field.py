@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from mercer.problems.dual_problem import DualProblem
 
 
+# Where the block has at least this share of the active rows, what they change by is summed from it: that saves more
+# than it costs to lay out the other rows anew.
+_BLOCK_SHARE = 1 / 8
+
+
 class TiledField(Field):
     """A Field on prepared samples; `origin` holds the places of this problem's rows in them."""
 
@@ -79,33 +84,63 @@ class TiledField(Field):
         self._ends = None
         if len(changed) == 0:
             return
-        sources, change = self.problem.row[J[changed]], delta[changed]
-        if self.problem.twins:
-            sources, which = np.unique(sources, return_inverse=True)
-            change = sums_by(which, change, len(sources))
-        everywhere = len(self.rows) == self.gram.n
+        rows, everywhere = self.problem.row[J], len(self.rows) == self.gram.n
         total = self.u if everywhere else self.u[self.rows]
-        if self._kept is not None:
-            sources, change = self._add_kept(self._kept, total, sources, change)
-        if len(sources):
-            if self._columns is None:
-                self._columns = self.samples.columns(self.origin[self.rows])
-            self.samples.add(total, self._columns, self.origin[sources], change)
-            self.gram.evaluations += len(sources) * len(self.rows)
+        if self.problem.twins:
+            sources, which = np.unique(rows[changed], return_inverse=True)
+            self._add(total, sources, sums_by(which, delta[changed], len(sources)), None)
+        else:
+            self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
         if not everywhere:
             self.u[self.rows] = total
 
-    def _add_kept(self, kept: KeptRows, total: Floats, sources: Indices, change: Floats) -> tuple[Indices, Floats]:
-        """Add the changes of kept rows, and of rows that can be kept from now on; returns the remaining ones."""
-        left = kept.add(total, sources, change)
-        sources, change = sources[left], change[left]
-        if len(sources) == 0 or not kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize):
-            return sources, change
-        table = self.samples.table(self.origin[self.rows], self.origin[sources])
-        _core.add_table(total, table, change, self.gram.n_threads)
-        kept.put(sources, table)
-        self.gram.evaluations += len(sources) * len(self.rows)
-        return sources[:0], change[:0]
+    def _add(self, total: Floats, sources: Indices, change: Floats, at: Indices | None) -> None:
+        """total += K[active, sources] @ change; `at` says where the sources are in the last block, if they are."""
+        kept = self._kept
+        if kept is not None:
+            left = kept.add(total, sources, change)
+            sources, change, at = sources[left], change[left], None if at is None else at[left]
+        if len(sources) == 0:
+            return
+        keeps = kept is not None and kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize)
+        known: Indices = np.empty(0, dtype=np.intp)  # the active rows that the block has
+        if at is not None and (keeps or len(self._block_rows) >= _BLOCK_SHARE * len(self.rows)):
+            known = np.searchsorted(self.rows, self._block_rows)
+        others = np.delete(np.arange(len(self.rows)), known)
+        self.gram.evaluations += len(sources) * len(others)
+        if kept is not None and keeps:
+            self._add_and_keep(kept, total, sources, change, at, known, others)
+        elif at is not None and len(known):
+            self._add_with_block(total, sources, change, at, known, others)
+        else:
+            if self._columns is None:
+                self._columns = self.samples.columns(self.origin[self.rows])
+            self.samples.add(total, self._columns, self.origin[sources], change)
+
+    def _add_and_keep(
+        self, kept: KeptRows, total: Floats, sources: Indices, change: Floats, at: Any, known: Indices, others: Indices
+    ) -> None:
+        """The same with a table that is kept; its last rows are copied from the block."""
+        table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
+        place = None
+        if len(known):
+            rows, columns = np.arange(len(known)), np.arange(len(sources))
+            _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self.gram.n_threads)
+            place = np.argsort(np.concatenate([others, known]))
+        _core.add_table(total, table, change, self.gram.n_threads, place)
+        kept.put(sources, table, place)
+
+    def _add_with_block(
+        self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
+    ) -> None:
+        """The same where the block serves the rows it has, and the others are laid out for this once."""
+        step, sums = np.zeros(len(known)), np.zeros(len(known))
+        step[at] = change
+        _core.add_table(sums, self._block, step, self.gram.n_threads)
+        total[known] += sums
+        part = total[others]
+        self.samples.add(part, self.samples.columns(self.origin[self.rows[others]]), self.origin[sources], change)
+        total[others] = part
 
     def shrink(self) -> bool:
         before = self.rows

@@ -100,7 +100,10 @@ class Trace:
     ----------
     method, rule : str
         The algorithm, and how it chose working sets.
+    problem : SmallProblem
+        What was solved: K, y and C.
     steps : list of Step
+        Every step, in order.
     alpha, b, dual
         Where it ended.
     converged : bool

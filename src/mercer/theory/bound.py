@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.parameters import share
 
 _MARKS = {True: "holds", False: "does not hold", None: "your word"}
 
@@ -16,6 +22,7 @@ class Assumption:
     Attributes
     ----------
     text : str
+        What has to be true.
     holds : bool or None
         Whether it holds here. None if no computation can tell, as with samples being drawn independently: then it
         is the user's word.
@@ -41,14 +48,17 @@ class Bound:
     quantity : str
         What is bounded.
     value : float
+        The bound.
     terms : dict
         The value's parts by name, which add up to it.
     assumptions : tuple of Assumption
+        What it rests on.
     delta : float or None
         The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
     says_nothing_from : float or None
         A value that holds anyway, such as 1 for a probability; from there on the bound is vacuous.
     side : "upper" or "lower"
+        From where the value bounds.
     source : str
         Where it is stated and proven.
 
@@ -96,6 +106,19 @@ class Bound:
             lines += [f"  {value:12.6g}  {name}" for name, value in self.terms.items()]
         lines += [f"  if {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+
+def log_inverse(delta: float, factor: float = 1.0) -> float:
+    """ln(factor/δ) for a probability δ, however small: 1/δ may be beyond float64."""
+    return math.log(factor) - math.log(share("delta", delta))
+
+
+def length(values: Floats) -> float:
+    """√Σv², without overflow or underflow of the squares."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.sum((values / largest) ** 2)))
 
 
 def summed(

@@ -9,30 +9,55 @@ from typing import Any
 import numpy as np
 
 from mercer.parameters import finite, integer, positive, share
-from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, summed
+from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 
 
 def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: int = 1) -> Bound:
     """E ≤ mean + width·√(ln(sides/δ)/2n) for the mean of n independent numbers in an interval of this width.
 
     With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the numbers.
+    n : int
+        How many numbers there are.
+    delta : float
+        The probability with which the bound may fail.
+    width : float, default=1.0
+        The width of an interval that holds them all.
+    sides : {1, 2}, default=1
+        Bound the expectation from above, or on both sides.
     """
     integer("n", n, 1, "the number of samples")
     if sides not in (1, 2):
         raise ValueError(f"sides={sides!r} must be 1 or 2")
-    reach = positive("width", width) * math.sqrt(math.log(sides / share("delta", delta)) / (2 * n))
+    reach = positive("width", width) * math.sqrt(log_inverse(delta, sides) / (2 * n))
     inside = Assumption(f"every number lies in an interval of width {width:g}")
     independent = Assumption("the numbers are independent")
     terms = {"mean": finite("mean", mean), "deviation": reach}
-    return summed("the expectation", terms, (independent, inside), delta, 1.0 if width == 1 else None, "Hoeffding 1963")
+    # Only a mean of probabilities cannot be above 1: an interval of width 1 may lie anywhere.
+    limit = 1.0 if width == 1 and 0 <= mean <= 1 else None
+    return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 
 def mcdiarmid(value: float, differences: Any, delta: float) -> Bound:
-    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one."""
+    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
+
+    Parameters
+    ----------
+    value : float
+        g of the samples.
+    differences : array
+        c_i: how much g changes at most if sample i alone is changed.
+    delta : float
+        The probability with which the bound may fail.
+    """
     c = np.asarray(differences, dtype=np.float64)
     if c.ndim != 1 or len(c) == 0 or not (np.isfinite(c) & (c >= 0)).all():
         raise ValueError("differences must be one finite number ≥ 0 per sample: how much g changes with it at most")
-    reach = math.sqrt(float(np.sum(c**2)) * math.log(1 / share("delta", delta)) / 2)
+    reach = length(c) * math.sqrt(log_inverse(delta) / 2)
     independent = Assumption("the samples are independent")
     bounded = Assumption("g changes by at most c_i if sample i alone is changed")
     terms = {"value": finite("value", value), "deviation": reach}
@@ -43,9 +68,18 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
     """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
 
     It is never above Hoeffding's, and far below it where errors are few: none in n gives about ln(1/δ)/n.
+
+    Parameters
+    ----------
+    errors : int
+        How many of the samples the rule gets wrong.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
     """
     _check_counts(errors, n, delta)
-    rate, limit = errors / n, math.log(1 / delta) / n
+    rate, limit = errors / n, log_inverse(delta) / n
     value = _largest(lambda p: _relative_entropy(rate, p) <= limit, rate)
     terms = {"share of errors": rate, "deviation": value - rate}
     return summed("the probability of error", terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
@@ -53,6 +87,15 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
 
 def test_set_bound(errors: int, n: int, delta: float) -> Bound:
     """The largest p at which at most so many errors in n have a probability of at least δ: exact for a fixed rule.
+
+    Parameters
+    ----------
+    errors : int
+        How many of the samples the rule gets wrong.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
 
     Examples
     --------
@@ -64,7 +107,7 @@ def test_set_bound(errors: int, n: int, delta: float) -> Bound:
     from scipy.stats import beta  # 0.3 s that other bounds need not wait for
 
     _check_counts(errors, n, delta)
-    value = 1.0 if errors == n else float(beta.ppf(1 - delta, errors + 1, n - errors))
+    value = 1.0 if errors == n else float(beta.isf(delta, errors + 1, n - errors))
     terms = {"share of errors": errors / n, "deviation": value - errors / n}
     return summed("the probability of error", terms, (IID, UNSEEN), delta, 1.0, "Clopper and Pearson 1934")
 
@@ -76,15 +119,29 @@ def glivenko_cantelli(n: int, delta: float) -> Bound:
     """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
 
     It goes to 0, as Glivenko and Cantelli proved; this is its rate, with Massart's constant.
+
+    Parameters
+    ----------
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
     """
     integer("n", n, 1, "the number of samples")
-    value = math.sqrt(math.log(2 / share("delta", delta)) / (2 * n))
+    value = math.sqrt(log_inverse(delta, 2) / (2 * n))
     source = "Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990"
     return summed("sup |F_n − F|", {"√(ln(2/δ)/2n)": value}, (IID,), delta, 1.0, source)
 
 
 def distance_of_distributions(sample: Any, distribution: Callable[[Any], Any]) -> float:
     """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
+
+    Parameters
+    ----------
+    sample : array
+        Numbers.
+    distribution : callable
+        F, which maps an array to the probabilities of values up to each entry.
 
     Examples
     --------

@@ -12,6 +12,17 @@ from mercer.parameters import integer, positive
 def consistent_C(n: int, C0: float = 1.0, n0: int = 100, a: float = 0.25) -> float:
     """C for n samples: C₀ for n₀ of them.
 
+    Parameters
+    ----------
+    n : int
+        The number of samples.
+    C0 : float, default=1.0
+        C for n0 samples.
+    n0 : int, default=100
+        The number of samples at which C is C0.
+    a : float, default=0.25
+        How fast ϑ falls, like n^(−a); strictly between 0 and ½.
+
     Examples
     --------
     >>> from mercer.theory import consistent_C

@@ -20,6 +20,13 @@ from mercer.theory.risks import losses
 def most_likely_variance(y: Any, f: Any) -> float:
     """σ² for which the targets y are most likely around the values f: the mean of the squared residuals.
 
+    Parameters
+    ----------
+    y : array
+        Targets.
+    f : array
+        The function at their samples.
+
     Examples
     --------
     >>> from mercer.theory import most_likely_variance

@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mercer.parameters import integer, not_negative, positive, share
+from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
 from mercer.theory.rademacher import deviation
 
 _ERROR = "the probability of error"
+FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were fixed before the data were seen")
 
 
 def soft_margin_bound(
@@ -72,18 +73,18 @@ def soft_margin_bound(
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
-    used, own_delta, fixed = _rho_and_delta(rho, norm, share("delta", delta), positive("grid_from", grid_from))
+    used, shares, fixed = _rho_and_share(rho, norm, positive("grid_from", grid_from))
     terms = {
         "mean slack": float(np.mean(np.minimum(xi / gamma, 1.0) if clipped else xi / gamma)),
-        "4/(nργ) √tr K": 4.0 / (n * used * gamma) * math.sqrt(trace),
-        "3√(ln(2/δ)/2n)": 3.0 * deviation(n, own_delta, 2),
+        "4/(nργ) √tr K": 4.0 * math.sqrt(trace) / n / used / gamma,
+        "3√(ln(2/δ)/2n)": 3.0 * deviation(n, delta, 2.0 * shares),
     }
     assumptions = (
         IID,
         Assumption("f has no bias outside of its norm", not bias),
         Assumption(f"‖w‖ ≤ 1/ρ with ρ = {used:.6g}", norm * used <= 1.0 + 1e-12),
         fixed,
-        Assumption("the kernel, its parameters and the target margin were fixed before the data were seen"),
+        FIXED_KERNEL,
     )
     return summed(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")
 
@@ -98,27 +99,55 @@ def hard_margin_bound(
     bias: bool = False,
     grid_from: float = 1.0,
 ) -> Bound:
-    """4/(nρ) √(tr K) + 3√(ln(2/δ)/2n) for a machine that separates its samples with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2)."""
+    """4/(nρ) √(tr K) + 3√(ln(2/δ)/2n) for a machine that separates its samples with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2).
+
+    Parameters
+    ----------
+    trace : float
+        tr K = Σ k(x_i, x_i).
+    n : int
+        The number of samples.
+    norm : float
+        ‖w‖ in the kernel's space.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    rho : float, optional
+        A number chosen before the data were seen, at most 1/‖w‖; by default one of a grid, as in
+        `soft_margin_bound`.
+    bias : bool, default=False
+        Whether f has a bias that is not part of ‖w‖: then the bound does not hold.
+    grid_from : float, default=1.0
+        ρ₀, where the grid starts; fixed in advance.
+    """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
     return soft_margin_bound(slacks, trace, norm, delta, rho=rho, bias=bias, grid_from=grid_from)
 
 
-def _rho_and_delta(rho: float | None, norm: float, delta: float, first: float) -> tuple[float, float, Assumption]:
-    """The ρ to use, its share of δ, and what that rests on."""
+def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float, float, Assumption]:
+    """The ρ to use, the number that δ is divided by for it, and what that rests on."""
     if rho is not None:
-        return positive("rho", rho), delta, Assumption("ρ was fixed before the data were seen")
+        return positive("rho", rho), 1.0, Assumption("ρ was fixed before the data were seen")
     if norm * first > 2.0**1000:
         raise ValueError(f"norm={norm:g} is too large for any ρ to be of use; scale the samples")
     j = max(0, math.ceil(math.log2(norm * first))) if norm > 0 else 0
     while norm * first * 2.0**-j > 1.0:  # rounding of the logarithm
         j += 1
     text = f"ρ is the member {j} of the grid {first:g}·2^−j, which was fixed before the data were seen"
-    return first * 2.0**-j, delta / ((j + 1) * (j + 2)), Assumption(text, True)
+    return first * 2.0**-j, float((j + 1) * (j + 2)), Assumption(text, True)
 
 
 def radius_margin(radius: float, rho: float) -> float:
-    """R²/ρ²: a criterion for choosing kernels, smaller is better."""
-    return (not_negative("radius", radius) / positive("rho", rho)) ** 2
+    """R²/ρ²: a criterion for choosing kernels, smaller is better.
+
+    Parameters
+    ----------
+    radius : float
+        R, of a ball around the samples.
+    rho : float
+        The margin.
+    """
+    ratio = not_negative("radius", radius) / positive("rho", rho)
+    return ratio * ratio
 
 
 def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separable: bool | None = None) -> Bound:
@@ -131,7 +160,9 @@ def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separa
     rho : float
         The margin.
     n : int
+        The number of samples.
     bias : bool
+        Whether the machine has a free bias.
     separable : bool, optional
         Whether the machine is a hard margin, without slack.
     """
@@ -143,7 +174,9 @@ def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separa
 
 
 def norm_with_bias(
-    norm: float, trace: float, n: int, b: float, kind: Literal["none", "regularized", "free"]
+    norm: float, trace: float, n: int, b: float, kind: Literal["none", "regularized", "free"], feature: float = 1.0
 ) -> tuple[float, float]:
-    """‖w‖ and tr K for the bounds: with a regularised bias, those of the kernel k + 1."""
-    return (math.hypot(norm, b), trace + n) if kind == "regularized" else (norm, trace)
+    """‖w‖ and tr K for the bounds: with a bias that is the weight of a `feature`, those of the kernel k + feature²."""
+    if kind != "regularized":
+        return norm, trace
+    return math.hypot(norm, b / feature), trace + n * feature * feature

@@ -23,7 +23,9 @@ def off_training_error(learner: Callable[[Any, Any, Any], Any], n_points: int, n
     learner : callable
         (x_train, y_train, x_test) -> labels ±1 of the test points; points are the numbers 0, 1, …
     n_points : int
+        The size of the space, at most 16.
     n_train : int
+        How many points are seen.
 
     Examples
     --------

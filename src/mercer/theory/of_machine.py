@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, n_samples, take
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
-from mercer.theory.bound import Bound
-from mercer.theory.margin_bounds import leave_one_out_bound, norm_with_bias, radius_margin, soft_margin_bound
+from mercer.theory.bound import Assumption, Bound
+from mercer.theory.margin_bounds import (
+    FIXED_KERNEL,
+    leave_one_out_bound,
+    norm_with_bias,
+    radius_margin,
+    soft_margin_bound,
+)
 from mercer.theory.rademacher import Complexity, ball_complexity, trace_bound
 from mercer.theory.radius import enclosing_ball
 from mercer.theory.risks import risk
@@ -24,6 +30,8 @@ from mercer.theory.vc import linear_rules_bound
 # Up to here the whole matrix K is made for the complexity and the enclosing ball: 32 MB.
 _WHOLE_MATRIX_ROWS = 2000
 _DRAWS = 256
+# An eigenvalue below minus this share of the largest k(x, x) is more than rounding.
+_NEGATIVE_SHARE = 1e-10
 # Slacks up to here count as none: a hard margin meets its constraints to tol.
 _SEPARATED_TO = 1e-3
 _BiasKind = Literal["none", "regularized", "free"]
@@ -46,13 +54,15 @@ class Insight:
     origin_radius : float
         R₀ = max √k(x, x).
     enclosing_radius : float or None
-        R of the smallest ball; None for more samples than a matrix is made for.
+        R of the smallest ball; None for more samples than a matrix is made for, or a kernel that is not definite.
     risks : dict
+        Empirical risks by the name of the loss.
     complexity : Complexity or Bound
         R̂ of the ball ‖w‖ ≤ ‖w‖ of this machine; only its bound where there are many samples.
     bounds : dict
         Bounds by name.
     margins : Margins or None
+        Of a classifier.
     n_support : int or None
         Support vectors; None for a machine without.
     kernel_values : int or None
@@ -85,6 +95,13 @@ class Insight:
         return None if self.n_support is None else self.n * self.n_support
 
     @property
+    def least_operations(self) -> int | None:
+        """(free vectors)³: what solving for them costs, up to a factor, even if one knew which vectors are free."""
+        if self.margins is None or self.margins.standings is None:
+            return None
+        return len(self.margins.free) ** 3
+
+    @property
     def kernel_values_multiple(self) -> float | None:
         """The kernel values that the fit computed, as a multiple of the least."""
         least = self.least_kernel_values
@@ -113,6 +130,8 @@ class Insight:
             multiple = self.kernel_values_multiple
             used = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times as many"
             lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
+        if self.least_operations is not None:
+            lines.append(f"operations              of the order of {self.least_operations} = (free vectors)³")
         for name, bound in self.bounds.items():
             lines += ["", name, *("  " + line for line in str(bound).splitlines())]
         return "\n".join(lines)
@@ -123,10 +142,11 @@ def insight(model: Any, X: Any, y: Any = None, delta: float = 0.05) -> Insight |
 
     Parameters
     ----------
-    model : a trained kernel machine or linear machine
+    model : estimator
+        A trained kernel machine or linear machine.
     X, y : the samples and targets that it was trained on
         Of other samples the risks are right, but the bounds and the count of support vectors are not about them.
-    delta : float
+    delta : float, default=0.05
         The probability with which a bound may fail.
     """
     check_is_fitted(model)
@@ -157,13 +177,16 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
     diagonal = kernel.diag(rows)
     trace, origin = float(diagonal.sum()), float(np.sqrt(max(0.0, float(diagonal.max()))))
-    norm, whole_trace = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias)
-    complexity, radius = _complexity_and_radius(kernel, rows, n, norm, trace)
+    feature = float(getattr(model, "intercept_scaling", 1.0))
+    norm, whole_trace = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias, feature)
+    constant = feature if bias == "regularized" else 0.0
+    complexity, radius = _complexity_and_radius(kernel, rows, n, norm, whole_trace, constant)
     signs, values = margins.signs, margins.decision_values
     risks = {loss: risk(loss, signs, values) for loss in ("zero_one", "ramp", "hinge")}
-    bounds = {"soft margin": soft_margin_bound(margins.slacks, whole_trace, norm, delta, bias=bias == "free")}
+    known = soft_margin_bound(margins.slacks, whole_trace, norm, delta, bias=bias == "free")
+    bounds = {"soft margin": _with_knowledge(known, model, kernel)}
     if margins.slacks.max() <= _SEPARATED_TO and margins.rkhs_norm > 0:
-        one = radius if bias == "free" else float(np.hypot(origin, 1.0)) if bias == "regularized" else origin
+        one = radius if bias == "free" else float(np.hypot(origin, feature)) if bias == "regularized" else origin
         if one is not None and radius_margin(one, 1 / norm) < np.inf:
             bounds["leave one out"] = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
     recipe = kernel.recipe()
@@ -174,7 +197,8 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     C = _soft_price(model)
     if C is not None and n_support is not None:
         gap = float(model.certificate_.gap)
-        bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap)
+        plain = _has_one_price(model, C, norm, risks["hinge"] * n, gap)
+        bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap, plain=plain)
     return Insight(
         name=f"{margins.classes[1]} against {margins.classes[0]}",
         n=n,
@@ -196,7 +220,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
 def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, target: Floats | None) -> Insight:
     diagonal = kernel.diag(X)
     norm = f.norm if kernel.accepts != "gram" else float(np.sqrt(max(0.0, f.coefficients @ (values - f.b))))
-    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), norm, float(diagonal.sum()))
+    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), norm, float(diagonal.sum()), 0.0)
     support = getattr(model, "support_", None)
     return Insight(
         name="",
@@ -216,13 +240,51 @@ def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, targe
     )
 
 
+def _with_knowledge(bound: Bound, model: Any, kernel: Kernel) -> Bound:
+    """The bound with what is known of its assumptions here: parameters that came from the data, and the kernel."""
+    assumptions = tuple(
+        replace(each, holds=False) if each is FIXED_KERNEL and _made_from_data(model) else each
+        for each in bound.assumptions
+    )
+    definite = {"yes": True, "no": False}.get(kernel.positive_definite)
+    return replace(bound, assumptions=(*assumptions, Assumption("the kernel is positive semi-definite", definite)))
+
+
+def _made_from_data(model: Any) -> bool:
+    """Whether the kernel's parameters were taken from the samples (gamma="scale"), or chosen by a search."""
+    kernel, gamma = getattr(model, "kernel", None), getattr(model, "gamma", None)
+    if hasattr(model, "best_params_"):
+        return True
+    if isinstance(kernel, Kernel):
+        return not kernel.bound
+    return (
+        isinstance(kernel, str)
+        and kernel not in ("linear", "precomputed")
+        and isinstance(gamma, str)
+        and gamma != "auto"
+    )
+
+
+def _has_one_price(model: Any, C: float, norm: float, slack: float, gap: float) -> bool:
+    """Whether Σα = ‖w‖² + CΣξ − gap with no α above C, which weights of samples would spoil."""
+    alpha = np.abs(np.asarray(model.dual_coef_))
+    expected = norm * norm + C * slack - gap
+    return bool(
+        alpha.max(initial=0.0) <= C * (1 + 1e-9) and abs(alpha.sum() - expected) <= 1e-6 * (norm * norm + C * slack)
+    )
+
+
 def _complexity_and_radius(
-    kernel: Kernel, X: Any, n: int, norm: float, trace: float
+    kernel: Kernel, X: Any, n: int, norm: float, trace: float, constant: float
 ) -> tuple[Complexity | Bound, float | None]:
+    """R̂ of the ball, with a constant feature where there is one, and the radius of the smallest ball without it."""
     if n > _WHOLE_MATRIX_ROWS:
         return trace_bound(trace, n, norm), None
     K = kernel(X)
-    return ball_complexity(K, norm, n_draws=_DRAWS), enclosing_ball("precomputed", K).radius
+    complexity = ball_complexity(K + constant**2, norm, n_draws=_DRAWS)
+    if kernel.positive_definite != "yes" and np.linalg.eigvalsh(K)[0] < -_NEGATIVE_SHARE * np.abs(K.diagonal()).max():
+        return complexity, None  # samples lie in no space with balls
+    return complexity, enclosing_ball("precomputed", K).radius
 
 
 def _rows(kernel: Kernel, X: Any, rows: Any) -> Any:

@@ -29,6 +29,7 @@ class Perceptron:
     converged : bool
         Whether a whole pass went by without a mistake.
     passes : int
+        How often the samples were taken in turn.
     """
 
     alpha: Floats
@@ -39,6 +40,15 @@ class Perceptron:
 
 def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
     """The perceptron on samples with the kernel matrix K and labels ±1; f(x) = 0 counts as a mistake.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        The kernel matrix.
+    y : array
+        Labels −1 and +1.
+    max_passes : int, default=1000
+        How often the samples are taken in turn, at most.
 
     Examples
     --------
@@ -66,6 +76,17 @@ def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
 
 
 def mistake_bound(radius: float, rho: float) -> int:
-    """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come."""
+    """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    rho : float
+        The margin of a plane through the origin that separates the samples.
+    """
     ratio = positive("radius", radius) / positive("rho", rho)
-    return math.floor(ratio**2 * (1 + 1e-12))
+    mistakes = ratio * ratio * (1 + 1e-12)
+    if not math.isfinite(mistakes):
+        raise ValueError(f"radius={radius:g} and rho={rho:g}: the number of mistakes is beyond float64")
+    return math.floor(mistakes)

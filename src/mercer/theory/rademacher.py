@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.parameters import integer, not_negative, share
-from mercer.theory.bound import IID, Assumption, Bound, summed
+from mercer.parameters import finite, integer, not_negative
+from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 # Sign vectors at a time: their product with K stays in the second-level cache for up to a thousand samples.
 _DRAWS_AT_A_TIME = 64
@@ -31,9 +31,11 @@ class Complexity:
     Attributes
     ----------
     value : float
+        R̂, or the mean over the draws.
     standard_error : float
         Of the mean over the draws; 0 if all sign vectors were enumerated.
     n_draws : int
+        The number of sign vectors.
     bound : Bound or None
         2B/n √(tr K), where the class is a ball.
     """
@@ -56,10 +58,14 @@ def ball_complexity(
     ----------
     K : array of shape (n, n)
         Positive semi-definite.
-    B, bias : float ≥ 0
-    n_draws : int
+    B : float, default=1.0
+        The largest ‖w‖.
+    bias : float, default=0.0
+        The largest |b|.
+    n_draws : int, default=1024
         Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator
+    random_state : int or Generator, default=0
+        What is drawn by.
 
     Examples
     --------
@@ -70,8 +76,8 @@ def ball_complexity(
     (2.0, 0.0, 2.0)
     """
     K = np.asarray(K, dtype=np.float64)
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
-        raise ValueError(f"K must be the square matrix of kernel values of at least one sample, not {K.shape}")
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0 or not np.isfinite(K).all():
+        raise ValueError(f"K must be the square matrix of finite kernel values of at least one sample, not {K.shape}")
     not_negative("B", B)
     not_negative("bias", bias)
     n = len(K)
@@ -86,6 +92,15 @@ def ball_complexity(
 
 def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
     """R̂ of finitely many functions, given by their values: one row per function, one column per sample.
+
+    Parameters
+    ----------
+    values : array of shape (n_functions, n)
+        The values of every function on the samples.
+    n_draws : int, default=1024
+        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
+    random_state : int or Generator, default=0
+        What is drawn by.
 
     Examples
     --------
@@ -104,7 +119,17 @@ def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0
 
 
 def trace_bound(trace: float, n: int, B: float = 1.0) -> Bound:
-    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5)."""
+    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
+
+    Parameters
+    ----------
+    trace : float
+        tr K = Σ k(x_i, x_i).
+    n : int
+        The number of samples.
+    B : float, default=1.0
+        The largest ‖w‖.
+    """
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("B", B) / n * math.sqrt(not_negative("trace", trace))
     psd = Assumption("the kernel is positive semi-definite")
@@ -116,16 +141,36 @@ def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
 
     With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
     and Chervonenkis. The 2 inside of the logarithm stands for the absolute value in R̂.
+
+    Parameters
+    ----------
+    n_functions : int
+        N: how many functions the class has.
+    n : int
+        The number of samples.
+    largest : float, default=1.0
+        The largest root mean square of a function on the samples.
     """
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
-    return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, source="Massart 2000, lemma 5.2")
+    sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
+    return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
 
 
 def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
-    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1)."""
-    terms = {"R̂": empirical, "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
+    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
+
+    Parameters
+    ----------
+    empirical : float
+        R̂ on the samples, or an upper bound on it.
+    n : int
+        The number of samples.
+    delta : float
+        The probability with which the bound may fail.
+    """
+    terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
 
@@ -140,8 +185,11 @@ def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, e
     complexity : float
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
     n : int
+        The number of samples.
     delta : float
-    empirical : bool
+        The probability with which the bound may fail.
+    empirical : bool, default=True
+        Whether `complexity` is R̂ on these samples.
 
     Examples
     --------
@@ -157,16 +205,20 @@ def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, e
     """
     times, letter = (3, "R̂") if empirical else (1, "R")
     sign = "3√(ln(2/δ)/2n)" if empirical else "√(ln(2/δ)/2n)"
-    terms = {"Ê f": mean, letter: not_negative("complexity", complexity), sign: times * deviation(n, delta, 2)}
+    terms = {
+        "Ê f": finite("mean", mean),
+        letter: not_negative("complexity", complexity),
+        sign: times * deviation(n, delta, 2),
+    }
     into = Assumption("the functions map into [0, 1]")
     fixed = Assumption("the class was fixed before these samples were seen")
     return summed("E f", terms, (IID, into, fixed), delta, 1.0, "Igel, theorem 2.2")
 
 
-def deviation(n: int, delta: float, sides: int) -> float:
+def deviation(n: int, delta: float, sides: float) -> float:
     """√(ln(sides/δ)/2n)."""
     integer("n", n, 1, "the number of samples")
-    return math.sqrt(math.log(sides / share("delta", delta)) / (2 * n))
+    return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
 def _mean_over_signs(supremum: Any, n: int, n_draws: int, random_state: Any) -> tuple[float, float, int]:

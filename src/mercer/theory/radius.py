@@ -12,7 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Floats, Indices, n_samples
 from mercer.estimators import SVDD
-from mercer.kernels import as_kernel
+from mercer.kernels import Kernel, as_kernel
+
+# Radii between these are solved as they are.
+_USUAL = (1e-30, 1e30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +25,7 @@ class Ball:
     Attributes
     ----------
     radius : float
+        As computed, between the two bounds.
     radius_bounds : (float, float)
         The true radius lies between these: √(2·dual) and √(2·primal) of the certified problem.
     rows, coefficients : array
@@ -36,6 +40,13 @@ class Ball:
 
 def origin_radius(kernel: Any, X: Any) -> float:
     """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    X : array, CSR matrix or list
+        The samples.
 
     Examples
     --------
@@ -55,6 +66,15 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
 
     Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
 
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    X : array, CSR matrix or list
+        The samples.
+    tol : float, default=1e-10
+        The tolerance of the machine that finds it; `radius_bounds` say what was proven.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -69,7 +89,20 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
     with warnings.catch_warnings():
         # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        size, kernel, X = _in_units(as_kernel(kernel), X)
         model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
     certificate = model.certificate_
-    low, high = (math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
-    return Ball(min(max(model.radius_, low), high), (low, high), model.support_, model.dual_coef_[0])
+    low, high = (size * math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
+    return Ball(min(max(size * model.radius_, low), high), (low, high), model.support_, model.dual_coef_[0])
+
+
+def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
+    """R₀, and a matrix whose R₀ is 1, where kernel values would be too small or too large for a proof."""
+    bound = kernel.bind(X)
+    size = origin_radius(bound, X)
+    if size == 0 or _USUAL[0] < size < _USUAL[1]:
+        return 1.0, kernel, X
+    if not math.isfinite(size):
+        raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
+    K = X if bound.accepts == "gram" else bound(X)
+    return size, as_kernel("precomputed"), np.asarray(K, dtype=np.float64) / size / size

@@ -24,7 +24,19 @@ _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
 def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats:
-    """The loss of each sample with target y (±1, or a number for "squared") and value f(x)."""
+    """The loss of each sample with target y (±1, or a number for "squared") and value f(x).
+
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    """
     one_of("loss", loss, _LOSSES)
     gamma = positive("target_margin", target_margin)
     targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
@@ -32,6 +44,8 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
         raise ValueError(
             f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
         )
+    if not np.isfinite(values).all() or not np.isfinite(targets).all():
+        raise ValueError("y and f must be finite: a value that is no number has no loss")
     if loss == "squared":
         return np.asarray((targets - values) ** 2)
     if not np.isin(targets, (-1.0, 1.0)).all():
@@ -45,6 +59,19 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
 def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_weight: Any = None) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
 
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    sample_weight : array, optional
+        The weight of each sample in the mean.
+
     Examples
     --------
     >>> from mercer.theory import risk
@@ -54,7 +81,13 @@ def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_w
     >>> risk("hinge", y, f, target_margin=0.5)
     0.75
     """
-    return float(np.average(losses(loss, y, f, target_margin), weights=sample_weight))
+    each = losses(loss, y, f, target_margin)
+    if sample_weight is None:
+        return float(each.mean())
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != each.shape or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
+        raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {len(each)} samples, not all 0")
+    return float(np.average(each, weights=weight / weight.max()))
 
 
 def regularised_risk(
@@ -62,11 +95,28 @@ def regularised_risk(
 ) -> float:
     """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
 
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+    norm : float
+        ‖f‖ in the kernel's space.
+    theta : float
+        ϑ: the price of ‖f‖².
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+    sample_weight : array, optional
+        The weight of each sample in the mean.
+
     Examples
     --------
     >>> from mercer.theory import regularised_risk
     >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=1.5, theta=0.1)
     0.475
     """
-    price = not_negative("theta", theta) * not_negative("norm", norm) ** 2
+    price = not_negative("theta", theta) * not_negative("norm", norm) * norm
     return risk(loss, y, f, target_margin=target_margin, sample_weight=sample_weight) + price

@@ -12,13 +12,24 @@ from __future__ import annotations
 import math
 
 from mercer.parameters import integer, not_negative, positive, share
-from mercer.theory.bound import IID, Assumption, Bound, summed
+from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 _SOURCE = "Shalev-Shwartz, lecture 8"
 
 
 def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: float) -> int:
     """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    delta : float
+        The probability with which the error may be larger.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    margin : float
+        γ: the margin with which the samples can be separated.
 
     Examples
     --------
@@ -27,29 +38,63 @@ def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: flo
     162952
     """
     ratio = positive("radius", radius) / positive("margin", margin)
-    enough = 8.0 / share("epsilon", epsilon) ** 2 * (2.0 * ratio**2 + math.log(2.0 / share("delta", delta)))
-    return math.ceil(enough)
+    small = share("epsilon", epsilon)
+    return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
 def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
-    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm."""
+    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
+
+    Parameters
+    ----------
+    risk : float
+        L(u): the true hinge risk of any u.
+    norm : float
+        ‖u‖.
+    lam : float
+        λ of the machine.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     terms = {
         "L(u)": not_negative("risk", risk),
-        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) ** 2,
-        "2R²/(λm)": 2.0 * not_negative("radius", radius) ** 2 / (lam * m),
+        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) * norm,
+        "2R²/(λm)": 2.0 * not_negative("radius", radius) / lam * radius / m,
     }
     return summed("the expected hinge risk", terms, _assumptions(), None, None, _SOURCE)
 
 
 def best_lam(radius: float, B: float, m: int) -> float:
-    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B."""
+    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
 
 
 def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
-    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation."""
+    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    m : int
+        The number of samples.
+    """
     integer("m", m, 1, "the number of samples")
     value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
     quantity = "expected error − best hinge risk"
@@ -57,13 +102,36 @@ def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
 
 
 def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
-    """How many samples bring that excess to ε: 8R²B²/ε²."""
-    return math.ceil(8.0 * (positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)) ** 2)
+    """How many samples bring that excess to ε: 8R²B²/ε².
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    radius : float
+        R: the largest ‖φ(x)‖.
+    B : float
+        The largest ‖w‖.
+    """
+    ratio = positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)
+    return _counted(8.0 * ratio * ratio)
 
 
 def hinge_lipschitz(radius: float) -> float:
-    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w."""
+    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    """
     return not_negative("radius", radius)
+
+
+def _counted(enough: float) -> int:
+    if not math.isfinite(enough):
+        raise ValueError("the number of samples that would be enough is beyond float64: the margin is too small")
+    return math.ceil(enough)
 
 
 def _assumptions() -> tuple[Assumption, ...]:

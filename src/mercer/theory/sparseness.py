@@ -11,7 +11,9 @@ from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import Assumption, Bound
 
 
-def support_vectors_bound(norm: float, hinge_risk: float, C: float, n: int, *, gap: float = 0.0) -> Bound:
+def support_vectors_bound(
+    norm: float, hinge_risk: float, C: float, n: int, *, gap: float = 0.0, plain: bool | None = None
+) -> Bound:
     """At least so many support vectors has the 1-norm soft margin machine with these numbers.
 
     Parameters
@@ -19,9 +21,13 @@ def support_vectors_bound(norm: float, hinge_risk: float, C: float, n: int, *, g
     norm, hinge_risk : float
         ‖w‖ and the mean slack of the training samples.
     C : float
+        The price of slack, the same for all samples.
     n : int
+        The number of samples.
     gap : float
         The machine's duality gap: away from the optimum, Σα = ‖w‖² + CΣξ − gap.
+    plain : bool, optional
+        Whether it is that machine: trained without weights of samples or classes.
 
     Examples
     --------
@@ -33,10 +39,10 @@ def support_vectors_bound(norm: float, hinge_risk: float, C: float, n: int, *, g
     price = positive("C", C)
     theta = 1.0 / (2.0 * price * n)
     terms = {
-        "2nϑ‖f‖²": 2.0 * n * theta * not_negative("norm", norm) ** 2,
+        "2nϑ‖f‖²": 2.0 * n * theta * not_negative("norm", norm) * norm,
         "n·hinge risk": n * not_negative("hinge_risk", hinge_risk),
         "−gap/C": -not_negative("gap", gap) / price,
     }
     value = math.fsum(terms.values())
-    soft = Assumption("the machine is the 1-norm soft margin with one C for all samples")
+    soft = Assumption("the machine is the 1-norm soft margin with one C for all samples", plain)
     return Bound("support vectors", value, terms, (soft,), None, 0.0, "lower", source="Igel, section 4.3.3")

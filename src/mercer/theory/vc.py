@@ -21,6 +21,13 @@ _ERROR = "the probability of error"
 def dichotomies(d: int, n: int) -> int:
     """Φ(d, n): how many ways of n points in general position planes through the origin can label; 2^n for d ≥ n.
 
+    Parameters
+    ----------
+    d : int
+        The number of dimensions.
+    n : int
+        The number of points.
+
     Examples
     --------
     >>> from mercer.theory import dichotomies
@@ -33,14 +40,34 @@ def dichotomies(d: int, n: int) -> int:
 
 
 def dichotomies_chain(d: int, n: int) -> tuple[int, float, int]:
-    """Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d, for n ≥ 3 and d ≤ n; beyond, the middle may be smaller than Φ = 2^n."""
+    """Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d, for n ≥ 3 and d ≤ n; beyond, the middle may be smaller than Φ = 2^n.
+
+    Parameters
+    ----------
+    d : int
+        The number of dimensions.
+    n : int
+        The number of points, at least 3 and d.
+    """
     if not 3 <= n >= d:
         raise ValueError(f"the chain of bounds holds for n ≥ 3 points in d ≤ n dimensions, not for d={d}, n={n}")
     return dichotomies(d, n), 3 * n ** (d - 1) / math.factorial(d - 1), n**d
 
 
 def finite_rules_bound(empirical: float, n_rules: int, n: int, delta: float = 0.05) -> Bound:
-    """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen."""
+    """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen.
+
+    Parameters
+    ----------
+    empirical : float
+        The share of errors of the rule.
+    n_rules : int
+        N: how many rules there are to choose from.
+    n : int
+        The number of samples.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    """
     _check(empirical, n, delta)
     integer("n_rules", n_rules, 1, "the number of rules")
     term = math.sqrt((math.log(n_rules) - math.log(delta)) / (2 * n))
@@ -53,6 +80,21 @@ def linear_rules_bound(
     empirical: float, d: int, n: int, delta: float = 0.05, *, bias: bool = False, heuristic: bool = False
 ) -> Bound:
     """The bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
+
+    Parameters
+    ----------
+    empirical : float
+        The share of errors of the rule.
+    d : int
+        The number of features.
+    n : int
+        The number of samples.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    bias : bool, default=False
+        Whether planes may miss the origin: one dimension more.
+    heuristic : bool, default=False
+        The form that the notes print, which is no theorem.
 
     Examples
     --------

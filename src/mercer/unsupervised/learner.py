@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import fitted
 from mercer.fitting.machine import Machine
@@ -59,3 +60,15 @@ class Learner(Machine):
 
     def _read(self, y: Any) -> tuple[None, None]:
         return None, None
+
+
+def _absent(name: str) -> property:
+    def refuse(self: Learner) -> None:
+        raise AttributeError(f"{type(self).__name__} has no {name}: that is about predictions of a target")
+
+    return property(refuse)
+
+
+# What machines with a target say of themselves.
+for _name in ("insight", *(name for name in vars(Explained) if not name.startswith("_"))):
+    setattr(Learner, _name, _absent(_name))

@@ -392,10 +392,10 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
         np.ones(5),
         np.zeros(5),
     ]
-    samples.solve_pairs(*layout.values(), *arrays, None, False, True, 1e-3, 100, 1.0, 1)
+    samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
     arrays[k] = arrays[k][:4].copy()
     with pytest.raises(ValueError, match="4 elements, but 5 are needed"):
-        samples.solve_pairs(*layout.values(), *arrays, None, False, True, 1e-3, 100, 1.0, 1)
+        samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
 
 
 def test_the_general_certificate_is_the_same():
@@ -411,3 +411,11 @@ def test_the_general_certificate_is_the_same():
         assert (found.primal, found.dual) == pytest.approx((other.primal, other.dual), rel=1e-9)
         assert found.gap == pytest.approx(other.gap, rel=1e-5)
         assert found.kkt == pytest.approx(other.kkt, abs=1e-8)
+
+
+def test_sparse_samples_whose_norms_cancel_are_solved_in_another_way() -> None:
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(np.where(rng.random((60, 30)) < 0.2, 1e6 * rng.normal(size=(60, 30)), 0.0))
+    machine = SVC(gamma=1e-3).fit(X, np.arange(60) % 3)
+    assert machine.converged_
+    assert machine.certificate_.violation <= machine.tol

@@ -12,7 +12,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
 from mercer.solvers.least_squares import band_fit
 from mercer.solvers.least_squares.band import reduce_to_band
-from mercer.solvers.least_squares.band_fit import BandFit
+from mercer.solvers.least_squares.band_fit import BandFit, nearest_eigenvalues
 from mercer.solvers.least_squares.eigen import SpectralFit
 from mercer.solvers.least_squares.spectrum import lams_from, spectrum_of
 from reference import least_squares as plain
@@ -45,6 +45,31 @@ def test_a_matrix_is_its_band_between_reflections(n, width):
     B = band_matrix(reduce_to_band(Q, width))
     np.testing.assert_allclose(Q @ B @ Q.T, A, atol=1e-13 * n)
     np.testing.assert_allclose(Q.T @ Q, np.eye(n), atol=1e-14 * n)
+
+
+@pytest.mark.parametrize("width", [1, 9, 24])
+@pytest.mark.parametrize("m", [1, 95, 96, 200, 900])
+def test_a_symmetric_product_reads_one_triangle(m, width):
+    A, V, out = rng.normal(size=(m + 3, m)).T.copy().T[3:], rng.normal(size=(width, m)).T, np.empty((width, m)).T
+    true = (np.tril(A) + np.tril(A, -1).T) @ V
+    again = np.empty_like(out)
+    A[np.triu_indices(m, 1)] = np.nan
+    _core.symmetric_product(A, V, out, 1)
+    _core.symmetric_product(A, V, again, 2)
+    np.testing.assert_allclose(out, true, atol=1e-13 * m)
+    np.testing.assert_array_equal(out, again)
+
+
+@pytest.mark.parametrize("n", [60, 61])
+def test_the_eigenvalues_next_to_a_number(n):
+    diagonals = rng.normal(size=(n, 6))
+    for k in range(6):
+        diagonals[n - k :, k] = 0.0
+    values = np.linalg.eigvalsh(band_matrix(diagonals))
+    for shift in (values[0] - 1.0, -1.0, 0.1, values[-1] + 1.0):
+        below, above = nearest_eigenvalues(diagonals, shift)
+        assert below == pytest.approx(values[values < shift].max(initial=-np.inf), abs=1e-11)
+        assert above == pytest.approx(values[values > shift].min(initial=np.inf), abs=1e-11)
 
 
 def test_a_matrix_without_rank_has_a_band():

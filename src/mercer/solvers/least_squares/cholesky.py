@@ -102,7 +102,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
             return best
-        U, errors = products_with_bounds(gram, C)
+        U, errors = factor.products(gram, C)
         R = Y - U - d * C - b
         floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(d * C) + np.abs(b))
         left = float(np.max(np.abs(R) / np.maximum(floor, np.finfo(float).tiny)))
@@ -127,7 +127,8 @@ def _ridge(problem: LeastSquares) -> Floats:
 class _Factor:
     """L with LLᵀ = D⁻¹(K + diag d)D⁻¹, where D² is that matrix's diagonal, and with a bias its answer to 1."""
 
-    def __init__(self, L: Any, unit: Floats, bias: bool, n_threads: int) -> None:
+    def __init__(self, L: Any, unit: Floats, bias: bool, n_threads: int, K: Any = None) -> None:
+        self._K = K
         self.L, self.unit, self.bias, self.n_threads = L, unit[:, None], bias, n_threads
         self._ones: Floats | None = None
 
@@ -142,6 +143,7 @@ class _Factor:
             return None
         unit = 1.0 / np.sqrt(diagonal)
         A = gram.full(dtype)
+        K = A.copy() if gram.n <= _FLOAT64_ROWS and gram.fused and gram.positive_definite == "yes" else None
         for rows in row_blocks(len(A), 8 * len(A)):
             A[rows] *= unit[rows, None]
             A[rows] *= unit
@@ -152,7 +154,20 @@ class _Factor:
         # The squared ratio bounds the reciprocal of the condition number from above.
         if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= len(A) * np.finfo(np.float64).eps:
             return None
-        return cls(A, unit, problem.bias, gram.n_threads)
+        return cls(A, unit, problem.bias, gram.n_threads, K)
+
+    def products(self, gram: Gram, C: Floats) -> tuple[Floats, Floats]:
+        """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again.
+
+        No value is larger than the roots of its diagonal elements, and a sum has n of them.
+        """
+        if self._K is None:
+            return products_with_bounds(gram, C)
+        root, U = np.sqrt(gram.diagonal), np.zeros(C.shape[::-1])
+        for u, column in zip(U, C.T, strict=True):
+            _core.add_table(u, self._K, np.ascontiguousarray(column), 1)
+        errors = np.column_stack([gram.errors(column) for column in C.T])
+        return U.T, errors + gamma(gram.n + 4) * np.outer(root, root @ np.abs(C))
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """The change of C and b that removes the residual R, and what is left of 1'C."""

@@ -1,0 +1,73 @@
+"""A kernel's terms give its values, and what is no sum of products has none."""
+
+import numpy as np
+import pytest
+
+from mercer.kernels import (
+    Chi2,
+    Cosine,
+    FromFunction,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Spectrum,
+    Tanimoto,
+)
+
+RNG = np.random.default_rng(3)
+X, Z = RNG.uniform(0.0, 1.5, size=(4, 3)), RNG.uniform(0.0, 1.5, size=(5, 3))
+
+
+def value(term, x, z):
+    u, rates = x - z, term.rates(len(x))
+    exponent = -rates[0] * u**2 - rates[1] * np.abs(u) - rates[2] * u**2 / (x + z) + rates[3] * x * z
+    return np.polynomial.Polynomial(term.polynomial)(x @ z) * np.prod(np.exp(exponent))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_terms"),
+    [
+        (Gaussian(gamma=0.5), 1),
+        (Gaussian(M=np.diag([1.0, 2.0, 3.0])), 1),
+        (Matern(nu=np.inf), 1),
+        (Laplacian(gamma=0.5) ** 3, 1),
+        (Chi2(gamma=0.7) * 2.0 + 1.0, 2),
+        (Polynomial(degree=4, gamma=0.3, coef0=-0.2), 1),
+        ((Linear() + 1.0) ** 3, 1),
+        ((Gaussian(gamma=0.5) + Linear()) ** 2, 3),
+        (Gaussian(gamma=0.5) + 2 * Gaussian(gamma=0.5), 1),
+        ((0.5 * Linear() + 1.0).exp() * Gaussian(gamma=0.1), 1),
+        ((Gaussian(gamma=0.5) + 3.0).normalised(), 2),
+    ],
+    ids=repr,
+)
+def test_terms_add_up_to_the_kernel(kernel, n_terms):
+    terms = kernel.terms()
+    assert len(terms) == n_terms
+    values = [[sum(value(term, x, z) for term in terms) for z in Z] for x in X]
+    np.testing.assert_allclose(kernel(X, Z), values, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Cosine(),
+        Tanimoto(),
+        Matern(nu=2.5),
+        Spectrum(2),
+        FromFunction(lambda A, B: A @ B.T),
+        Gaussian(M=[[2.0, 1.0], [1.0, 2.0]]),
+        Gaussian(gamma=1.0).exp(),
+        Linear().normalised(),
+        Gaussian(gamma=1.0) * Cosine(),
+        Polynomial(degree=17, gamma=1.0),
+        Polynomial(degree=16, gamma=1e300),
+        (Linear() + 1.0) ** 17,
+        Gaussian(gamma=1.0).of(np.log),
+    ],
+    ids=repr,
+)
+def test_others_have_none(kernel):
+    assert kernel.terms() is None
