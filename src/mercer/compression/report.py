@@ -44,6 +44,10 @@ class Compression:
         |b − b'|.
     original_certificate : Certificate or None
         What the original proved about itself; None where it had none.
+
+    Examples
+    --------
+    See `compress`.
     """
 
     def __init__(self, machine: Any) -> None:
