@@ -93,6 +93,7 @@ KERNELS = [
     "check_kernel",
     "kernel_accepts",
     "kernel_named",
+    "rank_one",
 ]
 
 SVC_PARAMETERS = [
