@@ -299,3 +299,13 @@ def test_without_a_bias_on_very_small_and_large_features(size):
     for name in ("primal", "dual"):
         told = getattr(scaled.certificate_, name) * size * size
         assert told == pytest.approx(getattr(plain.certificate_, name), rel=1e-5)
+
+
+def test_values_below_float64_end_with_an_error(capfd):
+    """K of samples of 1e-160 has hardly a digit; the search for a tolerance went on for minutes, and LAPACK printed."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += 0.5 * y
+    with pytest.raises(FloatingPointError, match="scale the features"):
+        hard(kernel="linear").fit(1e-160 * X, y)
+    assert capfd.readouterr() == ("", "")

@@ -67,9 +67,9 @@ def _with_bias(
         start = two.nearest_feasible(start / half) if half > 0 else None
     solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
-    if not rho > 0:
+    if not rho > np.finfo(float).tiny:  # nothing can be divided by it
         proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)
-        return dataclasses.replace(solution, stop_reason="no margin"), proof
+        return dataclasses.replace(solution, stop_reason="rounding floor" if rho > 0 else "no margin"), proof
     assert solution.u is not None
     beta, reach = solution.beta / rho, float(np.sqrt(np.abs(gram.diagonal).max()))
     tilt = centring.tilt(float(np.sqrt(2 * rho)) / rho, reach, abs(math.fsum(beta.tolist())))

@@ -35,6 +35,8 @@ _TOL_FACTOR = 1e-2
 _LIKELY_RHO = 0.25
 # The last tolerance, in the same unit: gradients have no digits below it.
 _LEAST_TOL_SHARE = float(np.finfo(float).eps)
+# Below it, numbers lose digits, and a tolerance of them has no meaning.
+_SMALLEST = float(np.finfo(float).tiny)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +110,7 @@ def solve_hulls(
     if lengths.min() < largest:  # not the same for all, as for a Gaussian
         typical = float(np.median(lengths)) or largest
     mass = float(np.abs(problem.totals).max())
-    tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, _LEAST_TOL_SHARE * mass * typical
+    tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, max(_LEAST_TOL_SHARE * mass * typical, _SMALLEST)
     if rho_of is reduced_rho:
         tol = min(tol, _LIKELY_RHO * stop.tol * largest_rho(problem))
     while True:

@@ -93,7 +93,10 @@ class _Face:
         """MB."""
         E, solved = self.E, self.factor.solve(B)
         if E.shape[1]:
-            solved -= self.solved_E @ np.linalg.lstsq(E.T @ self.solved_E, E.T @ solved, rcond=None)[0]
+            sums, excess = E.T @ self.solved_E, E.T @ solved
+            if not (np.isfinite(sums).all() and np.isfinite(excess).all()):  # LAPACK would print about it
+                raise np.linalg.LinAlgError("numbers overflowed")
+            solved -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
         return solved
 
     def best(self, h: Floats, low: Floats, high: Floats) -> Floats:
