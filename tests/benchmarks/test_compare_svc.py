@@ -73,11 +73,12 @@ def test_truth_of_several_classes():
 
 
 def test_a_fit_seen_from_inside():
-    setting = truth.Setting(1.0, TASK.gamma())
+    task = tasks.mixture(1500)  # of fewer samples, all of K serves for steps and certificate
+    setting = truth.Setting(1.0, task.gamma())
     ours = peers.assemble(["mercer"], threads=2)[0]["mercer"]
-    prepared = ours.prepare(TASK.X, TASK.y)
+    prepared = ours.prepare(task.X, task.y)
     inside = instruments.inspect_fit(lambda: ours.fit(prepared, setting), repeats=1)
-    assert inside["n"] == 300
+    assert inside["n"] == 1500
     assert inside["nSV"] == len(ours.fit(prepared, setting).support_)
     assert inside["certificates"] >= 1
     assert inside["certificate_units"] >= 1.0

@@ -93,7 +93,7 @@ def test_inspect_says_what_theory_says(capsys):
     """With the training data, the numbers of model.insight."""
     X, y = load_breast_cancer(return_X_y=True)
     X = X / X.std(axis=0)
-    model = SVC(bias=False).fit(X, y)
+    model = SVC(bias=False, gamma=0.03).fit(X, y)
     mercer.save(model, "m.mercer")
     np.savez("d.npz", X=X, y=y)
     expected = model.insight(X, y, 0.1)

@@ -115,6 +115,6 @@ def test_why_there_is_no_search_gap() -> None:
     assert several.search_gap_ is None
     assert "two classes" in several.search_gap_reason_
     other = mercer.tune(SVC(gamma=0.5), X, y, grid={"C": [1.0, 2.0]}, scoring="roc_auc", refit=False)
-    assert "classified right" in other.search_gap_reason_
+    assert "samples of folds that are right" in other.search_gap_reason_
     none = mercer.tune(SVC(gamma=0.5), X, y, grid={"gamma": [1.0, 2.0]}, refit=False)
     assert "no C" in none.search_gap_reason_

@@ -27,6 +27,11 @@ class Compression:
 
     A compressed machine makes it as `compression_`.
 
+    Parameters
+    ----------
+    machine : estimator
+        A machine that `compress` made.
+
     Attributes
     ----------
     n_vectors_before, n_vectors : int
@@ -36,8 +41,8 @@ class Compression:
     moved : bool
         Whether positions were found by gradient; else vectors were chosen from those of the original.
     retrained : bool
-        Whether coefficients and b were trained again, with the machine's own loss; else they are those of the
-        projection, which is nearest to the original.
+        Whether coefficients and b were fitted again, to samples; else they are those of the projection, which is
+        nearest to the original.
     error : float, or array of shape (n_outputs,)
         ‖w − w'‖ in the kernel's space, rounding included: never less than it is.
     b_change : float, or array of shape (n_outputs,)

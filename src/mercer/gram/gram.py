@@ -139,8 +139,13 @@ class Gram(Products, Protocol):
         """
         ...
 
-    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
-        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64."""
+    def errors(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
+    ) -> Floats:
+        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64.
+
+        With `in_any_order`, they hold for other sums too, in which no more than so many additions follow each other.
+        """
         ...
 
     def unit_errors(self, columns: int) -> Floats:

@@ -115,8 +115,8 @@ def regularised_risk(
     Examples
     --------
     >>> from mercer.theory import regularised_risk
-    >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=1.5, theta=0.1)
-    0.475
+    >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=2.0, theta=0.25)
+    1.25
     """
     price = not_negative("theta", theta) * not_negative("norm", norm) * norm
     return risk(loss, y, f, target_margin=target_margin, sample_weight=sample_weight) + price

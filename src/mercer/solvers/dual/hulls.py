@@ -16,6 +16,7 @@ import numpy as np
 
 from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
+from mercer.certificates.hulls import before_division
 from mercer.gram.gram import Gram
 from mercer.problems.classification import rho_and_b
 from mercer.problems.dual_problem import DualProblem
@@ -118,6 +119,8 @@ def solve_hulls(
         solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
+        if rho_of is reduced_rho:
+            certificate = before_division(certificate, problem, gram, solution.beta)
         found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
         if found.meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
