@@ -110,6 +110,7 @@ def test_tables_from_a_tiny_run(tmp_path):
     assert "geometric mean" in table
 
 
+@pytest.mark.thorough
 def test_every_set_has_a_standardised_and_a_raw_form(tmp_path):
     rng = np.random.default_rng(0)
     X, y = 3.0 + 2.0 * rng.normal(size=(400, 5)), rng.integers(2, size=400)
@@ -129,6 +130,7 @@ def test_every_set_has_a_standardised_and_a_raw_form(tmp_path):
     np.testing.assert_array_equal(raw, X)
 
 
+@pytest.mark.thorough
 def test_small_data_and_the_serial_share():
     competitors = peers.assemble(["mercer", "sklearn"], threads=2)[0]
     record = svc_small.measure("iris", competitors, 1)

@@ -40,6 +40,7 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
     assert "FINDING 1" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_loader_that_sets_any_attribute_is_caught(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(state, "check_names", lambda *_: None)
     monkeypatch.setattr(state, "check_state", lambda *_: None)

@@ -116,6 +116,7 @@ MACHINE_TESTS = (
 )
 
 
+@pytest.mark.thorough
 def test_a_machine(tmp_path):
     take_the_steps("add_a_machine.md", tmp_path)
     told = run_tests(tmp_path, *MACHINE_TESTS, "-k", "TwoPricedSVR or two_priced or every_public_name or test_names")
