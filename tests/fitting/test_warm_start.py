@@ -87,7 +87,10 @@ def test_other_weights():
 
 @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(gamma=0.02) + 0.1 * kernels.Linear()])
 def test_kernel_values_are_saved(monkeypatch, kernel):
-    """Counted in the Gram: what a warm start needs beyond its first product is less than a cold start's, or all of a small K in both."""
+    """Counted in the Gram: what a warm start needs beyond its first product is less than a cold start's.
+
+    Of a small K both compute everything.
+    """
     grams = []
 
     def watched(*args):

@@ -81,7 +81,8 @@ def solve_by_rows(
         few = replace(stop, max_iter=min(stop.max_iter, most))
         early, certificate = solve_certified(problem, gram, few, start, report, shrinking=shrinking)
         # This much of a gap a violation of tol can leave, so the rest is rounding, which sums over samples do not have.
-        if early.stop_reason == "converged" and certificate.gap > stop.tol * float((problem.upper - problem.lower).sum()):
+        width = float((problem.upper - problem.lower).sum())
+        if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
             u, error = rows_of().gram_product(problem.row_coefficients(early.beta, gram.n))
             closer = certificate_of(problem, early.beta, u, "optimality", "float64", error)
             return (replace(early, u=u), closer) if stop.met(closer) else (early, certificate)
