@@ -40,7 +40,7 @@ class Reduced:
         progress: Progress,
     ) -> Reduced:
         """The same with coefficients and b fitted to samples, but no further away than `max_error`."""
-        if samples is None or self.span is None:
+        if samples is None or self.span is None or n_samples(self.span.vectors) == 0:
             return self
         progress(f"fitting coefficients to {n_samples(samples.X)} samples")
         found = fit(target, self.span, samples)
@@ -51,7 +51,7 @@ class Reduced:
         if max_error is not None:
             # The projection's error and the way within the span are orthogonal.
             room = np.maximum((_AIM * max_error) ** 2 - target.left(coordinates), 0.0)
-            far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), np.finfo(float).tiny)))
+            far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), 1e-9 * room + 1e-300)))
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
 
