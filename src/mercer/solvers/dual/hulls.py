@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -119,8 +118,6 @@ def solve_hulls(
         solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        if rho_of is reduced_rho:
-            certificate = before_division(certificate, problem, gram, solution.beta)
         found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
         if found.meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
@@ -136,4 +133,21 @@ def solve_hulls(
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 
 
-solve_reduced_hulls = partial(solve_hulls, rho_of=reduced_rho)
+def solve_reduced_hulls(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    report: Report | None = None,
+    *,
+    shrinking: bool = True,
+    inner_solver: Solver = solve_certified,
+) -> tuple[Solution, Certificate]:
+    """The same for reduced hulls, with a proof that counts the roundings of a later division by ρ."""
+    solution, certificate = solve_hulls(
+        problem, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver, rho_of=reduced_rho
+    )
+    proof = before_division(certificate, problem, gram, solution.beta)
+    if solution.stop_reason == "converged" and proof.violation > stop.tol * reduced_rho(problem, certificate):
+        solution = dataclasses.replace(solution, stop_reason="rounding floor")
+    return solution, proof
