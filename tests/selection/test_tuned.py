@@ -109,8 +109,15 @@ def test_pictures() -> None:
     found = mercer.tune(SVC(), X, y, grid={"C": [1e-3, 0.1, 1.0], "gamma": [0.1, 1.0]}, refit=False)
     surface = found.plot()
     assert surface.ax_.get_xlabel() == "C"
+    drawn = np.ma.filled(surface.ax_.images[0].get_array().astype(float), np.nan).ravel()
+    table = surface.to_frame()
+    np.testing.assert_array_equal(np.sort(drawn), np.sort(found.cv_results_["mean_test_score"]))
+    np.testing.assert_array_equal(table["mean_test_score"], found.cv_results_["mean_test_score"])
+    assert table["gamma"].tolist() == [point["gamma"] for point in found.cv_results_["params"]]
     curve = TuningDisplay.from_search(found, parameters=["C"])
     assert curve.ax_.get_xscale() == "log"
+    best = curve.to_frame().groupby("C")["mean_test_score"].max()
+    np.testing.assert_array_equal(curve.ax_.lines[0].get_ydata(), best.to_numpy())
     one = TuningDisplay.from_search(TunedSVC({"C": [0.1, 1.0]}).fit(X, y))
     assert one.parameters == ("C",)
     with pytest.raises(ValueError, match="name one or two"):

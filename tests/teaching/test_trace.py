@@ -183,6 +183,7 @@ def test_pictures(method):
     found = trace("linear", X[:6] + np.array([3.0, 0.0]), Y[:6], C=0.2, method=method, max_steps=6)
     shown = found.plot()
     np.testing.assert_array_equal(shown.axes_[0].lines[0].get_ydata()[1:], [step.dual for step in found])
+    assert shown.to_frame()["dual"].tolist() == [step.dual for step in found]
     with pytest.raises(ValueError, match="2 axes, but 1"):
         found.plot(shown.axes_[:1])
     film = found.film()

@@ -30,6 +30,10 @@ class TraceDisplay:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per step, as `Trace.to_frame` has it."""
+        return self.trace.to_frame()
+
     def plot(self, axes: Any = None) -> Self:
         """Draw into two axes, or into a new figure; steps that the box cut short are marked.
 

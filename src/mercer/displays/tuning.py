@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.drawing import frame
 from mercer.optional import require
 
 
@@ -46,6 +47,12 @@ class TuningDisplay:
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
         return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per cell: the parameters that are drawn, mean and spread of the score."""
+        columns = {name: [point[name] for point in self.results["params"]] for name in self.parameters}
+        scores = {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
+        return frame("TuningDisplay.to_frame", columns | scores)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw into an axis, or into a new figure."""
