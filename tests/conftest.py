@@ -38,7 +38,7 @@ _SHARED = {
 }
 # The default profile does not shrink: an example that fails by taking too long would be tried for minutes.
 settings.register_profile(
-    "default", max_examples=150, derandomize=True, phases=[Phase.explicit, Phase.generate], **_SHARED
+    "default", max_examples=100, derandomize=True, phases=[Phase.explicit, Phase.generate], **_SHARED
 )
 settings.register_profile("thorough", max_examples=1000, **_SHARED)
 

@@ -52,7 +52,7 @@ GRAMS = {
 }
 
 
-@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("shrinking", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
 @pytest.mark.parametrize("maker", machines())
 def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch):
