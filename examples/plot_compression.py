@@ -31,7 +31,7 @@ axes[1].scatter(*small.function_.vectors.T, marker="*", s=160, color="gold", edg
 
 # %%
 # The stars are the ten vectors. What fewer of them cost: the distance ‖w − w'‖ from the original, the score on new
-# samples, and the share of these whose label is provably the original's, by |f'(x)| > ‖w − w'‖√k(x, x) + |b − b'|.
+# samples, and the share of these whose label is provably the original's, by ``|f'(x)| > ‖w − w'‖√k(x, x) + |b − b'|``.
 
 CompressionDisplay.from_estimator(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
 
