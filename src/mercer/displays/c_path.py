@@ -89,7 +89,7 @@ class CPathDisplay:
             (free, 90, "on the margin"),
         ):
             ax.scatter(*X[which].T, c=np.sign(own[which]), s=size, vmin=-1, vmax=1, cmap="coolwarm", label=label)
-        ax.set_title(f"C = {C:.3g}")
+        ax.set_title(f"C = {C:.4g}")
         return ax
 
     def to_frame(self) -> Any:

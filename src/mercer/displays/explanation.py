@@ -165,7 +165,7 @@ class ExplanationDisplay:
         self.ax_.set_xlabel(self._value)
         bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
-        bar.set_label("feature", labelpad=-8)
+        bar.set_label("value of the feature", labelpad=-8)
         bar.outline.set_visible(False)
 
     @property
