@@ -214,7 +214,7 @@ def test_bad_requests_are_answered() -> None:
 @pytest.mark.parametrize(
     "machine", [SVC(), SVC(multiclass="ovr"), RLSClassifier()], ids=["pairs", "planes", "fold by fold"]
 )
-def test_folds_are_told(machine, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_folds_are_told(machine, capsys) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds
     X, y = load_iris(return_X_y=True)
     machine.fit(X, y).calibrate(X, y, cv=4)
     assert capsys.readouterr().out == ""

@@ -44,7 +44,7 @@ def test_functions_without_one_sample_are_those_of_refits(bias: bool, weighted: 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "huber", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("bias", [True, False, "regularized"])
-def test_so_are_those_of_support_vectors(loss: str, bias) -> None:  # type: ignore[no-untyped-def]
+def test_so_are_those_of_support_vectors(loss: str, bias) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds
     X, y = curve(25, 0)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 25)
     machine = SVR(C=2.0, gamma=0.4, bias=bias, loss=loss, tol=1e-9).fit(X, y, weight)
@@ -136,7 +136,7 @@ def test_bad_requests_are_answered() -> None:
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
 
 
-def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]
+def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds
     X, y = curve(30, 0)
     SVR().fit(X, y).calibrate(X, y, cv=3, verbose=True)
     assert "3 of 3 folds of the calibration" in capsys.readouterr().out

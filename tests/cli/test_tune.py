@@ -95,7 +95,7 @@ def test_bad_ranges_are_refused(rows, text: str, capsys) -> None:  # type: ignor
     assert text in capsys.readouterr().err
 
 
-def test_easy_refuses_tables(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_easy_refuses_tables(rows, capsys) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds
     Path("table.csv").write_text("a,b\n1,2\n")
     assert main(["easy", "table.csv"]) == 1
     assert "is a table" in capsys.readouterr().err

@@ -35,6 +35,21 @@ FOUND = {
         f"clusters 1e{k} apart": Problem("SVC", family="clusters", n=40, exponent=k, C=10.0, gamma=1.0)
         for k in (6.0, 7.0, 8.0, 15.0)
     },
+    "rounding of a division by rho": Problem(
+        "NuSVC",
+        kernel="linear",
+        family="clusters",
+        n=14,
+        d=1,
+        exponent=4.0,
+        seed=249110,
+        C=0.01,
+        tol=1e-8,
+        gamma=0.1,
+        size=0.001,
+        n_classes=4,
+        weights="wide",
+    ),
     "unix seconds": Problem("SVC", family="time stamps", n=40, d=3, C=10.0, gamma=0.01),
     "unix seconds, least squares": Problem("RLSRegressor", family="time stamps", n=40, d=3, C=10.0, gamma=0.01),
     **{
