@@ -25,8 +25,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, fitted
+from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.state import check_state, declared, set_fitted, state_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import integer, positive, store
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
@@ -44,6 +45,13 @@ class _View(Learner):
         self.kernel = kernel
         self.__dict__.update(named)
 
+    @classmethod
+    def of(cls, model: Any) -> _View:
+        """The second view of a KernelCCA, before its fit."""
+        named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
+        kernel = model.kernel if model.kernel_y is None else model.kernel_y
+        return cls(kernel, **{name: getattr(model, name) for name in named})
+
     def _merges(self, X: Any, budget: int) -> bool:
         return False
 
@@ -57,6 +65,28 @@ class _View(Learner):
     def scores(self, y: Any) -> Floats:
         """The functions of this view at new samples."""
         return self._decision(self.rows(y))
+
+
+@dataclass(frozen=True)
+class _Second(Kind):
+    """The second view: in a file its attributes stand beside those of the first, under names that begin with "y."."""
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        return tuple(f"y.{key}" for each, kind in declared(_View).items() for key in kind.keys(each))
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        header, arrays = state_of(value)
+        return {f"y.{key}": part for key, part in (header["fitted"] | arrays).items()}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        second = _View.of(model)
+        set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
+        return second
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        check_state(value)
+        n, own = len(value._expansion_.b), len(model._expansion_.b)
+        expect(n == own, f"the first view has {own} functions and the second {n}")
 
 
 @shared_docs
@@ -106,9 +136,9 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     """
 
     FITTED = fitted(
-        correlations_=Array(None, required=True),
-        regularized_correlations_=Array(None, required=True),
-        _second_=None,
+        correlations_=Array("outputs", required=True),
+        regularized_correlations_=Array("outputs", required=True),
+        _second_=_Second(required=True),
     )
 
     def __init__(
@@ -155,10 +185,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
-        named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
-        second = _View(
-            self.kernel if self.kernel_y is None else self.kernel_y, **{name: getattr(self, name) for name in named}
-        )
+        second = _View.of(self)
         first = Fit.of(self, X, None, sample_weight)
         y = second.rows(y)
         check_consistent_length(first.X, y)

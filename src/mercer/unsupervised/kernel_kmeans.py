@@ -72,11 +72,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     """
 
     FITTED = fitted(
-        labels_=Places(),
-        inertia_=Number(),
-        objective_path_=Array(None),
-        n_iter_=Count(),
-        converged_=Flag(),
+        labels_=Places("outputs", required=True),
+        inertia_=Number(required=True),
+        objective_path_=Array(None, required=True),
+        n_iter_=Count(required=True),
+        converged_=Flag(required=True),
     )
 
     def __init__(

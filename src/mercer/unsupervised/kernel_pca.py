@@ -74,10 +74,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     """
 
     FITTED = fitted(
-        eigenvalues_=Array(None, required=True),
-        explained_variance_=Array(None),
-        explained_variance_ratio_=Array(None),
-        _mean_=Array("vectors"),
+        eigenvalues_=Array("outputs", required=True),
+        explained_variance_=Array("outputs", required=True),
+        explained_variance_ratio_=Array("outputs", required=True),
+        _mean_=Array("vectors", required=True),
     )
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import fitted
+from mercer.fitting.kinds import BoundKernel, Function, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.telling import Progress, with_callbacks
 from mercer.parameters import integer
@@ -15,7 +15,12 @@ from mercer.parameters import integer
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 
-    FITTED = fitted(intercept_=None, certificate_=None, converged_=None, stop_reason_=None, n_iter_=None)
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        **dict.fromkeys(("intercept_", "certificate_", "converged_", "stop_reason_", "n_iter_")),
+        **dict.fromkeys(("_compression_", "_original_certificate_")),
+    )
 
     n_landmarks: Any
 

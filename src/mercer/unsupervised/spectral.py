@@ -10,6 +10,7 @@ Malik 2000). Samples that a walk seldom leaves one another from have nearly the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.base import ClusterMixin
 from mercer.arrays import Floats, Indices, freeze
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Places, fitted
+from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, store
 from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
@@ -33,6 +34,25 @@ _MAX_STEPS = 300
 _ROUNDING_SHARE = 1e-14
 # An eigenvector whose eigenvalue is smaller than this cannot be extended: 1/μ would only magnify rounding.
 _EXTENDED_SHARE = 1e-8
+
+
+@dataclass(frozen=True)
+class _Centres(Kind):
+    """The clusters' means in as many eigenvectors as are extended; the last output is a sample's degree."""
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        Array(None, len(model._expansion_.b) - 1).check(name, value, model)
+        expect(len(value) > 0, f"{name} must be of one cluster at least")
+
+
+@dataclass(frozen=True)
+class _Labels(Kind):
+    """Numbers of clusters, or −1 for a sample of weight 0 that has no affinity."""
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        whole = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
+        inside = whole and bool(((value >= -1) & (value < len(model._centres_))).all())
+        expect(inside, f"{name} must be numbers of clusters")
 
 
 @shared_docs
@@ -74,9 +94,9 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
     """
 
     FITTED = fitted(
-        labels_=Places(),
-        eigenvalues_=Array(None),
-        _centres_=Array(None, None),
+        _centres_=_Centres(required=True),
+        eigenvalues_=Array(None, required=True),
+        labels_=_Labels(required=True),
     )
 
     def __init__(
