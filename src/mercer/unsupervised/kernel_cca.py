@@ -30,6 +30,7 @@ from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.state import check_state, declared, set_fitted, state_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import integer, positive, store
+from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import Points, points_of
@@ -153,6 +154,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         coef0: float = 0.0,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -182,7 +184,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         super().fit(X, y, sample_weight)
         return self
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
         second = _View.of(self)
@@ -266,13 +268,12 @@ class _Side:
     def of(cls, points: Points, p: Floats) -> _Side:
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
-        some = slice(0, n_positive(values, points.n, float(p @ np.abs(points.squares))))
-        if some.stop == 0:
+        if len(values) == 0:
             raise ValueError(
                 f"a view does not vary: its {points.n} sample{'s' * (points.n > 1)} are one point of feature space (at "
                 "least two different ones are needed, not 1 sample)"
             )
-        return cls(points, root, points.products(p[:, None])[:, 0], values[some], U[:, some])
+        return cls(points, root, points.products(p[:, None])[:, 0], values, U)
 
     def functions(self, C: Floats) -> Expansion:
         """The functions whose values at the samples, times the roots of their shares, are U C."""

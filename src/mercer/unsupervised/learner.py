@@ -10,6 +10,7 @@ from mercer.fitting.kinds import BoundKernel, Function, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.telling import Progress, with_callbacks
 from mercer.parameters import integer
+from mercer.solution import Report
 
 
 class Learner(Machine):
@@ -23,9 +24,10 @@ class Learner(Machine):
     )
 
     n_landmarks: Any
+    verbose: bool
 
-    def _learn(self, fit: Fit) -> None:
-        """Set the fitted attributes."""
+    def _learn(self, fit: Fit, report: Report) -> None:
+        """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
         raise NotImplementedError
 
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
@@ -46,18 +48,17 @@ class Learner(Machine):
         self
         """
         trained = self._blank()
-        progress = Progress(self, False, 1, X, y)
-        progress.begin("")
-        trained._learn_from(X, y, sample_weight)
+        progress = Progress(self, bool(self.verbose), 1, X, y)
+        trained._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()
         progress.close(X, y, trained)
         return self._become(trained)
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
         fit = Fit.of(self, X, None, sample_weight)
         assert fit.kernel is not None
         self.kernel_ = fit.kernel
-        self._learn(fit)
+        self._learn(fit, report)
 
     def _check_parameters(self) -> None:
         if self.n_landmarks is not None:

@@ -22,6 +22,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, store
+from mercer.solution import Report
 from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
@@ -110,6 +111,7 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         n_init: int = 10,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -120,12 +122,12 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         integer("n_clusters", self.n_clusters, 1, "the number of clusters")
         integer("n_init", self.n_init, 1, "the number of starts")
 
-    def _learn(self, fit: Fit) -> None:
+    def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
-        points, weight = points_of(fit, self.n_landmarks, _MATRICES), fit.merged.weight
+        points, weight = points_of(fit, self.n_landmarks, _MATRICES, affinities=True), fit.merged.weight
         self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, fit.kernel)
         rng = np.random.default_rng(fit.limits.seed())
-        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng)
+        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
         self._centres_ = freeze(found.shares.T @ embedding)
         self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
 
