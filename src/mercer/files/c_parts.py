@@ -23,6 +23,7 @@ from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.tables.as_pipeline import as_pipeline
 from mercer.tables.estimator import Tabular
+from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
     [
@@ -75,6 +76,8 @@ class Parts:
         model = as_pipeline(model) if isinstance(model, Tabular) else model
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *before, machine = steps
+        if isinstance(machine, Learner):
+            raise TypeError(f"a C file predicts a target, and {type(machine).__name__} has none; use mercer.save")
         expansion = getattr(machine, "_expansion_", None)
         weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
         ours = type(machine).__module__.startswith("mercer.")
