@@ -248,6 +248,25 @@ FOUND = {
         size=1e-6,
         weights="mild",
     ),
+    **{
+        f"copies at their bounds with k = {k}": Problem(
+            "SVC", options, "Linear()", "constant columns", n=n, exponent=e, seed=seed, C=C, weights=weights, **rest
+        )
+        for k, options, n, e, seed, C, weights, rest in (
+            (
+                "1e22",
+                {"multiclass": "ovr", "classes": True},
+                15,
+                11.0,
+                156443,
+                1.0,
+                "wide",
+                {"n_classes": 4, "tol": 0.1},
+            ),
+            ("2e22", {"bias": False}, 11, 11.0, 208122, 1e6, "wide", {"tol": 1e-7}),
+            ("1e30", {"bias": False, "classes": True}, 34, 15.0, 609956, 10.0, "mild", {}),
+        )
+    },
     "landmarks that nearly coincide": Problem(
         "NystromRLSClassifier",
         {"bias": False},

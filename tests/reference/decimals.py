@@ -19,7 +19,7 @@ def hundred_digits():
 
 
 def all_digits():
-    """The context in which sums of float64 numbers, and of what hundred digits gave, are exact, whatever their sizes."""
+    """The context in which sums of float64 numbers, and of what hundred digits gave, are exact."""
     return localcontext(Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, DivisionByZero]))
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
 from mercer.fitting.coefficients import Box, conclude_support, merged_table, own_table, table_expansion
+from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -101,6 +102,7 @@ class DualMachine(Machine):
         self.intercept_ = freeze(b)
         self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
         own = own_table(table, fit, box, lambda: found.largest_ridge)
+        allow_for_copies(self, fit, solved, found, (table, own))
         order = np.flatnonzero(own.lengths)
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
