@@ -13,12 +13,13 @@ from sklearn.base import OutlierMixin
 
 from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
 from mercer.certificates.certificate import Certificate
-from mercer.compression.distance import lengths_of, value_error
+from mercer.compression.distance import VANISHING, lengths_of, value_error
 from mercer.data.labels import votes
 from mercer.expansion import Expansion
 from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
+from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
 
 
@@ -44,7 +45,8 @@ class Compression:
         Whether coefficients and b were fitted again, to samples; else they are those of the projection, which is
         nearest to the original.
     error : float, or array of shape (n_outputs,)
-        ‖w − w'‖ in the kernel's space, rounding included: never less than it is.
+        ‖w − w'‖ in the kernel's space, rounding included: never less than it is. Under a kernel that nobody says is
+        positive definite, the root of the same quadratic form, which proves nothing.
     b_change : float, or array of shape (n_outputs,)
         |b − b'|.
     original_certificate : Certificate or None
@@ -77,7 +79,9 @@ class Compression:
     def bound(self, X: Any) -> Floats:
         """How far the original's f can be from this machine's at every sample, one column for each output.
 
-        ‖w − w'‖ √k(x, x) + |b − b'|, and what rounding may do to the two evaluations in float64.
+        ‖w − w'‖ √k(x, x) + |b − b'|, and what rounding may do to the two evaluations in float64. It holds for kernels
+        that are known to be positive definite; others, and rows of float32, which are evaluated in float32, are
+        refused.
 
         Parameters
         ----------
@@ -90,7 +94,7 @@ class Compression:
         """Which samples have, provably, the label that the original gives them.
 
         Of pairs of classes all must be safe, or the winner must win whatever the others' votes are. True is a proof;
-        False is none. Rows of float32 are compared as `predict` decides about them in float64.
+        False is none. Kernels and rows are refused as in `bound`.
 
         Parameters
         ----------
@@ -112,10 +116,27 @@ class Compression:
         ]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
+    @property
+    def proves_labels(self) -> bool:
+        """Whether the kernel is known to be positive definite, which `bound` and `keeps_label` ask for."""
+        return bool(self._machine._expansion_.kernel.positive_definite == "yes")
+
     def _read(self, X: Any) -> Any:
         expansion: Expansion = self._machine._expansion_
-        X = read_samples(self._machine, X, expansion.kernel, reset=False)
-        return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+        kernel = expansion.kernel
+        if not self.proves_labels:
+            raise ValueError(
+                f"nothing is proven under {kernel!r}: |f − f'| ≤ ‖w − w'‖ √k(x, x) asks for a positive definite kernel, "
+                "and nobody says that this one is. If it is, say so: give its feature map by FromFeatureMap, or make a "
+                "class of FromFunction with positive_definite = 'yes'"
+            )
+        X = read_samples(self._machine, X, kernel, reset=False)
+        if getattr(X, "dtype", None) == np.float32 and linear_scale(kernel) is None:
+            raise TypeError(
+                "rows of float32 are predicted in float32, whose rounding may change a label that is kept in float64; "
+                "give X.astype(np.float64), to predict as well"
+            )
+        return in_float64(X)
 
     def _bound(self, X: Any) -> Floats:
         machine = self._machine
@@ -124,7 +145,8 @@ class Compression:
         own = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
         # Both machines' values are sums of kernel values, each right to a share of √k(x, x) k(v, v); and k(x, x) is.
         share = value_error(kernel, expansion.vectors) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
-        roots = np.sqrt(np.abs(kernel.diag(X))) * (1 + share + gamma(4 * d + 64))
+        # What underflows is below the rounding of such a root.
+        roots = np.sqrt(np.maximum(np.abs(kernel.diag(X)), VANISHING)) * (1 + share + gamma(4 * d + 64))
         b = np.abs(expansion.b) + record.b_change
         slopes = record.error + share * (record.lengths + own)
         return np.asarray(np.outer(roots, slopes) + record.b_change + 2.0**-50 * b) * (1 + 2.0**-50)
@@ -176,6 +198,11 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True
     return np.asarray(beaten.all(axis=1))
+
+
+def in_float64(X: Any) -> Any:
+    """Rows of float32 as float64, others as they are."""
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def _one_or_all(values: Floats) -> Any:
