@@ -9,11 +9,12 @@ the precision, and what even that may have lost is added. Kernels for which only
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, is_sparse, n_samples, stack, take
+from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, stack, take
 from mercer.compression import twofold
 from mercer.compression.exact_products import Sliced, product
 from mercer.compression.kernel_values import TwofoldValues, has_twofold_values
@@ -26,6 +27,8 @@ _BLOCK_VALUES = 1 << 17
 # Slices of a matrix product: those that nearly always do, and those for outputs whose ‖w − w'‖² may be off by more than
 # this share.
 _SLICES, _MORE_SLICES, _CLOSE = 4, 6, 1e-9
+# A kernel value takes as long as its products with so many outputs' coefficients.
+_PRODUCTS_PER_VALUE = 25
 # Values of k(v, v) whose roots, times rounding, are still normal numbers.
 VANISHING = 1e-280
 
@@ -37,7 +40,19 @@ def distances(one: Expansion, other: Expansion, report: Callable[[float], None] 
         return found
     vectors = stack(one.vectors, other.vectors)
     C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
-    wanted = np.arange(len(found))
+    parts = _parts(C)
+    for number, outputs in enumerate(parts):
+        found[outputs] = _distances(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
+    return found
+
+
+def _part_of(report: Callable[[float], None], number: int, parts: int, share: float) -> None:
+    report((number + share) / parts)
+
+
+def _distances(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> Floats:
+    """The same for outputs that share kernel values."""
+    found, wanted = np.zeros(C.shape[1]), np.arange(C.shape[1])
     for slices in (_SLICES, _MORE_SLICES):
         squares, errors = _squares(one, vectors, C[:, wanted], slices, report)
         found[wanted] = np.sqrt(np.maximum(squares + errors, 0.0)) * (1 + 2.0**-50)
@@ -45,6 +60,13 @@ def distances(one: Expansion, other: Expansion, report: Callable[[float], None] 
         if len(wanted) == 0 or not has_twofold_values(one.kernel, vectors):
             break
     return found
+
+
+def _parts(C: Floats) -> list[Indices]:
+    """Outputs that share kernel values: all of them, or each alone if each uses so few vectors that this is cheaper."""
+    every, (n, p) = np.arange(C.shape[1]), C.shape
+    alone = float(np.sum(np.count_nonzero(C, axis=0).astype(float) ** 2))
+    return [every[o : o + 1] for o in every] if p > 1 and alone < n**2 * (1 + p / _PRODUCTS_PER_VALUE) else [every]
 
 
 def _squares(
@@ -78,10 +100,8 @@ def refuse_vanishing(kernel: Any, vectors: Any) -> None:
     small = diagonal < VANISHING
     if small.any():
         rows = take(vectors, np.flatnonzero(small))
-        if hasattr(rows, "shape"):
-            small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0
-        else:
-            small = diagonal[small] > 0
+        plain = hasattr(rows, "shape")
+        small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if plain else diagonal[small] > 0
     if small.any():
         raise FloatingPointError(
             f"k(v, v) of some vectors is below {VANISHING:.0e} under {kernel!r}, where float64 keeps too few digits to "
@@ -93,6 +113,27 @@ def lengths_of(kernel: Any, vectors: Any, C: Floats) -> Floats:
     """Σ_j |c_j| √k(v_j, v_j), which bounds ‖w‖, rounded up."""
     roots = np.sqrt(np.abs(kernel.diag(vectors))) if n_samples(vectors) else np.zeros(0)
     return np.asarray(roots @ np.abs(C)) * (1 + 2 * gamma(len(C) + 10))
+
+
+def longest(kernel: Any, vectors: Any) -> float:
+    """The largest √k(v, v), rounded up."""
+    diagonal = np.abs(kernel.diag(vectors)) if n_samples(vectors) else np.zeros(1)
+    return float(np.sqrt(diagonal.max())) * (1 + gamma(64))
+
+
+def apart_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
+    """At least |⟨w − w', φ(v)⟩| at each of these vectors, the largest of each output."""
+    values, m = np.zeros(len(one.b)), one.coefficients.shape[0] + other.coefficients.shape[0]
+    if one is other or n_samples(vectors) == 0:
+        return values
+    for some in row_blocks(n_samples(vectors), 8 * m):
+        rows = take(vectors, np.arange(some.start, some.stop))
+        f, g = (one.kernel(rows, each.vectors) @ each.coefficients for each in (one, other))
+        values = np.maximum(values, np.abs(f - g).max(axis=0))
+    lengths = lengths_of(one.kernel, one.vectors, dense(one.coefficients))
+    lengths = lengths + lengths_of(one.kernel, other.vectors, dense(other.coefficients))
+    share = value_error(one.kernel, one.vectors) + gamma(m + 64)
+    return np.asarray(values * (1 + gamma(8)) + share * lengths * longest(one.kernel, vectors))
 
 
 def refuse_negative(one: Expansion, squares: Floats, errors: Floats) -> None:
