@@ -64,7 +64,9 @@ def explain(
         _add_curved(values, curved, machine, data, as_dense(others), weights, n_threads, verbose)
     values *= machine.factor
     if not np.isfinite(values).all():
-        raise FloatingPointError(f"{machine.kernel!r} overflows float64 for these rows; scale the features")
+        raise FloatingPointError(
+            f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
+        )
     reached = values.sum(axis=2) + base
     return Explanation(
         values=np.ascontiguousarray(values.transpose(0, 2, 1)),
