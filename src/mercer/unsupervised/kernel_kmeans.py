@@ -28,8 +28,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over the ways to divide the samples into clusters c with means μ_c, by
     Lloyd's iteration from starts by k-means++. J never rises from one iteration to the next. What is found is a local
-    minimum, the best of `n_init` runs, in which no single sample can change its cluster to lower J. A cluster that
-    loses its last sample takes the one that costs most where it is. With a linear kernel this is k-means. With
+    minimum, the best of `n_init` runs: a run ends when no sample has a nearer mean and no single sample can change its
+    cluster to lower J by 1e-12 of Σ w‖φ(x)‖² or more. A cluster that loses its last sample takes the one that costs
+    most where it is. With a linear kernel this is k-means. With
     `n_landmarks`, J is that of the samples' projections.
 
     Parameters
