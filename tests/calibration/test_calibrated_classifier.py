@@ -20,7 +20,7 @@ from mercer.calibration import CalibratedClassifier
 from mercer.calibration.out_of_fold import out_of_fold
 
 
-@parametrize_with_checks([CalibratedClassifier(), CalibratedClassifier(method="venn-abers", cv=2)])
+@parametrize_with_checks([CalibratedClassifier(), CalibratedClassifier(method="venn-abers", cv=3)])
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 

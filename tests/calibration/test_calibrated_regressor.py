@@ -13,7 +13,7 @@ from mercer.calibration import CalibratedRegressor
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
-@parametrize_with_checks([CalibratedRegressor(), CalibratedRegressor(RLSRegressor(), cv=2)])
+@parametrize_with_checks([CalibratedRegressor(), CalibratedRegressor(RLSRegressor(), cv=3)])
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 
