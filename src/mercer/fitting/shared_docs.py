@@ -220,6 +220,8 @@ _SHARED: Final = {
         more samples than a kernel matrix has room for. None takes all samples, exactly.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print what is being done, a line a second at most.
     random_state : int, RandomState or None, default=None
         For what is drawn: landmarks, and where a search starts.
     n_jobs : int, optional
