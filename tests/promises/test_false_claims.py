@@ -162,6 +162,16 @@ FOUND = {
         weights="wide",
         dtype="f4",
     ),
+    "cosines of float32 near one": Problem(
+        "RLSRegressor",
+        kernel="cosine",
+        family="mixed units",
+        exponent=13.0,
+        seed=712275,
+        C=1e6,
+        size=1e-3,
+        dtype="f4",
+    ),
     "descent on an indefinite kernel": Problem(
         "PegasosSVC",
         {"bias": False},
