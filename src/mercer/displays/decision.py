@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, short, wrapped
+from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, literal, short, wrapped
 from mercer.displays.plane import Plane
 from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
@@ -193,10 +193,10 @@ class DecisionDisplay:
         else:
             norm = self._draw_values(ax)
         self._draw_points(ax, norm)
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            told = wrapped(self.rest, ax, _SMALL_PRINT)
+            told = literal(wrapped(self.rest, ax, _SMALL_PRINT))
             ax.annotate(told, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -48,13 +48,18 @@ def ink(ax: Any) -> Any:
     return ax.title.get_color()
 
 
+def literal(text: str) -> str:
+    """Text that matplotlib shows as it is: neither a formula, nor left out of a legend for its underscore."""
+    return " " * text.startswith("_") + text.replace("$", r"\$")
+
+
 def short(name: Any, most: int = _MOST_CHARACTERS) -> str:
-    """A name that does not take the room of the picture; its middle is left out."""
+    """A name, shown as it is, that does not take the room of the picture; its middle is left out."""
     text = str(name)
     if len(text) <= most:
-        return text
+        return literal(text)
     head = most // 2
-    return f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}"
+    return literal(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
 
 
 def wrapped(text: str, ax: Any, points: float) -> str:

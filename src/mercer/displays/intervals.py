@@ -126,6 +126,12 @@ class IntervalDisplay:
         shapes = {part.shape for part in parts if part is not None}
         if len(shapes) != 1 or parts[0] is None or parts[1] is None or parts[0].ndim != 1:
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
+        if any(np.isnan(part).any() for part in parts if part is not None):
+            raise ValueError("low, high, y, prediction and x must be numbers, but some are NaN: leave these out")
+        if wrong := int((parts[0] > parts[1]).sum()):
+            raise ValueError(
+                f"an interval goes from low to high, but low > high in {wrong} of {len(parts[0])}: swap them"
+            )
         return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name, band).plot(ax)
 
     @property
