@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, ink, short
+from mercer.displays.drawing import COLOURS, axes_for, frame, ink, legend, short
 from mercer.displays.plane import column_and_name
 
 
@@ -181,7 +181,7 @@ class IntervalDisplay:
         if endless:  # what has no end reaches the edge of the picture
             bottom = low.min() if np.isneginf(self.low).any() else None
             ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
