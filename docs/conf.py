@@ -34,6 +34,7 @@ html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
+highlight_options = {language: {"stripnl": True} for language in ("default", "python", "pycon", "text")}
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]  # GitHub's way to write a formula
@@ -80,9 +81,12 @@ def take_mathematics_literally(app, what, name, obj, options, lines):
 
 
 def take_examples_from_the_gallery(app, docname, source):
-    """A page links to an example's file, which GitHub shows; here the gallery has its page with the picture."""
+    """A page links to an example's file, which GitHub shows; here the gallery has its page, and its pictures."""
     source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
     source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
+    # A comment on GitHub, which has no gallery: <!-- picture: plot_name_001, what it shows -->
+    picture = r"![\2](gallery/images/sphx_glr_\1.png)"
+    source[0] = re.sub(r"<!-- picture: (plot_\w+), (.*?) -->", picture, source[0])
 
 
 def refuse_addresses(app, pagename, templatename, context, doctree):

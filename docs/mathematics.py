@@ -19,6 +19,7 @@ VERBATIM = {"literal", "literal_block", "doctest_block", "math", "math_block", "
 
 def mathml(latex, as_block):
     whole = re.sub(r"\\([td]?frac)(\d)(\d)", r"\\\1{\2}{\3}", latex)  # docutils reads \frac12 as a fraction of 12
+    whole = whole.replace(r"\operatorname*", r"\operatorname")  # docutils would draw the star
     return tex2mathml(whole, as_block=as_block)
 
 

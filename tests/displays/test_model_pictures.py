@@ -230,6 +230,14 @@ def test_convergence_of_other_machines(machine):
         ConvergenceDisplay.from_record(ConvergenceRecord())
 
 
+def test_a_fit_that_begins_elsewhere_than_at_zero_says_how_far_it_is():
+    """One class begins with Σα = νn: its first gap is that of this start, not of a function that is zero."""
+    pytest.importorskip("sklearn.callback")
+    record = ConvergenceRecord()
+    model = OneClassSVM(nu=0.5).set_callbacks(record).fit(X)
+    assert record.gap[0] > 100 * model.certificate_.gap > 0
+
+
 # --- kernel matrices -------------------------------------------------------------------------------------------------
 
 

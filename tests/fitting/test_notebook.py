@@ -8,12 +8,23 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 import mercer.estimators
-from mercer import SVC, KernelPCA, RLSRegressor, TunedSVC, tabular
+from mercer import (
+    SVC,
+    CalibratedClassifier,
+    KernelPCA,
+    RLSRegressor,
+    TunedSVC,
+    compress,
+    leave_one_out,
+    mmd_test,
+    tabular,
+)
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 y = (X[:, 0] > 0).astype(int)
@@ -37,11 +48,12 @@ def test_every_estimator_shows_its_certificate(name):
 
 def test_both_ways_to_ask_agree_and_the_picture_stays_scikit_learns():
     model = SVC().fit(X, y)
-    page = model._repr_mimebundle_()["text/html"]
-    without = re.sub(r'<div class="mercer-certificate".*?</div>', "", page, flags=re.DOTALL)
-    numbers = r"\b(sk-[a-z-]*id-|sk-container-id-)\d+"
-    assert re.sub(numbers, "", without) == re.sub(numbers, "", estimator_html_repr(model))
+    page, scikit_learns = model._repr_mimebundle_()["text/html"], estimator_html_repr(model)
+    certificate_or_number = r'<div class="mercer-certificate".*?</div>|\b(sk-[a-z-]*id-|sk-container-id-)\d+'
+    bare = [re.sub(certificate_or_number, "", one, flags=re.DOTALL) for one in (page, scikit_learns)]
+    assert bare[0] == bare[1]
     assert page.count("mercer-certificate") == 1
+    assert page.index("mercer-certificate") > page.index("fitted-att-type")  # below everything else
     with config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
         assert list(model._repr_mimebundle_()) == ["text/plain"]
@@ -63,15 +75,51 @@ def test_an_unfinished_fit_looks_different():
     assert shown(early).startswith("certificate: max_iter\n")
 
 
-def test_what_has_no_certificate_and_what_stands_around_it():
+def test_what_has_no_certificate():
     assert shown(KernelPCA(2).fit(X)) is None
-    around = make_pipeline(StandardScaler(), RLSRegressor()).fit(X, y)
-    assert "mercer-certificate" not in around._repr_html_()
-    assert shown(around[-1]) is not None
 
 
 @pytest.mark.parametrize(
-    "model", [TunedSVC({"C": [1.0]}, cv=2), tabular(SVC())], ids=lambda model: type(model).__name__
+    "around",
+    [make_pipeline(StandardScaler(), RLSRegressor()), GridSearchCV(RLSRegressor(), {"lam": [0.1, 1.0]}, cv=2)],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_machine_inside_another_picture(around):
+    assert shown(around) is None
+    around.fit(X, y)
+    machine = around[-1] if hasattr(around, "steps") else around.best_estimator_
+    if "fitted-att-type" in around._repr_html_():  # scikit-learn 1.9 or newer
+        assert shown(around) == shown(machine) == f"certificate: converged\n{machine.certificate_}"
+
+
+def test_a_compressed_machine_says_so():
+    small = compress(SVC().fit(X, y), 3)
+    assert shown(small) == repr(small.compression_)
+
+
+def test_results_are_told_in_a_notebook():
+    """IPython asks an object for its text by _repr_pretty_."""
+
+    class Printer:
+        def text(self, words):
+            self.words = words
+
+    model = SVC().fit(X, y)
+    results = [model.certificate_, model.explain(X[:3], X), model.reasons(X[:1])[0], mmd_test(X[:9], X[9:])]
+    for result in results:
+        printer = Printer()
+        result._repr_pretty_(printer, False)
+        assert printer.words == str(result)
+        assert "array(" not in printer.words
+    assert repr(model.partial_dependence(X, 0)) == "PartialDependence(x0 at 30 values, output 1)"
+    left_out = leave_one_out(model, X, y)
+    assert repr(left_out).startswith(f"LeaveOneOutResult(30 samples, share of errors {left_out.error:.4g}, ")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TunedSVC({"C": [1.0]}, cv=2), tabular(SVC()), CalibratedClassifier(SVC())],
+    ids=lambda model: type(model).__name__,
 )
 def test_estimators_that_hold_another(model):
     assert shown(model) is None

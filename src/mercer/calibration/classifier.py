@@ -16,12 +16,13 @@ from mercer.calibration.out_of_fold import out_of_fold, splits_of
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"
 
 
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane

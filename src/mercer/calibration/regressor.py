@@ -24,13 +24,14 @@ from mercer.calibration.out_of_fold import fold_machines
 from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.fit import read_samples
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.parameters import one_of
 from mercer.paths.functions_left_out import FunctionsLeftOut
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
 
-class CalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.

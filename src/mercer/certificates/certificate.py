@@ -148,6 +148,9 @@ class Certificate:
         ]
         return "\n".join(lines)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
     @property
     def verdict(self) -> str:
         """What is proven, in words: how far from optimal the solution may be, where that is not little."""

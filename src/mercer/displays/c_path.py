@@ -92,7 +92,8 @@ class CPathDisplay:
             (free, 60, ink(ax), "on the margin"),
         ):
             ax.scatter(*X[which].T, c=sides_of[which], s=size, edgecolors=edge, linewidths=1.5, label=label, zorder=3)
-        legend = ax.legend(fontsize="small", loc="upper left")
+        # Below the picture, where it hides no sample and stands still in a film.
+        legend = ax.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3, frameon=False)
         for handle in legend.legend_handles:
             handle.set_facecolor("0.6")
         ax.set_title(f"C = {C:.4g}")

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame
+from mercer.displays.drawing import COLOURS, axes_for, frame, legend
 
 # Below every gap that float64 can tell from zero: where a logarithmic axis draws zero.
 _SMALLEST = 1e-16
@@ -189,7 +189,7 @@ class ConvergenceDisplay:
         for k in ends[:-1]:
             ax.axvline(self.seconds[k], color="0.8", linewidth=0.8, zorder=0)
         ax.set(xlabel="seconds", title=f"{len(set(self.tasks) - {'certificate'})} problems" if len(ends) > 1 else None)
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, short, wrapped
+from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, legend, literal, short, wrapped
 from mercer.displays.plane import Plane
 from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
@@ -193,10 +193,10 @@ class DecisionDisplay:
         else:
             norm = self._draw_values(ax)
         self._draw_points(ax, norm)
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            told = wrapped(self.rest, ax, _SMALL_PRINT)
+            told = literal(wrapped(self.rest, ax, _SMALL_PRINT))
             ax.annotate(told, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -250,8 +250,7 @@ class DecisionDisplay:
             return
         x, z = self.points.T
         size, alpha = _ink(len(x))
-        # A map of values has the same colours in a dark style.
-        dark = "black" if self.classes is None and not self.novelty else ink(ax)
+        dark = ink(ax)
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
         named = []
         if self.codes is not None:
@@ -270,7 +269,7 @@ class DecisionDisplay:
         if named:
             # The best place is found by looking at every point.
             loc = "best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right"
-            for handle in ax.legend(handles=named, loc=loc, fontsize="small").legend_handles:
+            for handle in legend(ax, handles=named, loc=loc).legend_handles:
                 handle.set_alpha(1)
 
     def _draw_classes(self, ax: Any, style: dict[str, Any]) -> list[Any]:

@@ -17,6 +17,8 @@ MOST_IN_LEGEND = 10
 _MOST_CHARACTERS = 32
 # Mean width of a character of matplotlib's default font, as a share of the font's size.
 _CHARACTER_WIDTH = 0.56
+# Axes in which a legend of three lines in small print hides a third of the picture.
+_NARROW_INCHES = 2.6
 # Of hues: steps by it come nowhere near an earlier one for long.
 _GOLDEN_RATIO = 0.618033988749895
 
@@ -48,16 +50,31 @@ def ink(ax: Any) -> Any:
     return ax.title.get_color()
 
 
+def literal(text: str) -> str:
+    """Text that matplotlib shows as it is: neither a formula, nor left out of a legend for its underscore."""
+    return " " * text.startswith("_") + text.replace("$", r"\$")
+
+
 def short(name: Any, most: int = _MOST_CHARACTERS) -> str:
-    """A name that does not take the room of the picture; its middle is left out."""
+    """A name, shown as it is, that does not take the room of the picture; its middle is left out."""
     text = str(name)
     if len(text) <= most:
-        return text
+        return literal(text)
     head = most // 2
-    return f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}"
+    return literal(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
 
 
 def wrapped(text: str, ax: Any, points: float) -> str:
     """Text in lines that are as wide as the axes, for a font of this size."""
-    inches = ax.get_position().width * ax.figure.get_figwidth()
-    return textwrap.fill(text, max(int(inches * 72 / (_CHARACTER_WIDTH * points)), 12))
+    return textwrap.fill(text, max(int(_inches(ax) * 72 / (_CHARACTER_WIDTH * points)), 12))
+
+
+def legend(ax: Any, **options: Any) -> Any:
+    """A legend that is smaller in a narrow picture, and for which axes make no room."""
+    made = ax.legend(fontsize="small" if _inches(ax) > _NARROW_INCHES else "xx-small", **options)
+    made.set_in_layout(False)
+    return made
+
+
+def _inches(ax: Any) -> float:
+    return float(ax.get_position().width * ax.figure.get_figwidth())

@@ -192,7 +192,7 @@ class ExplanationDisplay:
     def _value(self) -> str:
         """What the values add up to, for an axis."""
         (name,) = self.explanation.output_names
-        return "Shapley value" if name == "f" else f"Shapley value, for {name}"
+        return "Shapley value" if name == "f" else f"Shapley value, for {short(name)}"
 
     def _rows(self, names: list[str] | None = None) -> None:
         """What each row is, the first one on top."""

@@ -91,6 +91,7 @@ class GramDisplay:
         """
         integer("max_samples", max_samples, 1, "the number of rows in the picture")
         found: Kernel = as_kernel(kernel)
+        X = np.asarray(X) if hasattr(X, "columns") else X
         n, given = n_samples(X), None if y is None else np.asarray(y)
         if given is not None and given.shape != (n,):
             raise ValueError(f"y must have one value for each of the {n} samples, not the shape {given.shape}")

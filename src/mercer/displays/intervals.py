@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, ink, short
+from mercer.displays.drawing import COLOURS, axes_for, frame, ink, legend, short
 from mercer.displays.plane import column_and_name
 
 
@@ -126,6 +126,12 @@ class IntervalDisplay:
         shapes = {part.shape for part in parts if part is not None}
         if len(shapes) != 1 or parts[0] is None or parts[1] is None or parts[0].ndim != 1:
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
+        if any(np.isnan(part).any() for part in parts if part is not None):
+            raise ValueError("low, high, y, prediction and x must be numbers, but some are NaN: leave these out")
+        if wrong := int((parts[0] > parts[1]).sum()):
+            raise ValueError(
+                f"an interval goes from low to high, but low > high in {wrong} of {len(parts[0])}: swap them"
+            )
         return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name, band).plot(ax)
 
     @property
@@ -175,7 +181,7 @@ class IntervalDisplay:
         if endless:  # what has no end reaches the edge of the picture
             bottom = low.min() if np.isneginf(self.low).any() else None
             ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data.labels import plane_coefficients, planes
-from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, frame, ink, short, wrapped
+from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, frame, ink, legend, short, wrapped
 from mercer.displays.support import machine_and_rows
 from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins
@@ -111,7 +111,7 @@ class MarginDisplay:
         title = f"{short(self.classes[1])} against {short(self.classes[0])}"
         ax.set(xlabel="functional margin s f(x)", ylabel="α")
         ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -228,7 +228,7 @@ class SlackDisplay:
         if self.labels is not None and top > 1:
             ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--", label="beyond: errors")
         ax.set(xlabel="slack", ylabel="samples", ylim=(0, None if top > 0 else 1))
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

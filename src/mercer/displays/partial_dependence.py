@@ -78,6 +78,7 @@ class PartialDependenceDisplay:
         told = 1 < len(shown) <= MOST_IN_LEGEND
         for k, colour in zip(shown, colours(len(shown)), strict=True):
             style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
+            style["marker"] = "o" if len(found.grid[0]) == 1 else None
             self.lines_ += ax.plot(found.grid[0], average[:, k], label=short(found.output_names[k]), **style)
         if told:
             ax.legend()

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, short
+from mercer.displays.drawing import COLOURS, axes_for, frame, legend, short
 from mercer.parameters import integer
 
 # Of the normal law: 95 % of it lies within so many standard deviations.
@@ -172,7 +172,7 @@ class ReliabilityDisplay:
             ylim=(-0.02, 1.02),
             aspect="equal",
         )
-        ax.legend(fontsize="small")
+        legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -59,7 +59,7 @@ class RidgePathDisplay:
             raise ValueError(f"a path is drawn into 3 axes, but {len(axes)} were given")
         path = self.path
         shown = (
-            (np.sqrt(path.loo_errors), "leave-one-out error (root mean square)"),
+            (np.sqrt(path.loo_errors), "leave-one-out error (rms)"),
             (path.norms, "norm of f"),
             (path.dof[:, None], "effective degrees of freedom"),
         )

@@ -147,6 +147,9 @@ class Explanation:
         lines += [f"{self.feature_names[j].ljust(wide)}  {sizes[j]:.4g}" for j in order[:_LINES]]
         return "\n".join([*lines, f"and {len(order) - _LINES} more"] if len(order) > _LINES else lines)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
     def _place(self, which: int | str) -> int:
         if isinstance(which, str):
             if which not in self.output_names:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _QUANTILES = (0.05, 0.95)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartialDependence:
     """The mean of f over a grid.
 
@@ -53,6 +53,12 @@ class PartialDependence:
     average: Floats
     individual: Floats | None
     output_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        along = [f"{name} at {len(g)} values" for name, g in zip(self.feature_names, self.grid, strict=True)]
+        names = self.output_names
+        outputs = f"{len(names)} outputs" if len(names) > 1 else f"output {names[0]}"
+        return f"PartialDependence({', '.join(along)}, {outputs})"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: a row per point of the grid, and a column per feature and output."""

@@ -75,6 +75,9 @@ class Reasons:
         rows = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in zip(*cells, strict=True)]
         return "\n".join([f"prediction {self.prediction}", *rows])
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
 
 @dataclass(frozen=True, eq=False)
 class _Vectors:

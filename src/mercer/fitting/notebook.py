@@ -3,39 +3,75 @@
 from __future__ import annotations
 
 import html
+from contextvars import ContextVar
 from typing import Any
 
 _STYLE = (
     "font-family:monospace;font-size:0.85em;line-height:1.4;white-space:pre;margin:0.3em 0 0 0.3em;padding:0.4em 0.8em;"
     "border-left:3px solid {colour};display:inline-block"
 )
-_PROVEN, _OPEN = "#4f9d69", "#d1603d"
+_PROVEN, _OPEN, _NEITHER = "#4f9d69", "#d1603d", "#7a7a7a"
+
+# The machine whose certificate stands below the picture that is being made, and so not inside it again.
+_SHOWN: ContextVar[Any] = ContextVar("_SHOWN", default=None)
 
 
 class ShowsCertificate:
-    """An estimator of scikit-learn whose picture in a notebook ends with its certificate, once it has one."""
+    """An estimator of scikit-learn whose picture in a notebook ends with its certificate, once it has one.
+
+    Within the picture of a Pipeline or a search, it stands below the fitted attributes of the machine.
+    """
 
     def _repr_html_inner(self) -> str:
         inherited: Any = super()
-        return _with_certificate(inherited._repr_html_inner(), self)
+        return self._with_certificate_below(inherited._repr_html_inner)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         inherited: Any = super()
         bundle = inherited._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] = _with_certificate(bundle["text/html"], self)
+            bundle["text/html"] = self._repr_html_inner()
         return bundle
 
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        inherited: Any = super()
+        attributes = inherited._get_fitted_attr_html(doc_link)
+        plain = attributes._repr_html_inner
+        if _SHOWN.get() is not _machine_of(self):
+            attributes._repr_html_inner = lambda: plain() + _certificate(self)
+        return attributes
 
-def _with_certificate(picture: str, estimator: Any) -> str:
-    """The certificate stands in the body of the picture, below all else."""
-    machine = estimator if hasattr(estimator, "certificate_") else getattr(estimator, "estimator_", None)
+    def _with_certificate_below(self, draw: Any) -> str:
+        token = _SHOWN.set(_machine_of(self))
+        try:
+            body, end, rest = str(draw()).rpartition("</body>")
+        finally:
+            _SHOWN.reset(token)
+        return f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self)
+
+
+def _machine_of(model: Any) -> Any:
+    """The machine inside a model of a table, a search, a calibration or a Pipeline."""
+    while not hasattr(model, "certificate_"):
+        inner = getattr(model, "estimator_", None)
+        if inner is None and hasattr(model, "steps"):
+            inner = model.steps[-1][1]
+        if inner is None:
+            return model
+        model = inner
+    return model
+
+
+def _certificate(estimator: Any) -> str:
+    """A block of text; nothing for a machine that has no certificate."""
+    machine = _machine_of(estimator)
     certificate = getattr(machine, "certificate_", None)
-    if certificate is None:
-        return picture
-    ended = str(getattr(machine, "stop_reason_", ""))
-    colour = _PROVEN if ended == "converged" else _OPEN
-    text = html.escape(f"certificate: {ended}\n{certificate}")
-    block = f'<div class="mercer-certificate" style="{_STYLE.format(colour=colour)}">{text}</div>'
-    body, end, rest = picture.rpartition("</body>")
-    return f"{body}{block}{end}{rest}" if end else picture + block
+    if certificate is not None:
+        ended = str(getattr(machine, "stop_reason_", ""))
+        colour = _PROVEN if ended == "converged" else _OPEN
+        text = f"certificate: {ended}\n{certificate}"
+    elif hasattr(machine, "compression_"):
+        colour, text = _NEITHER, f"{machine.compression_!r}"
+    else:
+        return ""
+    return f'<div class="mercer-certificate" style="{_STYLE.format(colour=colour)}">{html.escape(text)}</div>'

@@ -23,7 +23,7 @@ from mercer.solvers.active_set.settle import settled
 from mercer.solvers.active_set.walk import Walk
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LeaveOneOutResult:
     """What was found for every sample, in the caller's order; NaN for those of weight zero.
 
@@ -57,6 +57,10 @@ class LeaveOneOutResult:
     error: float
     unique: Flags
     n_removed: int
+
+    def __repr__(self) -> str:
+        what = "mean absolute residual" if self.wrong is None else "share of errors"
+        return f"LeaveOneOutResult({len(self.predictions)} samples, {what} {self.error:.4g}, {self.n_removed} removed)"
 
 
 def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOutResult:

@@ -65,6 +65,9 @@ class MMDTest:
             f"p = {self.p_value:.4g} by {len(self.permuted):,} permutations"
         )
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
 
 class _Pooled(Learner):
     """All points, read like the samples of any machine; each stays by itself."""

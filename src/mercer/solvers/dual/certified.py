@@ -91,11 +91,12 @@ def _at_once(
     beta = start.copy()
     if samples is None:
         return Solution(beta, 0, "stalled"), None
-    if report is not None:
-        report(partial(line_of, problem, beta, np.zeros(gram.n), stop.done, math.inf), math.nan)
     K = BlockBuffer(samples)(places, gram.diagonal)
     gram.evaluations += len(places) ** 2
-    h = problem.gradient(beta, _times(K, problem.row_coefficients(beta, gram.n))) if beta.any() else problem.p
+    u = _times(K, problem.row_coefficients(beta, gram.n)) if beta.any() else np.zeros(gram.n)
+    if report is not None:
+        report(partial(line_of, problem, beta, u, stop.done, math.inf), math.nan)
+    h = problem.gradient(beta, u) if beta.any() else problem.p
     most = max(INNER_STEPS * len(beta), _FEWEST_CHANGES // max(1, len(beta)))
     steps, reason = pair_steps(problem, gram, K, h, beta, stop, most, math.inf)
     if reason != "converged":
