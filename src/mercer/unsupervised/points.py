@@ -53,8 +53,8 @@ class Points(Protocol):
         """K C; of `some` points, K[:, some] C."""
         ...
 
-    def column(self, i: int) -> Floats:
-        """K e_i."""
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        """K e_i, or some of it."""
         ...
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
@@ -107,8 +107,8 @@ class Stored:
             sums += C[rows].T @ self.K[some[rows]]
         return sums.T
 
-    def column(self, i: int) -> Floats:
-        return np.asarray(self.K[i])
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        return np.asarray(self.K[i] if some is None else self.K[i, some])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         S = np.empty_like(self.K)
@@ -170,8 +170,8 @@ class Mapped:
     def _row_bytes(self) -> int:
         return 8 * max(1, int(self.Z.shape[1]))
 
-    def column(self, i: int) -> Floats:
-        return np.asarray(self.Z @ self.Z[i])
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        return np.asarray((self.Z if some is None else self.Z[some]) @ self.Z[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
