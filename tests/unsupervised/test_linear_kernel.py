@@ -76,3 +76,19 @@ def test_no_kernel_matrix_is_needed():
     """20,000 samples within 10 MB beyond the data, where a kernel matrix would take 3.2 GB."""
     many = np.random.default_rng(0).normal(size=(20_000, 3))
     assert KernelPCA(3, kernel="linear", cache_size=10).fit(many).n_components_ == 3
+
+
+@pytest.mark.parametrize(("scale", "reason"), [(1e200, "exceed float64"), (1e-200, "vanish in float64")])
+def test_what_float64_cannot_hold_is_refused(scale, reason):
+    """NaN would be compared as smaller than every statistic: p as small as it can be."""
+    for ask in (KernelPCA(kernel="linear").fit, KernelKMeans(2, kernel="linear").fit):
+        with pytest.raises(ValueError, match=f"{reason}.*Scale the features"):
+            ask(scale * X)
+    with pytest.raises(ValueError, match=reason):
+        mmd_test(scale * X, scale * X[:20] + scale, kernel="linear")
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_extreme_scales(scale):
+    ratios = KernelPCA(kernel="linear").fit(X).explained_variance_ratio_
+    np.testing.assert_allclose(KernelPCA(kernel="linear").fit(scale * X).explained_variance_ratio_, ratios, rtol=1e-6)

@@ -99,6 +99,11 @@ def test_it_keeps_its_level_over_a_thousand_draws(law, options):
 def test_what_is_refused():
     with pytest.raises(ValueError, match="Y has 1 sample, but a comparison of two laws needs at least two"):
         mmd_test(X, Y[:1])
+    with pytest.raises(ValueError, match="gamma='median' overflows"):
+        mmd_test(1e200 * X, 1e200 * Y)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"X has the columns \['a', 'b'\] and Y \['b', 'a'\]"):
+        mmd_test(pd.DataFrame(X, columns=["a", "b"]), pd.DataFrame(Y, columns=["b", "a"]))
     with pytest.raises(ValueError, match="X has 2 features and Y has 1"):
         mmd_test(X, Y[:, :1])
     with pytest.raises(ValueError, match=r"precomputed.*your own kernel as a function"):

@@ -178,6 +178,8 @@ def _from_median(X: Any, weight: Floats, l1: bool) -> float | None:
     if not different.any():
         return None
     median = _weighted_median(between[different], share[different])
+    if not math.isfinite(median):
+        raise ValueError("gamma='median' overflows: distances of rows of X exceed float64. Scale the features")
     return min(1.0 / median if l1 else 0.5 / median / median, LARGEST)
 
 

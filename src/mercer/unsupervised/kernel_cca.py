@@ -33,7 +33,7 @@ from mercer.parameters import integer, positive, store
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner
-from mercer.unsupervised.points import Points, points_of
+from mercer.unsupervised.points import Points, one_point, points_of
 
 # K, its scaled copy, its eigenvectors and LAPACK's work space.
 _MATRICES = 4
@@ -271,10 +271,7 @@ class _Side:
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
         if len(values) == 0:
-            raise ValueError(
-                f"a view does not vary: its {points.n} sample{'s' * (points.n > 1)} are one point of feature space (at "
-                "least two different ones are needed, not 1 sample)"
-            )
+            raise ValueError(f"a view does not vary: {one_point(points.n)}")
         return cls(points, root, points.products(p[:, None])[:, 0], values, U)
 
     def functions(self, C: Floats) -> Expansion:

@@ -24,7 +24,7 @@ from mercer.parameters import integer, store
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced
 from mercer.unsupervised.learner import Learner
-from mercer.unsupervised.points import points_of
+from mercer.unsupervised.points import one_point, points_of
 from mercer.unsupervised.pre_image import pre_images
 
 # K, its scaled copy, and LAPACK's or the Krylov space's.
@@ -111,10 +111,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         report(lambda: f"eigenvectors of {points.n:,} samples")
         values, u = points.eigenpairs(root, self.n_components, p, None)
         if len(values) == 0:
-            raise ValueError(
-                f"there is no principal component: the {fit.n} sample{'s' * (fit.n > 1)} are a single point in feature "
-                "space (at least two different ones are needed, not 1 sample)"
-            )
+            raise ValueError(f"there is no principal component: {one_point(fit.n)}")
         a = balanced(root[:, None] * u / np.sqrt(values), p)
         self.eigenvalues_, self.explained_variance_ = freeze(total * values), freeze(values)
         self.explained_variance_ratio_ = freeze(values / points.variance(p))

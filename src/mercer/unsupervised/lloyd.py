@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, row_blocks
+from mercer.arrays import Floats, Indices
 from mercer.solution import Report
 from mercer.unsupervised.points import Points
 
@@ -29,6 +29,8 @@ from mercer.unsupervised.points import Points
 _MOVE_SHARE = 1e-12
 # If more points than this share have moved, the sums are made anew, from rows of K that need not be copied first.
 _MOVED_SHARE = 0.5
+# Single points that move in one iteration; each looks at all that moved before it.
+_MOVES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +147,7 @@ class _Division:
         change = np.zeros((len(moved), self._k))
         change[np.arange(len(moved)), before] = -self._weight[moved]
         change[np.arange(len(moved)), labels[moved]] = self._weight[moved]
-        self._sums += self._points.products(change, moved).T
-        self._masses = np.bincount(labels, weights=self._weight, minlength=self._k)
-        self._counts = np.bincount(labels, minlength=self._k)
-        self._patched = True
-        self._measure()
+        self._add(moved, change)
         return True
 
     def _move_singly(self) -> bool:
@@ -163,35 +161,47 @@ class _Division:
         gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
         chosen = np.flatnonzero(gain > self._least)
         chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
-        moved = 0
-        for some in row_blocks(len(chosen), 16 * len(weight)):
-            moved += sum(self._move(int(i)) for i in chosen[some])
-        if moved:
-            self._patched = True
-            self._measure()
-        return moved > 0
+        chosen = chosen[:_MOVES_AT_ONCE]
+        moved, change = np.empty(len(chosen), dtype=np.intp), np.zeros((len(chosen), self._k))
+        count = 0
+        for i in chosen:
+            new = self._move(int(i), moved[:count], change[:count])
+            if new is not None:
+                moved[count] = i
+                change[count, self.labels[i]], change[count, new] = -weight[i], weight[i]
+                self.labels[i] = new
+                count += 1
+        if count:
+            self._add(moved[:count], change[:count])
+        return count > 0
 
-    def _move(self, i: int) -> bool:
-        old, w, own, sums, masses = self.labels[i], self._weight[i], self._squares[i], self._sums[:, i], self._masses
+    def _move(self, i: int, moved: Indices, change: Floats) -> int | None:
+        """The cluster that point i should move to after others have `moved`; counts, masses and lengths go along."""
+        old, w, own, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
         if self._counts[old] == 1:
-            return False
+            return None
+        sums = self._sums[:, i] + self._points.column(i, moved) @ change
         distances = own - 2 * sums / masses + self._lengths / masses**2
         joining = masses / (masses + w) * distances
         joining[old] = math.inf
         new = int(np.argmin(joining))
         if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._least:
-            return False
+            return None
         self._lengths[old] += w * (w * own - 2 * sums[old])
         self._lengths[new] += w * (w * own + 2 * sums[new])
-        column = w * self._points.column(i)
-        self._sums[old] -= column
-        self._sums[new] += column
         masses[old] -= w
         masses[new] += w
         self._counts[old] -= 1
         self._counts[new] += 1
-        self.labels[i] = new
-        return True
+        return new
+
+    def _add(self, moved: Indices, change: Floats) -> None:
+        """What these points have changed, a row for each."""
+        self._sums += self._points.products(change, moved).T
+        self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
+        self._counts = np.bincount(self.labels, minlength=self._k)
+        self._patched = True
+        self._measure()
 
 
 def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:

@@ -12,6 +12,7 @@ probability at most α, whatever the sizes, the kernel and B (Phipson and Smyth 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -154,6 +155,8 @@ def mmd_test(
         for row in chosen:
             row[rng.permutation(n + m)[:n]] = 1.0
         permuted[some] = sums.statistics(chosen.T)[0]
+    if not (math.isfinite(observed) and np.isfinite(permuted).all()):
+        raise ValueError(f"values of {fit.kernel!r} exceed float64 on these samples; scale them")
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
     as_large = int(np.sum(permuted >= observed - slack))
     if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp(permuted):
@@ -201,6 +204,11 @@ def _joined(X: Any, Y: Any, accepts: str) -> Any:
         )
     if accepts == "sequences":
         return [*X, *Y]
+    if hasattr(X, "columns") and hasattr(Y, "columns") and list(X.columns) != list(Y.columns):
+        raise ValueError(
+            f"X has the columns {list(X.columns)!r:.200} and Y {list(Y.columns)!r:.200}: samples of two laws have the "
+            "same ones, in the same order"
+        )
     if is_sparse(X) or is_sparse(Y):
         return stack(X, Y)
     X, Y = np.asarray(X), np.asarray(Y)

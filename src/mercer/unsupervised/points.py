@@ -34,6 +34,8 @@ from mercer.solvers.least_squares.memory import memory_error
 from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
 
 Pairs = tuple[Floats, Floats]
+# Sums of squares below this have lost digits.
+_SMALLEST = 1e-300
 
 
 class Points(Protocol):
@@ -51,8 +53,8 @@ class Points(Protocol):
         """K C; of `some` points, K[:, some] C."""
         ...
 
-    def column(self, i: int) -> Floats:
-        """K e_i."""
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        """K e_i, or some of it."""
         ...
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
@@ -105,8 +107,8 @@ class Stored:
             sums += C[rows].T @ self.K[some[rows]]
         return sums.T
 
-    def column(self, i: int) -> Floats:
-        return np.asarray(self.K[i])
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        return np.asarray(self.K[i] if some is None else self.K[i, some])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         S = np.empty_like(self.K)
@@ -168,8 +170,8 @@ class Mapped:
     def _row_bytes(self) -> int:
         return 8 * max(1, int(self.Z.shape[1]))
 
-    def column(self, i: int) -> Floats:
-        return np.asarray(self.Z @ self.Z[i])
+    def column(self, i: int, some: Indices | None = None) -> Floats:
+        return np.asarray((self.Z if some is None else self.Z[some]) @ self.Z[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
@@ -216,6 +218,12 @@ class Mapped:
         return np.asarray(self.map(self.origin[None, :], 1)[0])
 
 
+def one_point(n: int) -> str:
+    """What to say of samples that do not differ."""
+    told = "1 sample is" if n == 1 else f"{n:,} samples are"
+    return f"the {told} a single point in feature space (at least two different ones are needed, not 1 sample)"
+
+
 def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, affinities: bool = False) -> Points:
     """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks.
 
@@ -244,9 +252,17 @@ def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, 
 def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
     mean, _ = moments(X)
     mean = mean + moments(X - mean)[0]  # a sum of large numbers has the digits of a large number
-    d = X.shape[1]
+    Z, d = math.sqrt(scale) * (X - mean), X.shape[1]
+    with np.errstate(over="ignore", under="ignore"):
+        total = float(np.einsum("ij,ij->", Z, Z)) * len(Z)
+    if Z.any() and not _SMALLEST < total < math.inf:
+        what = "exceed" if total > 1 else "vanish in"
+        raise ValueError(
+            f"distances of samples {what} float64: the largest entry of X less its column's mean is "
+            f"{np.abs(X - mean).max():.3g}. Scale the features"
+        )
     coordinates = Expansion(kernel, np.eye(d), np.eye(d) / math.sqrt(scale), np.zeros(d))
-    return Mapped(math.sqrt(scale) * (X - mean), coordinates, mean)
+    return Mapped(Z, coordinates, mean)
 
 
 def stored(
