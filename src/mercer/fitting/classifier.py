@@ -72,7 +72,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
             table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
         allow_for_copies(self, fit, solved, found, (table, own), scales)
         self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, found)
+        self._conclude_duals(fit, found, scales)
 
     def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""

@@ -14,6 +14,7 @@ from mercer.fitting.kinds import Array, Count, Flag, Number, Places, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.telling import warn_user
 from mercer.parameters import integer, store
+from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
 from mercer.unsupervised.points import points_of
@@ -72,11 +73,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     """
 
     FITTED = fitted(
-        labels_=Places(),
-        inertia_=Number(),
-        objective_path_=Array(None),
-        n_iter_=Count(),
-        converged_=Flag(),
+        labels_=Places("outputs", required=True),
+        inertia_=Number(required=True),
+        objective_path_=Array(None, required=True),
+        n_iter_=Count(required=True),
+        converged_=Flag(required=True),
     )
 
     def __init__(
@@ -91,6 +92,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         max_iter: int = -1,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -104,11 +106,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     def _max_steps(self, n: int) -> int:
         return _MAX_STEPS
 
-    def _learn(self, fit: Fit) -> None:
+    def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
         points = points_of(fit, self.n_landmarks, 1)
         rng = np.random.default_rng(fit.limits.seed())
-        found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng)
+        found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)
         # The nearest mean is the one with the largest ⟨μ_c, φ(x)⟩ − ½‖μ_c‖².
         self._expansion_ = points.function(found.shares, -0.5 * found.squares)
         self.labels_ = labels_of_rows(fit, found.labels, self._nearest)

@@ -2,9 +2,10 @@
 
     all         ⟨φ(x_i), φ(x_j)⟩ = K_ij, stored
     landmarks   ⟨φ(x_i), φ(x_j)⟩ ≈ ⟨z_i, z_j⟩ with Z = K_nM V S^(−½), where K_MM = V S V' (Nyström)
+    linear      ⟨φ(x_i), φ(x_j)⟩ = ⟨x_i, x_j⟩: the samples themselves, if they have fewer columns than rows
 
 The second is what the points become when they are projected onto the span of M landmarks. A combination Σ_i c_i φ(x_i)
-of points is then a combination of landmarks, and with either the function x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion.
+of points is then a combination of landmarks, and with all three x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.telling import warn_user
 from mercer.gram import gram_for
 from mercer.gram.landmarks import draw
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Linear
 from mercer.solvers.least_squares.memory import memory_error
-from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
+from mercer.unsupervised.eigenpairs import ROUNDING_SHARE, leading, n_positive, with_signs
 
 Pairs = tuple[Floats, Floats]
 
@@ -41,8 +42,8 @@ class Points(Protocol):
         """‖φ(x_i)‖²."""
         ...
 
-    def products(self, C: Floats) -> Floats:
-        """K C."""
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        """K C; of `some` points, K[:, some] C."""
         ...
 
     def column(self, i: int) -> Floats:
@@ -52,9 +53,13 @@ class Points(Protocol):
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         """The k largest eigenvalues, all by default, of S(K̃ − diag(less))S with S = diag(scale), and their vectors.
 
-        K̃ is K, or with `centre` K of the points less their mean under these shares. Where points are represented by
-        landmarks `less` is not taken off, and eigenvalues that are zero to rounding are left out.
+        K̃ is K, or with `centre` K of the points less their mean under these shares; then eigenvalues that are zero to
+        rounding are left out. They are so in any case where points have coordinates, and `less` is not taken off.
         """
+        ...
+
+    def variance(self, p: Floats) -> float:
+        """Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i), for p that sums to 1."""
         ...
 
     def function(self, C: Floats, b: Floats) -> Expansion:
@@ -80,11 +85,16 @@ class Stored:
     def n(self) -> int:
         return len(self.K)
 
-    def products(self, C: Floats) -> Floats:
-        out = np.empty((self.n, C.shape[1]))
-        for some in row_blocks(self.n, 8 * self.n):
-            out[some] = self.K[some] @ C
-        return out
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        if some is None:
+            out = np.empty((self.n, C.shape[1]))
+            for rows in row_blocks(self.n, 8 * self.n):
+                out[rows] = self.K[rows] @ C
+            return out
+        sums = np.zeros((C.shape[1], self.n))
+        for rows in row_blocks(len(some), 8 * self.n):
+            sums += C[rows].T @ self.K[some[rows]]
+        return sums.T
 
     def column(self, i: int) -> Floats:
         return np.asarray(self.K[i])
@@ -101,7 +111,14 @@ class Stored:
         S *= scale[:, None]
         S *= scale
         mirror(S)
-        return leading(S, k)
+        values, vectors = leading(S, k)
+        if centre is None:
+            return values, vectors
+        some = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
+        return values[some], vectors[:, some]
+
+    def variance(self, p: Floats) -> float:
+        return float(p @ self.squares) - float(p @ self.products(p[:, None])[:, 0])
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         C = np.ascontiguousarray(C)
@@ -112,10 +129,11 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Points with coordinates Z; `map` gives those of new samples."""
+    """Points with coordinates Z; `map` gives those of new samples; `computed` ones are rounded like kernel values."""
 
     Z: Floats
     map: Expansion | None = None
+    computed: bool = True
 
     @property
     def squares(self) -> Floats:
@@ -125,8 +143,8 @@ class Mapped:
     def n(self) -> int:
         return len(self.Z)
 
-    def products(self, C: Floats) -> Floats:
-        return np.asarray(self.Z @ (self.Z.T @ C))
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        return np.asarray(self.Z @ ((self.Z if some is None else self.Z[some]).T @ C))
 
     def column(self, i: int) -> Floats:
         return np.asarray(self.Z @ self.Z[i])
@@ -134,10 +152,18 @@ class Mapped:
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         B = self.Z if centre is None else self.Z - centre @ self.Z
         B = scale[:, None] * B
-        values, right = leading(B.T @ B, k)
-        some = slice(0, n_positive(values, len(B), float(scale**2 @ self.squares)))
-        values, right = values[some], right[:, some]
+        gram = np.zeros((B.shape[1], B.shape[1]))
+        for some in row_blocks(len(B), 8 * B.shape[1]):
+            gram += B[some].T @ B[some]
+        values, right = leading(gram, k)
+        size = float(scale**2 @ self.squares)
+        # An error of the size δ in B is one of δ² in an eigenvalue of B'B.
+        kept = slice(0, n_positive(values, len(B), size if self.computed else len(B) * ROUNDING_SHARE * size))
+        values, right = values[kept], right[:, kept]
         return values, with_signs(B @ (right / np.sqrt(values)))
+
+    def variance(self, p: Floats) -> float:
+        return float(p @ ((self.Z - p @ self.Z) ** 2).sum(axis=1))
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         assert self.map is not None
@@ -146,11 +172,20 @@ class Mapped:
         return Expansion(made.kernel, made.vectors, through, b, made.columns, made.n_columns)
 
 
-def points_of(fit: Fit, n_landmarks: int | None, matrices: int) -> Points:
-    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks."""
+def points_of(fit: Fit, n_landmarks: int | None, matrices: int, affinities: bool = False) -> Points:
+    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks.
+
+    `affinities` says that every kernel value is looked at by itself.
+    """
     assert fit.kernel is not None
     columns = fit.merged.rows if fit.precomputed else None
     limits, n = fit.limits, len(fit.merged.weight)
+    X = fit.merged.X
+    if type(fit.kernel) is Linear and isinstance(X, np.ndarray) and not affinities:
+        d = X.shape[1]
+        if d < n and (n_landmarks is None or n_landmarks >= d):
+            unit = np.eye(d)
+            return Mapped(X.astype(np.float64), Expansion(fit.kernel, unit, unit, np.zeros(d)), computed=False)
     if n_landmarks is not None and n_landmarks < n:
         return _on_landmarks(fit, n_landmarks, columns)
     if 8 * matrices * n * n > limits.budget:
