@@ -108,10 +108,10 @@ class DualMachine(Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
         own = beta[:, merged.member]
         if not merged.unique:
-            table = Table.of_array(beta.T)
-            shares = own_table(table, fit, box, lambda: found.largest_ridge)
-            allow_for_copies(self, fit, solved, found, (table, shares))
-            own = shares.toarray().T
+            joint = Table.of_array(beta.T)
+            parts = own_table(joint, fit, box, lambda: found.largest_ridge)
+            allow_for_copies(self, fit, solved, found, (joint, parts))
+            own = parts.toarray().T
         order = np.flatnonzero(own.any(axis=0))
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
