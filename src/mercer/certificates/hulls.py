@@ -74,12 +74,12 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     gets.
     """
     u, e = gram.product_bound(beta, level=gram.levels[-1])
-    size = np.abs(beta)
-    energy = inner(beta, u) + inner(size, e) + gamma(80) * inner(size, np.abs(u))
+    size, summed = np.abs(beta), gamma(len(beta) + 16)  # in whatever order NumPy adds
+    energy = inner(beta, u) + inner(size, e) + 2 * summed * (inner(size, np.abs(u)) + inner(size, e))
     smallest = float((y * u - e).min()) * (1 - gamma(4))
     primal = 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
     alpha = float(size.sum())
-    dual = 0.5 * alpha / energy * alpha * (1 - gamma(160)) if energy > 0 else math.inf
+    dual = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
     known = 0.0 if soft.precision.startswith("float32") else soft.dual
     dual = max(known, dual) if math.isfinite(dual) else max(known, 0.0)
     return replace(soft, primal=primal, dual=dual, gap=_gap(primal, dual))

@@ -35,10 +35,15 @@ EXACT_GAP = 1e-10
 ABOVE = "primal value above the optimum"
 # A few operations on a number, as a share of it.
 ROUNDINGS = gamma(6)
-# Of a sum by NumPy, which adds in pairs, with the operations on each term.
-_SUM_ROUNDINGS = gamma(60)
-# The sums of squares behind a gap are relatively exact to less than this.
-_SUM_SLACK = 1 + 1e-10
+# Operations on each term of a sum, and a few sums of sums.
+_PER_TERM = 16
+# What is allowed to the sums of squares behind a gap at least, one of which has a term for each feature.
+_SLACK = 1e-10
+
+
+def of_sums(n: int) -> float:
+    """The relative error of sums of n terms of one sign, in any order: NumPy adds columns one row after another."""
+    return gamma(n + _PER_TERM)
 
 
 def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
@@ -109,7 +114,7 @@ def certify_outputs(
         squares = np.sum(C * U, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
         # Of the primal value: errors of f in ½β'Kβ and, with the residuals, in the loss; roundings of both sums.
         off = np.sum(np.abs(beta) * errors, axis=0) + np.sum(problem.weight[:, None] * errors**2, axis=0) / problem.lam
-        off = off + _SUM_ROUNDINGS * (np.sum(np.abs(C * U), axis=0) + np.abs(squares))
+        off = off + of_sums(len(beta)) * (np.sum(np.abs(C * U), axis=0) + np.abs(squares))
     totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
     return Certificate.total(
         [
@@ -192,17 +197,18 @@ def certificate_of_output(
     leaves, y − f_β − b − dβ, lies between `low` and `high`, plus a `shift` that all rows share, known up to its second
     number.
     """
+    summed = 1 + max(_SLACK, of_sums(len(rest)))
     with np.errstate(over="ignore", invalid="ignore"):
         shares = rest * rest * problem.weight
-        near = _SUM_SLACK * (distance + float(np.sum(shares)) / (2 * problem.lam))
+        near = summed * (distance + float(np.sum(shares)) / (2 * problem.lam))
         # ‖f − f_β‖² ≤ twist²/k(x, x) for the sample of the largest share, which rest + 2·twist covers.
-        gap = _SUM_SLACK * (distance + float(np.sum((rest + 2 * twist) ** 2 * problem.weight)) / (2 * problem.lam))
+        gap = summed * (distance + float(np.sum((rest + 2 * twist) ** 2 * problem.weight)) / (2 * problem.lam))
         if total:
             mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
             # near = first + total·reach·√(2·near) at most, solved for near.
             first, step = near + total * mean, total * reach * math.sqrt(2.0)
-            near = _SUM_SLACK * (first + step * math.sqrt(first) + step * step)
-            gap = max(near, _SUM_SLACK * (gap + total * abs(b)))
+            near = summed * (first + step * math.sqrt(first) + step * step)
+            gap = max(near, summed * (gap + total * abs(b)))
         outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
         apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
         # Both values become bounds. The last factor is for the two roundings of `dual`.

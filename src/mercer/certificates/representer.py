@@ -23,15 +23,13 @@ import numpy as np
 from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
-from mercer.certificates.least_squares import ABOVE
+from mercer.certificates.least_squares import ABOVE, of_sums
 from mercer.gram.gram import Gram
 from mercer.losses import Loss, is_known_convex
 from mercer.problems.representer import RepresenterProblem
 
 # The relative error of a loss or its derivative at a given float, times a weight.
 _LOSS_ERROR = gamma(16)
-# The relative error of a sum of non-negative terms by NumPy, which adds in pairs, with a few operations on each.
-_SUM_ERROR = gamma(80)
 # The first shift around t as a share of the largest |f|, and its growth.
 _FIRST_SHIFT, _SHIFT_FACTOR, _MOST_SHIFTS = 2.0**-52, 8.0, 40
 
@@ -50,7 +48,7 @@ def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: f
 
 def _certified(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, level: Any) -> tuple[Certificate, float]:
     """The proof with products of one precision, and the gap as it is computed, without any error."""
-    lam = problem.lam
+    lam, summed = problem.lam, of_sums(len(c))
     u, e = gram.product_bound(c, level=level)
     with np.errstate(over="ignore", invalid="ignore"):
         f = u + b
@@ -62,19 +60,19 @@ def _certified(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, lev
         square = inner(rho, v)
         off_square = inner(np.abs(rho), e_v) + 2 * inner(e_rho, np.abs(v) + e_v)
         length = inner(e_rho, np.sqrt(np.abs(gram.diagonal)))
-        off_square += length * length + _SUM_ERROR * inner(np.abs(rho), np.abs(v))
+        off_square += length * length + summed * inner(np.abs(rho), np.abs(v))
         # The gradients at the ends of what f and t can be.
         reach = e_f + shift
         lowest, highest = problem.gradient(f - reach), problem.gradient(f + reach)
         steepest = np.maximum(np.abs(lowest), np.abs(highest)) * (1 + _LOSS_ERROR)
         shares = (highest - lowest + 2 * _LOSS_ERROR * steepest) * reach
-        gap = (float(shares.sum()) + float(np.maximum(0.0, square + off_square)) / (4 * lam)) * (1 + _SUM_ERROR)
+        gap = (float(shares.sum()) + float(np.maximum(0.0, square + off_square)) / (4 * lam)) * (1 + summed)
         value, energy = problem.value(f), lam * inner(c, u)
         off = inner(steepest, e_f) + lam * inner(np.abs(c), e)
-        off = (off + (_LOSS_ERROR + _SUM_ERROR) * (abs(value) + lam * inner(np.abs(c), np.abs(u)))) * (1 + _SUM_ERROR)
+        off = (off + (_LOSS_ERROR + summed) * (abs(value) + lam * inner(np.abs(c), np.abs(u)))) * (1 + summed)
         residual = np.maximum(np.abs(lowest + 2 * lam * c), np.abs(highest + 2 * lam * c))
         residual += 2 * _LOSS_ERROR * (steepest + 2 * lam * np.abs(c))
-        sums = max(abs(float(lowest.sum())), abs(float(highest.sum()))) + _SUM_ERROR * float(steepest.sum())
+        sums = max(abs(float(lowest.sum())), abs(float(highest.sum()))) + summed * float(steepest.sum())
     violation = float(residual.max(initial=0.0))
     certificate = Certificate(
         primal=value + energy + off,
@@ -98,10 +96,11 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     g = problem.gradient(f)
     if not problem.bias:
         return g, g, 0.0
+    summed = of_sums(len(f))
     shift, step = 0.0, _FIRST_SHIFT * max(float(np.abs(f).max(initial=0.0)), float(np.finfo(float).tiny))
     for _ in range(_MOST_SHIFTS):
         below, above = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g, g)
-        slack = [(_LOSS_ERROR + _SUM_ERROR) * float(np.abs(some).sum()) for some in (below, above)]
+        slack = [(_LOSS_ERROR + summed) * float(np.abs(some).sum()) for some in (below, above)]
         if float(below.sum()) + slack[0] <= 0 <= float(above.sum()) - slack[1]:
             return below, above, shift
         shift, step = step, _SHIFT_FACTOR * step

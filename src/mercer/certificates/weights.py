@@ -21,6 +21,7 @@ from mercer.certificates.least_squares import (
     certificate_of_output,
     joint,
     limit_of_outputs,
+    of_sums,
     sums_of,
 )
 from mercer.certificates.sums import least_curvature
@@ -61,7 +62,7 @@ def certify_weights(
         squares = np.sum(W * W, axis=0) / linear.scale + np.sum(problem.weight[:, None] * R**2, axis=0) / problem.lam
         off = (
             np.sum(problem.weight[:, None] * (np.abs(R) + R_error) * R_error, axis=0) / problem.lam
-            + gamma(60) * squares
+            + of_sums(len(R) + len(W)) * squares
         )
         ridge = (problem.lam / problem.weight)[:, None] * beta
         rest_error = R_error + ROUNDINGS * (np.abs(R) + np.abs(ridge))
