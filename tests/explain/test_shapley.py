@@ -195,6 +195,15 @@ def test_any_number_of_features_in_common():
     assert_exact(model, rows, Z[3:4])
 
 
+@pytest.mark.parametrize("name", ["sum", "Chi2", "product of sums", "Polynomial", "exponential"])
+def test_columns_of_zeros(name):
+    rows, background = ROWS.copy(), BACKGROUND.copy()
+    rows[:, [1, 4]] = background[:, [1, 4]] = 0.0
+    found = assert_exact(SVR(kernel=FAMILY[name], C=5.0).fit(X, Y), rows, background)
+    assert not found.values[:, [1, 4]].any()
+    assert not SVR(kernel=FAMILY[name]).fit(X, Y).explain(0 * rows, 0 * background).values.any()
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 OUTSIDE = {
