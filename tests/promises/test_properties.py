@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from promises.drawn_problems import PATIENCE, problems
+from promises.drawn_problems import FEW, PATIENCE, problems
 from reference.certificate import certificate, rounding
 from reference.problems import c_svc, gram_matrix, without_bias
 from reference.smo import smo
@@ -161,6 +161,7 @@ def test_4_rotation_and_translation(drawn, seed):
         assert_same_bias(drawn, model, shifted.intercept_)
 
 
+@FEW
 @given(problems(**TAME))
 def test_5_flipped_and_renamed_labels(drawn):
     model = drawn.fit()
@@ -208,6 +209,7 @@ def test_6_scaled_matrix(drawn, a):
     assert (np.abs(f - f_scaled) <= size * bound + slack).all()
 
 
+@FEW
 @given(problems(**TAME), st.randoms(use_true_random=False))
 def test_7_integer_weights_are_repeats_and_zero_is_removed(drawn, random):
     weight = np.array([random.randint(0, 3) for _ in drawn.y], dtype=float)
@@ -300,6 +302,7 @@ def test_11_the_kernel_it_used_is_one(drawn):
     )
 
 
+@FEW
 @given(problems())
 def test_14_prediction_is_the_sign_and_rows_are_independent(drawn):
     model = drawn.fit(tol=1e-3)
@@ -312,6 +315,7 @@ def test_14_prediction_is_the_sign_and_rows_are_independent(drawn):
     np.testing.assert_allclose(one_by_one, f, rtol=1e-9, atol=1e-12 + 100 * noise)
 
 
+@FEW
 @given(problems())
 def test_14_fit_again_clone_and_pickle(drawn):
     model = drawn.fit(tol=1e-3)
@@ -327,6 +331,7 @@ def test_14_fit_again_clone_and_pickle(drawn):
         np.testing.assert_array_equal(copy.dual_coef_, model.dual_coef_)
 
 
+@FEW
 @given(problems())
 def test_15_number_of_threads(drawn):
     models = [drawn.fit(tol=1e-3, n_jobs=n) for n in (1, 2, 4)]

@@ -9,7 +9,6 @@
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "solve/pair_loop.hpp"
-#include "solve/pair_rows.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
@@ -84,17 +83,25 @@ struct Shared {
     std::vector<OwnValues<T>> own;
 };
 
+// The rows of one pair, computed when they are asked for, in memory that is reused for the next pair.
 template <class T>
-class DensePairRows final : public PairRows<T> {
+class PairRows final : public RowSource<T> {
 public:
-    DensePairRows(const Shared<T>& shared, const Level& level, std::int64_t elements, std::int64_t variables)
-        : PairRows<T>(shared.rows, shared.kernel.diagonal, variables, elements),
-          shared_(shared),
-          tiles_(tiles_of<T>(level)) {}
+    PairRows(const Shared<T>& shared, const Level& level, std::int64_t elements, std::int64_t variables)
+        : shared_(shared),
+          tiles_(tiles_of<T>(level)),
+          values_(elements),
+          at_(static_cast<std::size_t>(variables)) {}
 
     void begin(std::int64_t first, std::int64_t second) {
-        const std::int64_t n = shared_.rows.size(first), m = shared_.rows.size(second);
-        this->begin_rows(first, second, row_length(n, m, tiles_.columns));
+        block_[0] = first;
+        block_[1] = second;
+        n_[0] = shared_.rows.size(first);
+        n_[1] = shared_.rows.size(second);
+        stride_ = row_length(n_[0], n_[1], tiles_.columns);
+        std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
+        next_ = values_.data();
+        asked_.clear();
         computed_ = 0;
     }
     std::int64_t computed() const { return computed_; }
@@ -104,12 +111,31 @@ public:
         return round_up(std::max(first + round_up(second, width), round_up(first, width)), kPad) + kPad;
     }
 
+    const T* row(std::int64_t i) override {
+        T*& at = at_[static_cast<std::size_t>(i)];
+        if (at == nullptr) at = fill(i);
+        return at;
+    }
+    double diagonal(std::int64_t i) const override { return shared_.kernel.diagonal[sample(i)]; }
+
+    const std::vector<std::int64_t>& asked() const { return asked_; }
+    const T* rows() const { return values_.data(); }
+    std::int64_t row_stride() const { return stride_; }
+
 private:
-    void fill(std::int64_t i, T* to) override {
-        const int own = this->side(i), other = 1 - own;
+    int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
+    std::int64_t sample(std::int64_t i) const {
+        return shared_.rows.rows(block_[side(i)])[side(i) == 0 ? i : i - n_[0]];
+    }
+
+    T* fill(std::int64_t i) {
+        T* const to = next_;
+        next_ += stride_;
+        asked_.push_back(i);
+        const int own = side(i), other = 1 - own;
         const DenseSamples<T>& samples = shared_.kernel.samples;
-        const BlockColumns<T>& columns = shared_.columns[static_cast<std::size_t>(this->block_[other])];
-        const std::int64_t s = this->sample(i);
+        const BlockColumns<T>& columns = shared_.columns[static_cast<std::size_t>(block_[other])];
+        const std::int64_t s = sample(i);
         TileRun<T> run{};
         run.rows = samples.rows + s * samples.d;
         run.panel = columns.data.data();
@@ -118,17 +144,22 @@ private:
         run.d = samples.d;
         run.groups = ceil_div(columns.n, tiles_.columns);
         std::copy_n(shared_.kernel.numbers, kNumbers, run.numbers);
-        // Its padding may reach into the other part, which is written last.
-        tiles_.store_row[shared_.kernel.ending](run, to + this->offset(other));
-        const OwnValues<T>& same = shared_.own[static_cast<std::size_t>(this->block_[own])];
-        const T* from = same.values.data() + this->place(i) * same.stride;
-        std::copy_n(from, this->n_[own], to + this->offset(own));
+        tiles_.store_row[shared_.kernel.ending](
+            run, to + (other == 0 ? 0 : n_[0]));  // its padding may reach into the other part
+        const OwnValues<T>& same = shared_.own[static_cast<std::size_t>(block_[own])];
+        const T* from = same.values.data() + (own == 0 ? i : i - n_[0]) * same.stride;
+        std::copy_n(from, n_[own], to + (own == 0 ? 0 : n_[0]));
         computed_ += columns.n;
+        return to;
     }
 
     const Shared<T>& shared_;
     const Tiles<T>& tiles_;
-    std::int64_t computed_ = 0;
+    Padded<T> values_;
+    std::vector<T*> at_;
+    std::vector<std::int64_t> asked_;
+    T* next_ = nullptr;
+    std::int64_t block_[2] = {}, n_[2] = {}, stride_ = 0, computed_ = 0;
 };
 
 }  // namespace
@@ -156,11 +187,11 @@ std::int64_t with_rows(const PairKernel<T>& kernel, const BlockRows& rows, const
     }
     for (std::int64_t t = 0; t < pairs.count; ++t) {
         const std::int64_t first = rows.size(pairs.blocks[2 * t]), second = rows.size(pairs.blocks[2 * t + 1]);
-        const std::int64_t length = DensePairRows<T>::row_length(first, second, tiles_of<T>(threads.level).columns);
+        const std::int64_t length = PairRows<T>::row_length(first, second, tiles_of<T>(threads.level).columns);
         variables = std::max(variables, first + second);
         elements = std::max(elements, (first + second) * length);
     }
-    return values + solve([&] { return std::make_unique<DensePairRows<T>>(shared, threads.level, elements, variables); });
+    return values + solve([&] { return std::make_unique<PairRows<T>>(shared, threads.level, elements, variables); });
 }
 
 }  // namespace
@@ -172,7 +203,7 @@ std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, con
     const Stopwatch watch;
     const PairRun run{pairs, stop, watch, threads_for(pairs, kernel.samples.d, threads), threads};
     return with_rows(kernel, rows, pairs, threads, [&](const auto& make) {
-        return solve_each_pair<T, DensePairRows<T>>(run, problems, results, make, [](DensePairRows<T>&, std::int64_t) {});
+        return solve_each_pair<T, PairRows<T>>(run, problems, results, make, [](PairRows<T>&, std::int64_t) {});
     });
 }
 
@@ -182,7 +213,7 @@ std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, con
     const Stopwatch watch;
     const PairRun run{pairs, stop, watch, threads_for(pairs, kernel.samples.d, threads), threads};
     return with_rows(kernel, rows, pairs, threads, [&](const auto& make) {
-        return solve_each_fold<T, DensePairRows<T>>(run, folds, results, make);
+        return solve_each_fold<T, PairRows<T>>(run, folds, results, make);
     });
 }
 

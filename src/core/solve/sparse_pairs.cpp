@@ -13,7 +13,6 @@
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
 #include "solve/pair_loop.hpp"
-#include "solve/pair_rows.hpp"
 #include "threads/pool.hpp"
 #include "threads/spares.hpp"
 
@@ -136,56 +135,76 @@ struct SharedValues {
     std::vector<Values> own;
 };
 
+// The rows of one pair as steps want them, in memory that is reused for the next pair.
 template <class T>
-class SparsePairRows final : public PairRows<T> {
+class SparsePairRows final : public RowSource<T> {
 public:
     // For pairs of at most so many variables, whose first and second blocks have at most so many samples.
     SparsePairRows(const SharedValues& shared, const Level& level, std::int64_t variables, std::int64_t first,
                    std::int64_t second)
-        : PairRows<T>(shared.rows, shared.kernel.diagonal, variables, variables * row_length(variables)),
-          shared_(shared),
+        : shared_(shared),
           passes_(level.linear_double),
           values_(shared.kernel, level, second),
           across_(first, second, level.tiles_double.columns),
-          length_(row_length(variables)) {}
+          length_(round_up(variables, kPad) + kPad),
+          rows_(variables * length_),
+          at_(static_cast<std::size_t>(variables)) {}
 
     void begin(std::int64_t first, std::int64_t second) {
-        this->begin_rows(first, second, length_);
+        block_[0] = first;
+        block_[1] = second;
+        n_[0] = shared_.rows.size(first);
+        n_[1] = shared_.rows.size(second);
         values_.begin(shared_.blocks[static_cast<std::size_t>(second)]);
         for (std::int64_t i = 0; i < n_[0]; ++i) values_.row(shared_.rows.rows(first)[i], across_.row(i));
+        std::fill_n(at_.begin(), n_[0] + n_[1], nullptr);
+        next_ = rows_.data();
+        asked_.clear();
     }
     std::int64_t computed() const { return n_[0] * n_[1]; }
+    const std::vector<std::int64_t>& asked() const { return asked_; }
+    const T* rows() const { return rows_.data(); }
+    std::int64_t row_stride() const { return length_; }
+
+    const T* row(std::int64_t i) override {
+        T*& at = at_[static_cast<std::size_t>(i)];
+        if (at == nullptr) at = fill(i);
+        return at;
+    }
+    double diagonal(std::int64_t i) const override {
+        return shared_.kernel.diagonal[shared_.rows.rows(block_[side(i)])[i - side(i) * n_[0]]];
+    }
 
     // total = K beta
     void multiply(const double* beta, double* total) const {
         std::fill_n(total, n_[0] + n_[1], 0.0);
         for (std::int64_t i = 0; i < n_[0] + n_[1]; ++i) {
             if (beta[i] == 0.0) continue;
-            const int own = this->side(i);
-            passes_.add(total + this->offset(own), within(i), beta[i], n_[own]);
+            const int own = side(i);
+            passes_.add(total + own * n_[0], within(i), beta[i], n_[own]);
             if (own == 0) passes_.add(total + n_[0], across_.row(i), beta[i], n_[1]);
         }
         for (std::int64_t i = 0; i < n_[0]; ++i) total[i] += passes_.dot(across_.row(i), beta + n_[0], n_[1]);
     }
 
 private:
-    using PairRows<T>::n_;
-
-    static std::int64_t row_length(std::int64_t variables) { return round_up(variables, kPad) + kPad; }
-
+    int side(std::int64_t i) const { return i < n_[0] ? 0 : 1; }
     const double* within(std::int64_t i) const {
-        return shared_.own[static_cast<std::size_t>(this->block_[this->side(i)])].row(this->place(i));
+        return shared_.own[static_cast<std::size_t>(block_[side(i)])].row(i - side(i) * n_[0]);
     }
 
-    void fill(std::int64_t i, T* to) override {
-        const int own = this->side(i);
+    T* fill(std::int64_t i) {
+        T* const to = next_;
+        next_ += length_;
+        asked_.push_back(i);
         const auto cast = [](double value) { return static_cast<T>(value); };
-        std::transform(within(i), within(i) + n_[own], to + this->offset(own), cast);
-        if (own == 0) {
+        std::transform(within(i), within(i) + n_[side(i)], to + side(i) * n_[0], cast);
+        if (side(i) == 0) {
             std::transform(across_.row(i), across_.row(i) + n_[1], to + n_[0], cast);
         } else {  // a third of the rows are asked for: a transposed copy of all would take longer
             for (std::int64_t j = 0; j < n_[0]; ++j) to[j] = cast(across_.row(j)[i - n_[0]]);
         }
+        return to;
     }
 
     const SharedValues& shared_;
@@ -193,6 +212,11 @@ private:
     BlockValues values_;
     Values across_;  // a row for each sample of the first block
     const std::int64_t length_;
+    Padded<T> rows_;
+    std::vector<T*> at_;
+    std::vector<std::int64_t> asked_;
+    T* next_ = nullptr;
+    std::int64_t block_[2] = {}, n_[2] = {};
 };
 
 SharedValues shared_values(const SparsePairKernel& kernel, const BlockRows& rows, const Threads& threads) {

@@ -13,11 +13,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import n_samples
+from mercer.compression.class_groups import groups_for
 from mercer.compression.concluding import compressed
 from mercer.compression.distance import distances
 from mercer.compression.matching import Samples, matched
 from mercer.compression.progress import Progress
-from mercer.compression.reduction import Reduced, to_count, to_error
+from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
 from mercer.compression.retraining import retrained
 from mercer.compression.target import Target
@@ -43,7 +44,8 @@ def compress(
     First every vector goes that is not needed at all: equal ones, those that others span, and all but the weight
     vectors of a linear kernel. Then vectors are chosen from the rest one by one, each the one that brings their span
     nearest to the machine's functions, and moved by gradient to where it is nearest, if the kernel has derivatives. All
-    outputs, such as the pairs of several classes, share them. In the end coefficients and b are fitted to samples X;
+    outputs, such as the pairs of several classes, share them; with samples X and many classes, each pair uses those
+    that lie near its own two classes. In the end coefficients and b are fitted to samples X;
     without samples the coefficients are those of the projection, which is nearest to the original, and b stays.
 
     Parameters
@@ -93,6 +95,11 @@ def compress(
         return Pipeline([*before, (name, small)])
     original = _checked(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
+    if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
+        raise ValueError(
+            f"n_vectors={n_vectors!r} asks for {count} vectors, whose kernel matrix does not fit into memory; ask for "
+            f"at most {MOST_VECTORS}"
+        )
     samples = _samples(model, original, X, y, sample_weight, retrain)
     progress = Progress(verbose)
     progress("looking for vectors that are not needed")
@@ -104,8 +111,14 @@ def compress(
             found = to_count(target, count, samples, progress)
         elif max_error is not None:
             found = to_error(target, max_error, progress)
-        again = retrained if retrain == "loss" else matched
-        found = found.fitted(target, partial(again, model), samples, max_error, progress)
+        groups = None
+        if count is not None and samples is not None and retrain == "values" and found.span is not None:
+            groups = groups_for(model, target, found.span)
+        if groups is not None and samples is not None:
+            found = found.in_groups(target, groups, samples, progress)
+        else:
+            again = retrained if retrain == "loss" else matched
+            found = found.fitted(target, partial(again, model), samples, max_error, progress)
     report = partial(progress.share, "proving the error")
     error = distances(original, found.expansion, report)
     if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves

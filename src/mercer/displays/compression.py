@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.compression import Compression, compress
+from mercer.compression.report import in_float64
 from mercer.displays.drawing import COLOURS, frame
 from mercer.optional import require
 
@@ -95,9 +96,9 @@ class CompressionDisplay:
             small = compress(estimator, count, **given)
             found.append(_report(small))
             scores.append(float(small.score(X, y)))
-            if hasattr(small, "classes_"):
+            if hasattr(small, "classes_") and found[-1].proves_labels:
                 seen = small[:-1].transform(X) if hasattr(small, "steps") and len(small) > 1 else X
-                kept.append(float(found[-1].keeps_label(seen).mean()))
+                kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
         sizes = [one.n_vectors for one in found]
         errors = [float(np.max(one.error)) for one in found]
         before = found[0].n_vectors_before

@@ -196,7 +196,9 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         assert first.kernel is not None
         assert other.kernel is not None
         p = first.weight / first.weight.sum()
-        mine, theirs = (_Side.of(points_of(fit, self.n_landmarks, _MATRICES), p) for fit in (first, other))
+        both = [points_of(fit, self.n_landmarks, _MATRICES, report) for fit in (first, other)]
+        report(lambda: f"eigenvectors of two views of {len(p):,} samples")
+        mine, theirs = (_Side.of(points, p) for points in both)
         D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (mine, theirs))
         left, rho, right = linalg.svd(D_x[:, None] * (mine.U.T @ theirs.U) * D_y, full_matrices=False)
         k = min(self.n_components, n_positive(rho, len(p)))

@@ -103,11 +103,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
             integer("n_components", self.n_components, 1, "the number of components; None means all")
 
     def _learn(self, fit: Fit, report: Report) -> None:
-        points = points_of(fit, self.n_landmarks, _MATRICES)
+        points = points_of(fit, self.n_landmarks, _MATRICES, report)
         total = float(fit.merged.weight.sum())
         p = fit.merged.weight / total
         root = np.sqrt(p)
         mean = points.products(p[:, None])[:, 0]
+        report(lambda: f"eigenvectors of {points.n:,} samples")
         values, u = points.eigenpairs(root, self.n_components, p, None)
         if len(values) == 0:
             raise ValueError(
@@ -118,7 +119,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         self.eigenvalues_, self.explained_variance_ = freeze(total * values), freeze(values)
         self.explained_variance_ratio_ = freeze(values / points.variance(p))
         self._expansion_ = points.function(a, -(mean @ a))
-        self._mean_ = freeze(points.function(p[:, None], np.zeros(1)).coefficients[:, 0].copy())
+        self._mean_ = freeze(points.combined(p[:, None])[:, 0].copy())
 
     @property
     def n_components_(self) -> int:

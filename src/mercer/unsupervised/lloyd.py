@@ -57,17 +57,8 @@ def cluster(
     points: Points, weight: Floats, k: int, n_init: int, max_iter: int, rng: np.random.Generator, report: Report
 ) -> Clusters:
     """The best of `n_init` runs."""
-    runs = (
-        _run(
-            points,
-            weight,
-            _seeded(points, weight, k, rng),
-            k,
-            max_iter,
-            partial(_tell, report, f"start {i + 1} of {n_init}"),
-        )
-        for i in range(n_init)
-    )
+    told = (partial(_tell, report, f"start {number + 1} of {n_init}") for number in range(n_init))
+    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter, tell) for tell in told)
     best = min(runs, key=lambda run: run.path[-1])
     shares = np.zeros((points.n, k))
     masses = np.bincount(best.labels, weights=weight, minlength=k)
@@ -123,10 +114,11 @@ class _Division:
         self._distances = self._sums * (-2 / self._masses)[:, None]
         self._distances += self._squares
         self._distances += (self._lengths / self._masses**2)[:, None]
+        self._own = self._distances[self.labels, self._everything]
 
     def inertia(self) -> float:
         """J."""
-        return max(float(self._weight @ self._distances[self.labels, self._everything]), 0.0)
+        return max(float(self._weight @ self._own), 0.0)
 
     def improve(self) -> bool:
         """One iteration; False where no point would move, as sums that were made anew confirm."""
@@ -139,11 +131,11 @@ class _Division:
 
     def _reassign(self) -> bool:
         """Every point to its nearest mean."""
-        own = self._distances[self.labels, self._everything]
-        nearest = np.argmin(self._distances, axis=0)
-        labels = np.where(self._distances[nearest, self._everything] < own, nearest, self.labels)
-        if (labels == self.labels).all():
+        nearer = np.flatnonzero(self._distances.min(axis=0) < self._own)
+        if len(nearer) == 0:
             return False
+        labels = self.labels.copy()
+        labels[nearer] = np.argmin(self._distances[:, nearer], axis=0)
         labels = _without_empty(labels, self._weight * self._distances[labels, self._everything], self._k)
         moved = np.flatnonzero(labels != self.labels)
         before, self.labels = self.labels[moved], labels
@@ -167,7 +159,7 @@ class _Division:
         joining[self.labels, self._everything] = math.inf
         own = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
-            leaving = weight * own / (own - weight) * self._distances[self.labels, self._everything]
+            leaving = weight * own / (own - weight) * self._own
         gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
         chosen = np.flatnonzero(gain > self._least)
         chosen = chosen[np.argsort(-gain[chosen], kind="stable")]

@@ -124,7 +124,8 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
 
     def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
-        points, weight = points_of(fit, self.n_landmarks, _MATRICES, affinities=True), fit.merged.weight
+        points, weight = points_of(fit, self.n_landmarks, _MATRICES, report, affinities=True), fit.merged.weight
+        report(lambda: f"{k} eigenvectors of {points.n:,} samples")
         self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, fit.kernel)
         rng = np.random.default_rng(fit.limits.seed())
         found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
