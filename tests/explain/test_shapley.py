@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import SVC, SVDD, SVR, LinearSVC, LinearSVR, NuSVC, OneClassSVM, QuantileSVR, RLSClassifier, RLSRegressor
+from mercer.explain import explain
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
 from reference.shapley import by_all_subsets, of_product
 
@@ -195,6 +198,15 @@ def test_any_number_of_features_in_common():
     assert_exact(model, rows, Z[3:4])
 
 
+@pytest.mark.parametrize("name", ["sum", "Chi2", "product of sums", "Polynomial", "exponential"])
+def test_columns_of_zeros(name):
+    rows, background = ROWS.copy(), BACKGROUND.copy()
+    rows[:, [1, 4]] = background[:, [1, 4]] = 0.0
+    found = assert_exact(SVR(kernel=FAMILY[name], C=5.0).fit(X, Y), rows, background)
+    assert not found.values[:, [1, 4]].any()
+    assert not SVR(kernel=FAMILY[name]).fit(X, Y).explain(0 * rows, 0 * background).values.any()
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 OUTSIDE = {
@@ -254,3 +266,18 @@ def test_overflow_is_told():
     model = SVR(kernel=(1.0 * Linear()).exp(), C=1e-3).fit(X, Y)
     with pytest.raises((FloatingPointError, ValueError), match="overflow"):
         model.explain(ROWS * 1e5, BACKGROUND)
+
+
+def test_errors_name_the_background():
+    with pytest.raises(ValueError, match="background: X has 5 features"):
+        MODEL.explain(ROWS, BACKGROUND[:, :5])
+    with pytest.raises(ValueError, match=r"each of the 7 rows.*shape is \(2,\)"):
+        MODEL.explain(ROWS, BACKGROUND, background_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="'balanced' is not"):
+        MODEL.explain(ROWS, BACKGROUND, background_weight="balanced")
+
+
+def test_a_pipeline_is_told_to_ask_its_last_step():
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, LABELS > 2)
+    with pytest.raises(TypeError, match=r"Pipeline is none of mercer's machines.*pipeline\[-1\].explain"):
+        explain(pipeline, ROWS, BACKGROUND)

@@ -112,7 +112,13 @@ def _add_curved(
     n_threads: int,
     verbose: bool,
 ) -> None:
+    # A column that is 0 in all of these is worth nothing, and multiplies k(·, s) by a number: much of sparse data.
+    used = (data != 0).any(axis=0) | (others != 0).any(axis=0)
+    data, others = np.ascontiguousarray(data[:, used]), np.ascontiguousarray(others[:, used])
     d, n = data.shape[1], machine.vectors.shape[0]
+    if d == 0:
+        return
+    gained = np.zeros((*values.shape[:2], d))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
     step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
     begun = told = time.monotonic()
@@ -120,16 +126,18 @@ def _add_curved(
     for start in range(0, len(data), step):
         some = slice(start, start + step)
         seen = 0
-        for vectors, coefficients in _blocks(machine, d):
+        for vectors, coefficients in _blocks(machine, len(used)):
+            own, unseen = np.ascontiguousarray(vectors[:, used]), vectors[:, ~used]
             for term in terms:
+                rates = term.rates(len(used))
                 _core.shapley_add(
-                    values[some],
+                    gained[some],
                     data[some],
                     others,
                     weights,
-                    vectors,
-                    coefficients,
-                    np.ascontiguousarray(term.rates(d)),
+                    own,
+                    coefficients * _with_zeros(rates[:, ~used], unseen),
+                    np.ascontiguousarray(rates[:, used]),
                     np.array(term.polynomial),
                     n_threads,
                 )
@@ -138,6 +146,14 @@ def _add_curved(
             if listener is not None and now >= told + 1.0:
                 told, done = now, start + min(step, len(data) - start) * seen / n
                 listener(Sign(f"{int(done):,} of {len(data):,} samples explained", now - begun, done / len(data)))
+    values[:, :, used] += gained
+
+
+def _with_zeros(rates: Floats, vectors: Floats) -> Floats:
+    """Π_l k_l(0, s_l) of every vector."""
+    square, absolute, chi2, _ = rates
+    exponent = vectors**2 @ square + np.abs(vectors) @ absolute + np.maximum(vectors, 0.0) @ chi2
+    return np.asarray(np.exp(-exponent))
 
 
 def _vectors_per_call(d: int) -> int:
