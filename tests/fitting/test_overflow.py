@@ -88,4 +88,4 @@ def test_two_free_twins_are_free():
     task = Task("", problem, None, np.arange(3))
     found = Joined([Solved(task, Solution(beta, 0, "converged"), None)])
     status = dual_status(unmerged(np.eye(3), np.arange(3), np.ones(3)), found, 3)
-    assert status.ravel().tolist() == [FREE, BOUNDED, BOUNDED]
+    assert status.toarray().ravel().tolist() == [FREE, BOUNDED, BOUNDED]

@@ -25,6 +25,7 @@ from mercer.compression.target import Target
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
 from mercer.parameters import one_of
+from mercer.unsupervised.learner import Learner
 
 
 def compress(
@@ -151,10 +152,10 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    if not isinstance(expansion, Expansion) or name == "PegasosSVC":
+    if not isinstance(expansion, Expansion) or name == "PegasosSVC" or isinstance(model, Learner):
         raise TypeError(
-            f"{name} cannot be compressed: only a machine of mercer's that keeps vectors can, such as SVC, SVR, "
-            "OneClassSVM or RLSRegressor, or a Pipeline that ends in one; of a search compress its best_estimator_"
+            f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
+            "SVR, OneClassSVM or RLSRegressor, or a Pipeline that ends in one; of a search compress its best_estimator_"
         )
     if expansion.vectors is None:
         raise TypeError(

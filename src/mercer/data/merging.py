@@ -48,7 +48,8 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     rows = np.flatnonzero(weight > 0)
     own = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
-        return Merged(_part(X, rows), y[rows], own, rows, np.arange(len(rows)), own, rows)
+        kept = X if len(rows) == n_samples(X) else take(X, rows)
+        return Merged(kept, y[rows], own, rows, np.arange(len(rows)), own, rows)
     order, fresh = _canonical(X, y, rows, n_threads)
     member = np.empty(len(rows), dtype=np.intp)
     if fresh is None:
@@ -58,7 +59,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
         first = rows[order[fresh]]
         member[order] = np.cumsum(fresh) - 1
         total = sums_by(member, own, len(first))
-    return Merged(_part(X, first) if copy_rows else X, y[first], total, rows, member, own, first)
+    return Merged(take(X, first) if copy_rows else X, y[first], total, rows, member, own, first)
 
 
 def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
@@ -83,11 +84,6 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
     if is_sparse(X):
         return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
     return _core.hash_rows(X, n_threads)
-
-
-def _part(X: Any, rows: Indices) -> Any:
-    """X itself if `rows` are all of its rows in order, otherwise a copy of them."""
-    return X if len(rows) == n_samples(X) and (rows[1:] > rows[:-1]).all() else take(X, rows)
 
 
 def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, read_labels, signs
-from mercer.data.targets import numbers
+from mercer.data.targets import codes_of, numbers
 from mercer.exact_parts import exact_parts
 from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import expansion_of
@@ -166,11 +166,11 @@ class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
         store(self, locals())
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
-        values, codes = np.unique(numbers(y), return_inverse=True)
-        return codes, values
+        target = numbers(y)
+        return codes_of(target), target
 
     def _targets(self, fit: Fit) -> Floats:
-        return np.asarray(fit.target[fit.merged.y][:, None])
+        return np.asarray(fit.target[fit.merged.first][:, None])
 
     def predict(self, X: Any) -> Floats:
         """f(x) for every sample.

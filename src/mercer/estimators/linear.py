@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
-from mercer.data.targets import numbers
+from mercer.data.targets import codes_of, numbers
 from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
@@ -249,11 +249,11 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
-        distinct, codes = np.unique(numbers(y), return_inverse=True)
-        return codes, distinct
+        target = numbers(y)
+        return codes_of(target), target
 
     def _tasks(self, fit: Fit) -> list[Task]:
-        y, C = fit.target[fit.merged.y], positive("C", self.C) * fit.merged.weight
+        y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
         return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))

@@ -101,7 +101,7 @@ class QuantileSVR(KernelRegressor):
         store(self, locals())
 
     def _tasks(self, fit: Fit) -> list[Task]:
-        y, C = fit.target[fit.merged.y], self._price(fit) * fit.merged.weight
+        y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
         tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)

@@ -22,6 +22,7 @@ from mercer.fitting.coefficients import (
     table_expansion,
     weight_vector,
 )
+from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
@@ -69,8 +70,9 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         own = own_table(table, fit, box, lambda: found.largest_ridge)
         if scales is not None:
             table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
+        allow_for_copies(self, fit, solved, found, (table, own), scales)
         self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, found)
+        self._conclude_duals(fit, found, scales)
 
     def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""

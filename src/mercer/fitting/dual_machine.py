@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
-from mercer.fitting.coefficients import Box, conclude_support, merged_table, own_table, table_expansion
+from mercer.data.table import Table
+from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table
+from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -95,35 +97,43 @@ class DualMachine(Machine):
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats) -> None:
-        """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each."""
+        """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each.
+
+        Every task is about all merged samples.
+        """
         found = Joined(solved)
-        table = merged_table(fit.merged, found)
+        merged, beta = fit.merged, found.coefficients.reshape(len(found), -1)
         self.intercept_ = freeze(b)
-        self._expansion_ = table_expansion(fit, table, np.flatnonzero(table.lengths), b)
-        own = own_table(table, fit, box, lambda: found.largest_ridge)
-        order = np.flatnonzero(own.lengths)
+        used = np.flatnonzero(beta.any(axis=0))
+        self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
+        own = beta[:, merged.member]
+        if not merged.unique:
+            joint = Table.of_array(beta.T)
+            parts = own_table(joint, fit, box, lambda: found.largest_ridge)
+            allow_for_copies(self, fit, solved, found, (joint, parts))
+            own = parts.toarray().T
+        order = np.flatnonzero(own.any(axis=0))
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-        self.dual_coef_ = freeze(np.ascontiguousarray(own.take(order).toarray().T))
+        self.dual_coef_ = freeze(np.ascontiguousarray(own[:, order]))
         self._conclude_duals(fit, found)
 
-    def _conclude_duals(self, fit: Fit, found: Joined) -> None:
-        """What the duals tell beyond the coefficients; to be called once the expansion is made."""
-        self.rkhs_norm_ = self._norms(found)
-        self._standing_ = dual_status(fit.merged, found, fit.n)
-        self._b_range_ = bias_intervals(found)
+    def _conclude_duals(self, fit: Fit, found: Joined, scales: Floats | None = None) -> None:
+        """What the duals tell beyond the coefficients, of which the expansion's are `scales` times as large."""
+        self.rkhs_norm_ = self._norms(found, scales)
+        status = dual_status(fit.merged, found, fit.n)
+        self._standing_ = freeze(status.matrix())
+        self._b_range_ = bias_intervals(found, status)
         if len(found.row_ends) == 2 and fit.kernel_values:  # of several problems, views count their own
             self.n_kernel_values_ = fit.kernel_values
 
-    def _norms(self, found: Joined) -> Any:
+    def _norms(self, found: Joined, scales: Floats | None) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        sizes = abs(self._expansion_.coefficients).sum(axis=0)
         starts, coefficients = found.row_ends[:-1], found.coefficients
         energies = np.add.reduceat(coefficients * found.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
-        own = np.add.reduceat(np.abs(coefficients), starts)
-        norms = np.sqrt(np.maximum(energies, 0.0)) * (sizes / np.maximum(own, np.finfo(float).tiny))
+        norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
     def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:

@@ -18,15 +18,14 @@ FREE: Final = 1
 BOUNDED: Final = 2
 
 
-def dual_status(merged: Merged, found: Joined, n: int) -> Any:
+def dual_status(merged: Merged, found: Joined, n: int) -> Table:
     """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows; of twins, FREE counts."""
     place = merged.member
     if len(place) < n:
         place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
         place[merged.rows] = merged.member
     where = found.samples, found.variables, len(merged.y) + 1, place
-    marks = _core.status_by_rows(found.beta, found.lower, found.upper, *where)
-    return freeze(Table(*marks, len(found)).matrix())
+    return Table(*_core.status_by_rows(found.beta, found.lower, found.upper, *where), len(found))
 
 
 def free_vectors(machine: Any) -> Flags | None:
@@ -57,17 +56,16 @@ def n_bounded(machine: Any, k: int) -> int:
     return int((status_in(machine, k) == BOUNDED).sum())
 
 
-def bias_intervals(found: Joined) -> Floats:
+def bias_intervals(found: Joined, status: Table) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
-    ends = np.full((len(found), 2), np.nan)
-    starts = found.variables[:-1]
-    above, below = found.beta > found.lower, found.beta < found.upper
-    told = ~np.logical_or.reduceat(above & below, starts)
+    ends, told = np.full((len(found), 2), np.nan), np.ones(len(found), dtype=bool)
+    told[status.indices[status.data == FREE]] = False
     if told.any():
         told &= found.equalities == 1
     if not told.any():
         return np.asarray(freeze(ends))
-    h = found.gradient
+    starts, h = found.variables[:-1], found.gradient
+    above, below = found.beta > found.lower, found.beta < found.upper
     tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
     bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
     ends[told] = np.column_stack([tops, bottoms])[told]

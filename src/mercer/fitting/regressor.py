@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
-from mercer.data.targets import numbers
+from mercer.data.targets import codes_of, numbers
 from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine, bias_of
@@ -30,13 +30,13 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         raise NotImplementedError
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
-        """The rank of each target among the distinct ones, so that equal (x, y) merge, and the distinct ones."""
-        values, codes = np.unique(numbers(y), return_inverse=True)
-        return codes, values
+        """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
+        target = numbers(y)
+        return codes_of(target), target
 
     def _tasks(self, fit: Fit) -> list[Task]:
         rows = np.arange(len(fit.merged.y))
-        y, weight = fit.target[fit.merged.y], fit.merged.weight
+        y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
         solve = self._solver(linear_way(self, fit, rows, problem))
         return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
@@ -51,7 +51,7 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
 
     def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
         """Whether C and ε match the size of y."""
-        problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.y]
+        problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.first]
         return remarks_on_scale(
             self,
             y,

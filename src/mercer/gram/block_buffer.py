@@ -40,5 +40,6 @@ class BlockBuffer:
         if known is not None:
             known(K[:, new:])
             _core.transpose(K[:new, new:], K[new:, :new], n_threads)
-        np.einsum("ii->i", K)[:] = diagonal
+        step = self._buffer.shape[1] + 1
+        self._buffer.ravel()[: n * step : step] = diagonal
         return K
