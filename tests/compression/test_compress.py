@@ -98,6 +98,7 @@ def test_an_error_that_is_asked_for_is_kept(model):
     assert small.compression_.error <= 1.0
     assert small.compression_.n_vectors < len(model.support_)
     assert mercer.compress(model, max_error=0).compression_.error == 0
+    assert mercer.compress(model, max_error=1e300).compression_.n_vectors <= 1
     chained = mercer.compress(small, 6)
     assert chained.compression_.error >= small.compression_.error
     assert chained.compression_.n_vectors_before == len(model.support_)
@@ -192,6 +193,7 @@ def test_strings_sparse_rows_and_pipelines():
         ({"n_vectors": 3, "X": X, "retrain": "loss"}, "needs y"),
         ({"n_vectors": 3, "X": X, "retrain": "other"}, "retrain"),
         ({"n_vectors": 3, "X": X, "y": y[:5]}, "inconsistent"),
+        ({"n_vectors": 3, "X": X, "sample_weight": np.ones(50)}, "would drop it"),
         ({"n_vectors": 3, "X": X[:, :1]}, "features"),
     ],
     ids=str,

@@ -93,7 +93,17 @@ def test_vectors_go_only_where_nothing_is_lost():
     np.testing.assert_array_equal(small.predict(rows), model.predict(rows))
 
 
-@pytest.mark.parametrize("scale", [1e-158, 1e-154, 1e150])
+def test_a_linear_machine_is_compared_weight_by_weight():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    one = mercer.SVC(kernel="linear").fit(rows, np.arange(40) % 2)._expansion_
+    one = Expansion(one.kernel, one.vectors, 1e8 * one.coefficients, one.b)
+    weights = np.asarray(one.coefficients.T @ one.vectors)
+    other = Expansion(one.kernel, weights, np.ones((1, 1)), one.b)
+    true = exact.distance(one, other)
+    assert true <= distances(one, other)[0] <= true * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-158, 1e-154, 1e149, 1e150])
 def test_features_at_the_ends_of_float64(scale):
     rows = scale * np.random.default_rng(0).normal(size=(14, 2))
     model = mercer.SVC(kernel=Gaussian(gamma=scale**-2 if scale > 1 else 1e300)).fit(rows, np.arange(14) % 2)

@@ -6,8 +6,8 @@ PREDICTION = [
     m(
         "a decision value of zero is a vote for the first class",
         "mercer/data/labels.py",
-        "wins = value > 0",
-        "wins = value >= 0",
+        "np.ascontiguousarray((values > 0).T)",
+        "np.ascontiguousarray((values >= 0).T)",
         "tests/data",
     ),
     m(

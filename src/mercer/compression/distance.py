@@ -19,6 +19,7 @@ from mercer.compression import twofold
 from mercer.compression.exact_products import Sliced, product
 from mercer.compression.kernel_values import TwofoldValues, has_twofold_values
 from mercer.expansion import Expansion
+from mercer.gram.linear_gram import linear_scale
 from mercer.gram.rounding import conditioning, generic_error
 from mercer.kernels.matrices import dense
 
@@ -80,7 +81,9 @@ def _squares(
     refuse_vanishing(one.kernel, vectors)
     lengths = lengths_of(one.kernel, vectors, C)
     with np.errstate(over="ignore", invalid="ignore"):
-        if has_twofold_values(one.kernel, vectors):
+        if linear_scale(one.kernel) is not None and not is_sparse(vectors):
+            squares, errors = _of_weights(linear_scale(one.kernel) or 0.0, vectors, C)
+        elif has_twofold_values(one.kernel, vectors):
             values = TwofoldValues(one.kernel, vectors, slices)
             squares, errors = _in_twice_the_precision(values, C, lengths, slices, report)
         else:
@@ -168,6 +171,20 @@ def _in_twice_the_precision(
     lost = 2 * right.product_error(n) * largest * right.scale * np.abs(C).sum(axis=0)
     rounded = (values.error + (n / step + 64) * twofold.SUM_ERROR) * lengths**2
     return squares, 1.01 * (rounded + lost) + 2.0**-52 * np.abs(squares)
+
+
+def _of_weights(scale: float, vectors: Any, C: Floats) -> tuple[Floats, Floats]:
+    """‖Σ_j c_j x_j‖² times the scale of a linear kernel, whose w − w' has a number for each feature."""
+    X, n = np.asarray(vectors, dtype=np.float64), len(C)
+    with np.errstate(divide="ignore"):
+        sizes = np.log2(np.abs(X).max(axis=1, initial=0.0))
+    unit = np.ldexp(1.0, np.where(np.isfinite(sizes), np.ceil(sizes), 0.0).astype(np.int32))[:, None]
+    left, right = (Sliced.of(np.ascontiguousarray(part.T), None, n, _MORE_SLICES) for part in (C * unit, X / unit))
+    high, low = product(left, right)
+    weights, lost = np.abs(high + low), left.product_error(n) * np.outer(left.scale, right.scale)
+    squares = scale * np.einsum("ij,ij->i", weights, weights)
+    errors = scale * np.einsum("ij,ij->i", 2 * weights + lost, lost) + gamma(len(right.scale) + 16) * squares
+    return squares, 1.01 * errors
 
 
 def _in_float64(

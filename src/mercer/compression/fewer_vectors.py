@@ -59,7 +59,7 @@ def compress(
         Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
         With neither, only vectors go that are not needed.
     X, y, sample_weight : the samples that the machine was trained on, or some like them, optional
-        What coefficients and b are fitted to. y and weights are for retrain="loss".
+        What coefficients and b are fitted to. y is needed by retrain="loss" alone, which alone takes weights.
     retrain : {"values", "loss"}, default="values"
         "values" gives the machine the original's values on X, as nearly as its vectors allow. "loss" minimises the
         machine's own loss on X and y again (Tang and Mazzoni 2006); SVDD and least squares on landmarks, and a hard
@@ -137,6 +137,8 @@ def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retr
         if y is not None:
             raise ValueError("y without X: give the training samples too, or neither")
         return None
+    if retrain == "values" and weight is not None:
+        raise ValueError("sample_weight is for retrain='loss'; retrain='values' would drop it")
     if retrain == "loss" and y is None and not isinstance(model, OutlierMixin):
         raise ValueError("retrain='loss' trains again, and needs y as well as X")
     X = read_samples(model, X, expansion.kernel, reset=False)
@@ -153,7 +155,7 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     if not isinstance(expansion, Expansion) or name == "PegasosSVC" or isinstance(model, Learner):
         raise TypeError(
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
-            "SVR, OneClassSVM or RLSRegressor, or a Pipeline that ends in one"
+            "SVR, OneClassSVM or RLSRegressor, or a Pipeline that ends in one; of a search compress its best_estimator_"
         )
     if expansion.vectors is None:
         raise TypeError(

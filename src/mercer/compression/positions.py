@@ -66,6 +66,8 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
             value = lam * (value + 0.5 * float(np.sum(way**2))) + 0.5 * float(importance @ (residuals**2).sum(axis=1))
             coordinates, weight = coordinates + way, lam
         a = span.coefficients(coordinates)
+        if not np.isfinite(a).all():
+            return np.inf, np.zeros_like(flat)
         if samples is not None:
             for some in row_blocks(len(X), 8 * len(Z)):
                 slope -= kernel.gradient(Z, X[some], weights=a @ (importance[some, None] * residuals[some]).T)
@@ -87,7 +89,8 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
         callback=told,
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20},
     )
-    return np.ascontiguousarray(unit * found.x.reshape(shape))
+    Z = np.ascontiguousarray(unit * found.x.reshape(shape))
+    return Z if np.isfinite(Z).all() else start
 
 
 def _combinations(target: Target) -> Floats:

@@ -25,6 +25,8 @@ MOST_VECTORS = 10_000
 _MOST_CANDIDATES = 10_000
 # The share of max_error that is aimed at, so that rounding does not end up above it.
 _AIM = 1 - 1e-6
+# Beyond, the square of an error is no number of float64.
+_LARGEST_ERROR = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Reduced:
         way, far = found[0] - coordinates, np.ones(len(b))
         if max_error is not None:
             # The projection's error and the way within the span are orthogonal.
-            room = np.maximum((_AIM * max_error) ** 2 - target.left(coordinates), 0.0)
+            room = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.left(coordinates), 0.0)
             far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), 1e-9 * room + 1e-300)))
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
@@ -75,7 +77,7 @@ def to_count(target: Target, count: int, samples: Samples | None, progress: Prog
 
 def to_error(target: Target, max_error: float, progress: Progress) -> Reduced:
     """As few vectors as are found to come so near; all of them where float64 finds none that do."""
-    square = (_AIM * max_error) ** 2
+    square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
     order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
     best, low, high = _unmoved(target, order), 0, len(order)
     if not _near(target, best, square):
