@@ -48,7 +48,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "examples_shown.Order",
+    "image_scrapers": ("examples_shown.save_films", "matplotlib"),
     "abort_on_example_error": True,
     "capture_repr": (),  # a picture's last call returns an object that nobody wants to see
     "min_reported_time": 1,

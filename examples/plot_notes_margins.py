@@ -96,7 +96,7 @@ for ax, (normal, bias), name in zip(axes, ((w, b), other), ("large margin", "sma
 # **One plane, two functional margins** (Igel 4.3). (w, b) and (2w, 2b) are the same plane. The functional margins
 # y f(x) double, the lines f = ±1 move in, and the geometric margin stays as it is.
 
-figure, axes = plt.subplots(1, 2, figsize=(6, 2.9))
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 for ax, factor in zip(axes, (1, 2), strict=True):
     scatter(ax, X, y)
     for level in (-1, 0, 1):

@@ -37,9 +37,9 @@ for ax, at in zip(axes, (C * 0.999, C * 1.001), strict=True):
     display.plot_elbow(X, at, ax)
 
 # %%
-# A film of the whole path.
+# A film of the whole path: with C, samples join the margin and leave it again, and the margin becomes narrower.
 
-figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+figure, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
 
 
 def draw(C):

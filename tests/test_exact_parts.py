@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercer import SVC, KernelMachineRegressor, RLSRegressor
-from mercer.exact_parts import exact_parts
+from mercer.exact_parts import exact_parts, lacking
 
 EPS = float(np.finfo(float).eps)
 
@@ -64,3 +64,20 @@ def test_the_coefficients_of_copies_predict_what_their_sample_does(model):
 
 def test_nothing_has_no_parts():
     assert len(exact_parts(np.zeros(3), np.zeros(0), np.zeros(0, dtype=np.intp))) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_lacking_is_bounded_and_zero_where_nothing_lacks(seed):
+    rng = np.random.default_rng(seed)
+    group = np.sort(rng.integers(0, 40, 300))
+    weight = 10.0 ** rng.uniform(-4, 4, 300)
+    totals = 0.1 * np.bincount(group, weight, 40) * rng.choice([-1.0, 1.0], 40)
+    parts = totals[group] * weight / np.bincount(group, weight, 40)[group]
+    parts[group % 2 == 0] = np.round(parts[group % 2 == 0], 3) // 2.0**-10 * 2.0**-10
+    totals[::2] = np.bincount(group, parts, 40)[::2]
+    found = lacking(totals, parts, group)
+    true = [abs(sum(map(Fraction, parts[group == g].tolist()), -Fraction(totals[g]))) for g in range(40)]
+    assert all(Fraction(bound) >= apart for bound, apart in zip(found.tolist(), true, strict=True))
+    assert (found[::2] == 0).all()
+    assert (found[1::2] <= 1e-14 * np.abs(totals[1::2])).all()
+    assert max(true) > 0

@@ -76,13 +76,13 @@ def nodes(path: Path) -> list[ast.AST]:
 @functools.cache
 def runtime_imports(path: Path) -> set[str]:
     """The rooms of mercer that a file imports when it runs; imports for type checkers only do not count."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            node.body = []
+    guards = [n for n in nodes(path) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    for_checkers = {inner for guard in guards for statement in guard.body for inner in ast.walk(statement)}
     rooms = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         names = []
+        if node in for_checkers:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module] if node.module != "mercer" else [f"mercer.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -111,6 +111,7 @@ def test_no_two_rooms_import_each_other() -> None:
     assert not cycles, f"these rooms import each other in a circle: {cycles}"
 
 
+@functools.cache
 def calls(path: Path) -> set[str]:
     """The names of all functions and classes that a file calls."""
     functions = [node.func for node in nodes(path) if isinstance(node, ast.Call)]

@@ -10,6 +10,9 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices, sums_by
 
+# So many multiples of so small a share of a number, each at most that number, add up without rounding.
+_FEW, _FINER = 2**13, 2.0**-40
+
 
 def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
     """The parts, each moved by a few roundings of its total, so that those of group g add up to totals[g].
@@ -38,6 +41,22 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
     alone = smallest == largest
     rounded[smallest[alone]] = totals[present[alone]]
     return rounded
+
+
+def lacking(totals: Floats, parts: Floats, group: Indices) -> Floats:
+    """A bound on how far the parts of group g, which have the sign of totals[g], are from adding up to it.
+
+    Zero where they add up exactly, unless parts are very many or very unequal: multiples of one power of two are added
+    without rounding, first those of their total's last bits, then those of a much smaller one.
+    """
+    n, count = len(totals), np.bincount(group, minlength=len(totals))
+    grid = 4 * np.spacing(np.abs(totals))[group]
+    coarse = np.rint(parts / grid) * grid
+    rest = parts - coarse
+    fine = np.rint(rest / (_FINER * grid)) * (_FINER * grid)
+    missing = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
+    left = sums_by(group, np.abs(rest - fine), n) + np.where(count <= _FEW, 0.0, sums_by(group, np.abs(fine), n))
+    return np.asarray(missing * (1 + 1e-15) + left * (1 + 1e-9))
 
 
 def worth_exactness(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:

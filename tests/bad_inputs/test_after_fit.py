@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import mercer
 import mercer.estimators
 from bad_inputs.given import (
     CLASSIFIERS,

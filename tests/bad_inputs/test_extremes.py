@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import mercer
 import mercer.estimators
 from bad_inputs.given import EVERY, MACHINES, TWO_POINTS, K, N, T, X, Y, fit, made, pegasos, svc, values
 from bad_inputs.judge import usable

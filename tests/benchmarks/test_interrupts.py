@@ -17,10 +17,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import interrupts  # noqa: E402
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them"),
-]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
 
 # One case of every family; thorough tests have all of them.
 FAMILIES = [
@@ -64,6 +61,7 @@ def test_a_fit_in_two_threads_is_interrupted(child, name):
     assert answer.alone, "a thread is still running"
 
 
+@pytest.mark.alone
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("n_threads", [1, 2])

@@ -12,14 +12,10 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
 import mercer
+from cli.commands import run
 from mercer.cli.data import read_data
-from mercer.cli.main import main
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture
@@ -32,14 +28,6 @@ def iris(folder):
     ]
     (folder / "iris.csv").write_text("\n".join([",".join(names), *rows, ""]))
     return data
-
-
-def run(*words, code=0):
-    try:
-        returned = main([str(word) for word in words])
-    except SystemExit as exit:
-        returned = exit.code
-    assert returned == code
 
 
 def test_five_commands(folder, iris, capsys):

@@ -10,11 +10,7 @@ from mercer.cli.data import read_data
 from mercer.cli.dialect import Dialect
 from mercer.cli.main import main
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def read(content, **asked):

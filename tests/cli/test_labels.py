@@ -10,11 +10,7 @@ import pytest
 import mercer
 from mercer.cli.main import main
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def table(path, labels):

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import mercer
+from cli.commands import run
 from mercer import SVC
-from mercer.cli.main import main
 from mercer.files.libsvm_model import read_libsvm_model
 
 LIGHT = """SVM-light Version V6.02
@@ -27,18 +27,7 @@ empty# kernel parameter -u
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*words, code=0):
-    try:
-        returned = main([str(word) for word in words])
-    except SystemExit as exit:
-        returned = exit.code
-    assert returned == code
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def inspected(path, capsys):

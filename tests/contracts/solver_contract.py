@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,11 @@ class SolverCase:
     begins_with_a_point: bool = True  # before its first iteration; if not, there is nothing to show when time is up
     warm_share: float = 1.0  # of the steps of a cold start, what a start from the solution may take
 
+    @cached_property
+    def solved(self) -> tuple[Any, Any]:
+        """The outcome of a cold start and its certificate, for all tests that only look at them."""
+        return self.solve(self.problem, self.place, self.stop)
+
 
 class Abandoned(Exception):
     pass
@@ -64,7 +70,7 @@ def check_proof(case, certificate):
 
 class SolverContract:
     def test_from_a_cold_start(self, case):
-        outcome, certificate = case.solve(case.problem, case.place, case.stop)
+        outcome, certificate = case.solved
         assert outcome.stop_reason == "converged"
         assert case.stop.met(certificate)
         assert 0 < outcome.steps <= case.stop.max_iter
@@ -75,7 +81,7 @@ class SolverContract:
         assert proof == certificate
 
     def test_from_its_solution(self, case):
-        cold, _ = case.solve(case.problem, case.place, case.stop)
+        cold, _ = case.solved
         start = case.start(cold)
         before = np.copy(case.point(cold))
         warm, certificate = case.solve(case.problem, case.place, case.stop, start)
@@ -110,7 +116,7 @@ class SolverContract:
         check_proof(case, certificate)
 
     def test_who_is_told_can_abandon_it_and_changes_nothing(self, case):
-        outcome, certificate = case.solve(case.problem, case.place, case.stop)
+        outcome, certificate = case.solved
         lines = []
 
         def abandon(words, *_):

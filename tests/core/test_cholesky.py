@@ -48,13 +48,13 @@ def test_factor_and_solve_like_numpy(n, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_enough_to_be_shared(dtype):
-    A = definite(2100, dtype)
+    A = definite(1100, dtype)
     one, two = A.copy(), A.copy()
     assert _core.cholesky(one, 1) == -1
     assert _core.cholesky(two, 3) == -1
     np.testing.assert_array_equal(one, two)
     assert_factor(one, A)
-    B = np.random.default_rng(1).normal(size=(2100, 70)).astype(dtype)
+    B = np.random.default_rng(1).normal(size=(1100, 70)).astype(dtype)
     x, y = B.copy(), B.copy()
     _core.cholesky_solve(one, x, 1)
     _core.cholesky_solve(one, y, 3)
@@ -265,7 +265,7 @@ def test_interrupt_within_a_fifth_of_a_second(call):
     )
     delays = []
     try:
-        for moment in (0.05, 0.4, 0.9):
+        for moment in (0.05, 0.3, 0.6):
             assert child.stdout.readline().strip() == "running", child.stderr.read()
             time.sleep(moment)
             sent = time.monotonic()
@@ -273,7 +273,7 @@ def test_interrupt_within_a_fifth_of_a_second(call):
             end, at = child.stdout.readline().split()
             assert end == "interrupted", f"over before the signal came, {moment} s after it began"
             delays.append(float(at) - sent)
-            child.stdin.write("again\n" if moment < 0.9 else "enough\n")
+            child.stdin.write("again\n" if moment < 0.6 else "enough\n")
             child.stdin.flush()
         child.wait(timeout=60)
     finally:

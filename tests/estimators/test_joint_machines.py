@@ -233,7 +233,7 @@ def test_bad_parameters_say_what_to_do(parameters, text):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_limits_are_kept_and_reported(machine):
-    X, y = load_digits(return_X_y=True)
+    X, y = (rows[:600] for rows in load_digits(return_X_y=True))
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = SVC(multiclass=machine, max_iter=50).fit(X, y)
     assert model.stop_reason_ == "max_iter"

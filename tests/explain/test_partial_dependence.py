@@ -92,3 +92,19 @@ def test_strings_have_no_features():
     K = Gaussian(gamma=1.0)(X)
     with pytest.raises(ValueError, match="needs features"):
         SVR(kernel="precomputed").fit(K, Y).partial_dependence(K, 0)
+
+
+def test_factors_that_overflow_where_their_product_does_not():
+    Z = np.array([[3.0, -3.0], [2.9, -2.95], [0.5, 0.2], [1.0, 1.0]])
+    model = SVR(kernel=(0.5 * Linear()).exp()).fit(Z, [0.0, 1.0, 2.0, 3.0])
+    row = np.array([[-600.0, -600.0]])
+    found = model.partial_dependence(row, 0, grid=[-600.0]).average
+    np.testing.assert_allclose(found, model.predict(row))
+    with pytest.raises(FloatingPointError, match="overflows"):
+        model.partial_dependence([[0.0, 0.0]], 0, grid=[1e4])
+
+
+def test_values_that_prediction_refuses_are_refused():
+    model = SVR(kernel=Chi2(gamma=0.5)).fit(X, Y)
+    with pytest.raises(ValueError, match="histograms"):
+        model.partial_dependence(X, 0, grid=[-1.0, 0.5])

@@ -172,6 +172,29 @@ def test_many_features_in_200_digits(d):
     np.testing.assert_allclose(model.explain([x], [z]).values[0, shown], expected, rtol=1e-11, atol=1e-18)
 
 
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("d", [13, 30])
+def test_factors_far_apart_that_fall_and_rise_together(d, gamma):
+    # What is multiplied first falls from G to F for half of the features, and rises for the others.
+    rng = np.random.default_rng(d)
+    x, z = rng.uniform(0.5, 2.0, size=d), rng.uniform(-0.4, 0.4, size=d)
+    s = np.where(np.arange(d) < d // 2, 0.0, x + 0.1)
+    model = SVR(C=1.0, kernel=Gaussian(gamma=gamma), epsilon=0.0).fit([s, s + 50.0], [0.0, 1.0])
+    factors = [np.exp(-gamma * (row - s) ** 2) for row in (x, z)]
+    expected = np.array(of_product(*factors, only=range(d))) * model.dual_coef_[0, list(model.support_).index(0)]
+    found = model.explain([x], [z]).values[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+def test_any_number_of_features_in_common():
+    rng = np.random.default_rng(2)
+    d = 9
+    Z = rng.normal(size=(20, d))
+    model = SVR(C=3.0, gamma=0.2).fit(Z, Z[:, 0] * Z[:, 1])
+    rows = np.where(np.arange(d) < np.arange(d + 1)[:, None], Z[3], Z[4])
+    assert_exact(model, rows, Z[3:4])
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 OUTSIDE = {

@@ -20,7 +20,7 @@ FITTING = [
     m(
         "a bounded coefficient is not put onto each copy's bound",
         "mercer/fitting/coefficients.py",
-        "own.with_data(np.where(bounded, own_bound, shared))",
+        "own.with_data(np.where((size == whole) | past, own_bound, shared))",
         "own.with_data(shared)",
         "tests/promises/test_contract.py::test_a_bounded_coefficient_is_C_for_every_copy",
     ),

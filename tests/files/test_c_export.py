@@ -30,6 +30,8 @@ MODELS = {
     "linear": lambda: make_pipeline(StandardScaler(), mercer.LinearSVC()).fit(X, y),
     "novelty": lambda: mercer.OneClassSVM(nu=0.2).fit(X),
     "values": lambda: mercer.SVR(C=5).fit(X, y),
+    # Coefficients of 10⁶ that cancel: the sum must be taken before float32.
+    "weights": lambda: mercer.SVC(kernel=2 * kernels.Linear() + 1, C=1e6, max_iter=20_000).fit(X, y == 1),
 }
 OTHERS = {
     "poly": lambda: mercer.SVC(kernel="poly", degree=3, break_ties=True).fit(X, y),
@@ -108,6 +110,7 @@ def compare(models, dtype, n, folder, close):
             np.testing.assert_array_equal(found, model.predict(rows))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("dtype", "close"), [("float32", 3e-5), ("fixed32", 1e-4)])
 def test_labels_and_values(dtype, close, tmp_path):
     compare({name: make() for name, make in MODELS.items()}, dtype, 200, tmp_path, close)
@@ -115,10 +118,60 @@ def test_labels_and_values(dtype, close, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-4), ("fixed32", 1e-4)])
 def test_ten_thousand_rows_of_every_machine(dtype, close, tmp_path):
     models = {name: make() for name, make in (MODELS if dtype == "fixed32" else MODELS | OTHERS).items()}
     compare(models, dtype, 10_000, tmp_path, close)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "fixed32"])
+def test_columns_far_from_zero_keep_the_digits_of_their_differences(dtype, tmp_path):
+    far = np.array([1e4, 0.0, -3e3, 1e4])
+    scaled = make_pipeline(StandardScaler(), mercer.SVC(C=5)).fit(X + far, y)
+    models = {"plain": mercer.SVC(C=5, gamma=0.25).fit(X + far, y), "scaled": scaled}
+    rows = (np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (300, 4)) + far).astype(np.float32)
+    for name, file in compiled(models, dtype, tmp_path).items():
+        truth = wanted(models[name], rows.astype(np.float64))
+        np.testing.assert_allclose(file.decisions(rows.astype(np.float64)), truth, atol=2e-3)
+        sure = np.abs(truth).min(axis=1) > 2e-3
+        found = file.labels(rows.astype(np.float64), file.returns[1])
+        np.testing.assert_array_equal(found[sure], models[name].predict(rows.astype(np.float64))[sure])
+
+
+def test_the_file_says_how_far_it_is_from_python(tmp_path):
+    models = {"own": mercer.SVC(C=5, kernel="laplacian").fit(X, y)}
+    for dtype, most in (("float32", 1e-5), ("fixed32", 1e-3)):
+        text = mercer.export_c(models["own"], dtype=dtype)
+        told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", text).groups()
+        rows = models["own"].support_vectors_.astype(np.float32).astype(np.float64)
+        (tmp_path / dtype).mkdir()
+        file = compiled(models, dtype, tmp_path / dtype)["own"]
+        truth = wanted(models["own"], rows)
+        off = (np.abs(file.decisions(rows) - truth).max(axis=0) / np.abs(truth).max(axis=0)).max()
+        assert int(n) > 30
+        assert off / 20 <= float(told) <= most
+
+
+@pytest.mark.parametrize(
+    ("scale", "kernel", "dtype"),
+    [
+        ([1e6, 1.0, 1e-4, 1.0], "linear", "fixed32"),
+        (1e-30, kernels.Gaussian(gamma=1e59), "fixed32"),
+        (1e30, kernels.Gaussian(gamma=1e-61), "float32"),
+    ],
+)
+def test_too_few_bits_are_refused(scale, kernel, dtype):
+    model = mercer.SVC(kernel=kernel).fit(X * scale, y > 0)
+    with pytest.raises(ValueError, match="too coarse for this model"):
+        mercer.export_c(model, dtype=dtype)
+    mercer.export_c(model, dtype="float64")
+
+
+def test_labels_beyond_long_long():
+    text = mercer.export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
+    assert "static const unsigned long long model_labels[2]" in text
+    assert "18446744073709551615ULL" in text
 
 
 def test_nothing_in_a_label_ends_a_string():

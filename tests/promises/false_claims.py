@@ -276,7 +276,7 @@ def outputs(what, got, u, b, s, coefficients):
     if s.formula.of_distances:  # norms take the place of differences where an exponent is off by no more than 1e-11
         allowed = allowed + Decimal("1e-11") * (lost @ np.abs(coefficients))
     if s.problem.dtype == "f4":  # predicted in float32 where that moves f by no more than about this
-        allowed = allowed + Decimal("2e-4") + 2**30 * EPS * (np.abs(u) + abs(b))
+        allowed = allowed + Decimal("1.5e-4") + 2**30 * EPS * (np.abs(u) + abs(b))
     excess = np.abs(decimals(np.where(np.isfinite(got), got, 1e300)) - u - b) - allowed
     worst = int(np.argmax(excess))
     if excess[worst] > 0:

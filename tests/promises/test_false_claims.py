@@ -162,6 +162,16 @@ FOUND = {
         weights="wide",
         dtype="f4",
     ),
+    "cosines of float32 near one": Problem(
+        "RLSRegressor",
+        kernel="cosine",
+        family="mixed units",
+        exponent=13.0,
+        seed=712275,
+        C=1e6,
+        size=1e-3,
+        dtype="f4",
+    ),
     "descent on an indefinite kernel": Problem(
         "PegasosSVC",
         {"bias": False},
@@ -220,6 +230,53 @@ FOUND = {
         n_classes=4,
         weights="repetitions",
     ),
+    "copies of a tube that overlap beside 1e-160": Problem(
+        "NuSVR",
+        {"nu": 0.7},
+        "Linear()",
+        "huge or tiny",
+        n=25,
+        d=5,
+        exponent=8.0,
+        seed=804333,
+        C=10.0,
+        tol=1e-6,
+        weights="wide",
+    ),
+    "copies of a tube that overlap a little": Problem(
+        "NuSVR",
+        {"nu": 0.3},
+        "polynomial",
+        "repeated rows",
+        n=36,
+        d=5,
+        exponent=6.0,
+        seed=392132,
+        C=1e5,
+        tol=0.01,
+        gamma=10.0,
+        size=1e-6,
+        weights="mild",
+    ),
+    **{
+        f"copies at their bounds with k = {k}": Problem(
+            "SVC", options, "Linear()", "constant columns", n=n, exponent=e, seed=seed, C=C, weights=weights, **rest
+        )
+        for k, options, n, e, seed, C, weights, rest in (
+            (
+                "1e22",
+                {"multiclass": "ovr", "classes": True},
+                15,
+                11.0,
+                156443,
+                1.0,
+                "wide",
+                {"n_classes": 4, "tol": 0.1},
+            ),
+            ("2e22", {"bias": False}, 11, 11.0, 208122, 1e6, "wide", {"tol": 1e-7}),
+            ("1e30", {"bias": False, "classes": True}, 34, 15.0, 609956, 10.0, "mild", {}),
+        )
+    },
     "landmarks that nearly coincide": Problem(
         "NystromRLSClassifier",
         {"bias": False},

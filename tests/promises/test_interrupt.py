@@ -113,10 +113,10 @@ def random_moments(seed, k, longest):
 @pytest.mark.parametrize(
     ("n", "k", "longest", "dtype", "classes"),
     [
-        pytest.param(2_000, 6, 0.8, "float64", 2, id="one block"),
-        pytest.param(20_000, 6, 1.5, "float32", 2, id="20,000"),
+        pytest.param(2_000, 5, 0.6, "float64", 2, id="one block"),
+        pytest.param(20_000, 5, 1.0, "float32", 2, id="20,000"),
         pytest.param(200_000, 8, 2.5, "float64", 2, id="200,000", marks=pytest.mark.thorough),
-        pytest.param(12_000, 6, 1.5, "float64", 12, id="66 pairs"),
+        pytest.param(12_000, 5, 1.0, "float64", 12, id="66 pairs"),
     ],
 )
 def test_interrupt_within_a_fifth_of_a_second(n, k, longest, dtype, classes):

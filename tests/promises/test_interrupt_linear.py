@@ -63,7 +63,7 @@ def child():
 def test_a_fit_is_interrupted(child, kind):
     child.stdin.write(f"{kind}\n")
     assert child.stdout.readline().strip() == "fitting"
-    time.sleep(1.0)
+    time.sleep(0.4)
     sent = time.monotonic()
     child.send_signal(signal.SIGINT)
     end, at, untouched = child.stdout.readline().split()

@@ -8,7 +8,6 @@ import math
 import pickle
 import time
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,71 +18,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
+from promises.drawn_problems import FEW, PATIENCE, problems
 from reference.certificate import certificate, rounding
 from reference.problems import c_svc, gram_matrix, without_bias
 from reference.smo import smo
-
-# Seconds after which a fit that would not end is ended, so that it fails its test's deadline and not the whole run.
-PATIENCE = 3.0
-KINDS = ("gaussian", "lattice", "constant column", "collinear", "scales")
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A two-class problem: labels ±1, a kernel by name with its numbers, C."""
-
-    X: np.ndarray
-    y: np.ndarray
-    kernel: str
-    numbers: dict
-    C: float
-
-    def gram(self, X=None, Z=None):
-        return gram_matrix(self.kernel, self.X if X is None else X, Z, **self.numbers)
-
-    def fit(self, X=None, y=None, *, C=None, tol=1e-10, sample_weight=None, **options):
-        """Fit, with the rounding floor allowed: it is a documented way to end."""
-        options = self.numbers | options | {"C": self.C if C is None else C, "tol": tol, "max_time": PATIENCE}
-        model = mercer.SVC(kernel=self.kernel, **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return model.fit(self.X if X is None else X, self.y if y is None else y, sample_weight=sample_weight)
-
-
-@st.composite
-def matrices(draw, n=(2, 40), d=(1, 6), kinds=KINDS):
-    kind = draw(st.sampled_from(kinds))
-    n_rows, n_columns = draw(st.integers(*n)), draw(st.integers(*d))
-    if kind == "lattice":
-        # Small integers: duplicates, ties and exact zeros are frequent, and hypothesis can shrink them.
-        values = draw(st.lists(st.integers(-2, 2), min_size=n_rows * n_columns, max_size=n_rows * n_columns))
-        return np.array(values, dtype=float).reshape(n_rows, n_columns)
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    X = rng.normal(size=(n_rows, n_columns))
-    if kind == "constant column":
-        X[:, rng.integers(n_columns)] = rng.normal()
-    elif kind == "collinear":
-        X = np.outer(X[:, 0], rng.normal(size=n_columns))
-    elif kind == "scales":
-        X = X * 10.0 ** rng.integers(-6, 7, size=n_columns)
-    return X
-
-
-@st.composite
-def problems(draw, C=(-4, 6), kinds=KINDS, kernels=("linear", "rbf", "poly", "laplacian"), n=(2, 40)):
-    X = draw(matrices(kinds=kinds, n=n))
-    signs = draw(st.lists(st.booleans(), min_size=len(X), max_size=len(X)).filter(lambda s: len(set(s)) == 2))
-    kernel = draw(st.sampled_from(kernels))
-    gamma = 10.0 ** draw(st.integers(-2, 1))
-    numbers = {
-        "linear": {},
-        "rbf": {"gamma": gamma},
-        "laplacian": {"gamma": gamma},
-        "poly": {"gamma": gamma, "coef0": 1.0, "degree": draw(st.integers(1, 3))},
-    }[kernel]
-    exponent = draw(st.floats(*C).map(lambda e: round(e, 2)))
-    return Drawn(X, np.where(signs, 1.0, -1.0), kernel, numbers, 10.0**exponent)
-
 
 # Comparisons of f need problems whose optimum float64 can resolve.
 TAME = {"C": (-3, 2), "kinds": ("gaussian", "lattice", "constant column", "collinear")}
@@ -223,6 +161,7 @@ def test_4_rotation_and_translation(drawn, seed):
         assert_same_bias(drawn, model, shifted.intercept_)
 
 
+@FEW
 @given(problems(**TAME))
 def test_5_flipped_and_renamed_labels(drawn):
     model = drawn.fit()
@@ -270,6 +209,7 @@ def test_6_scaled_matrix(drawn, a):
     assert (np.abs(f - f_scaled) <= size * bound + slack).all()
 
 
+@FEW
 @given(problems(**TAME), st.randoms(use_true_random=False))
 def test_7_integer_weights_are_repeats_and_zero_is_removed(drawn, random):
     weight = np.array([random.randint(0, 3) for _ in drawn.y], dtype=float)
@@ -362,6 +302,7 @@ def test_11_the_kernel_it_used_is_one(drawn):
     )
 
 
+@FEW
 @given(problems())
 def test_14_prediction_is_the_sign_and_rows_are_independent(drawn):
     model = drawn.fit(tol=1e-3)
@@ -374,6 +315,7 @@ def test_14_prediction_is_the_sign_and_rows_are_independent(drawn):
     np.testing.assert_allclose(one_by_one, f, rtol=1e-9, atol=1e-12 + 100 * noise)
 
 
+@FEW
 @given(problems())
 def test_14_fit_again_clone_and_pickle(drawn):
     model = drawn.fit(tol=1e-3)
@@ -389,6 +331,7 @@ def test_14_fit_again_clone_and_pickle(drawn):
         np.testing.assert_array_equal(copy.dual_coef_, model.dual_coef_)
 
 
+@FEW
 @given(problems())
 def test_15_number_of_threads(drawn):
     models = [drawn.fit(tol=1e-3, n_jobs=n) for n in (1, 2, 4)]

@@ -33,8 +33,7 @@ def test_same_result_in_another_process(two):
         X, y = load_breast_cancer(return_X_y=True); X = scale(X)
         print(SVC(C=3.0).fit(X, y).decision_function(X).tobytes().hex())
     """
-    results = {run_python(code) for _ in range(2)}
-    assert results == {SVC(C=3.0).fit(X, y).decision_function(X).tobytes().hex() + "\n"}
+    assert run_python(code) == SVC(C=3.0).fit(X, y).decision_function(X).tobytes().hex() + "\n"
 
 
 def test_same_result_for_any_number_of_threads():
@@ -81,7 +80,7 @@ def test_fork_after_fit_then_fit_in_the_child():
         warnings.simplefilter("ignore")
         from mercer import SVC
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(6000, 10)); y = (X[:, 0] * X[:, 1] > 0).astype(int)
+        X = rng.normal(size=(3000, 10)); y = (X[:, 0] * X[:, 1] > 0).astype(int)
         parent = SVC(n_jobs=2).fit(X, y).decision_function(X[:100])
         pid = os.fork()
         if pid == 0:

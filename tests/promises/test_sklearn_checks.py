@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import (
 import mercer
 import mercer.estimators
 from mercer import SVC
-from mercer.kernels import Gaussian, Laplacian, Linear
+from mercer.kernels import Gaussian, Linear
 
 # A value other than the default for every keyword of scikit-learn's SVC; one that a newer scikit-learn adds
 # fails the walk below, which is its purpose.
@@ -57,11 +57,8 @@ def test_scikit_learns_checks(estimator, check):
 @parametrize_with_checks(
     [
         SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()),
-        SVC(kernel=Laplacian(gamma=0.1), C=10.0),
         SVC(multiclass="ovr", slack="l2", bias="regularized"),
         SVC(multiclass="crammer-singer"),
-        SVC(multiclass="weston-watkins"),
-        mercer.KernelMachineClassifier("squared_hinge"),
         mercer.KernelMachineClassifier("hinge", tol=1e-9),
         mercer.KernelMachineClassifier("squared"),
         mercer.KernelMachineRegressor("squared", bias=False),
@@ -69,9 +66,8 @@ def test_scikit_learns_checks(estimator, check):
         mercer.LinearSVR(loss="squared_epsilon_insensitive"),
         mercer.NystromRLS(n_landmarks=20),
         mercer.NystromRLSClassifier(landmarks="leverage", lam=0.1),
-        mercer.PegasosSVC(sampling="passes", project=True),
+        mercer.PegasosSVC(alpha=1e-2, average="last", sampling="passes", project=True),
         mercer.PegasosSVC(alpha=1e-2, kernel="rbf"),
-        mercer.PegasosSVC(alpha=1e-2, average="last"),
         mercer.RLSClassifier(kernel="linear"),
         mercer.RLSRegressor(bias=False),
         mercer.RLSRegressor(kernel="linear"),

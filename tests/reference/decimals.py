@@ -18,6 +18,11 @@ def hundred_digits():
     return localcontext(_HUNDRED)
 
 
+def all_digits():
+    """The context in which sums of float64 numbers, and of what hundred digits gave, are exact."""
+    return localcontext(Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, DivisionByZero]))
+
+
 def decimals(values):
     """The same numbers as Decimals, exactly; an array for an array, a Decimal for a number."""
     array = np.asarray(values)

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from reference.decimals import INFINITY, ZERO, decimals
+from reference.decimals import INFINITY, ZERO, all_digits, decimals
 
 HALF = Decimal("0.5")
 # A bound is a product of float64 numbers: a β this close to it, as a share of the bound, is at it.
@@ -74,7 +74,8 @@ def findings(problem, K, beta, b):
     """The truth about β (a Decimal per variable) and b (one per group)."""
     n = len(K)
     coefficients = np.full(n, ZERO, dtype=object)
-    np.add.at(coefficients, problem.row, beta)
+    with all_digits():
+        np.add.at(coefficients, problem.row, beta)
     u = K @ coefficients
     curved = problem.d * beta
     h = problem.p - u[problem.row] - curved

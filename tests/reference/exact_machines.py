@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from reference.decimals import all_digits
 from reference.exact_duals import dual
 
 
@@ -42,15 +43,18 @@ def twins(beta):
 def overlapping(problem, beta):
     """Twins of the ν-tube whose sums reach ±total: where ε = 0 both copies of a sample may count, and dual_coef_ has
     only their difference. What is missing is spread by the room that is left; it changes neither f nor the value.
+
+    Both sums lack what overlaps, so what they lack differently is all that is known to be wrong with them.
     """
     n = len(beta) // 2
     above, below = beta[:n], beta[n:]
-    missing = problem.totals[0] - above.sum()
+    missing = (problem.totals[0] - above.sum() + below.sum() - problem.totals[1]) / 2
     room = np.minimum(problem.upper[:n] - above, below - problem.lower[n:])
-    if missing <= abs(problem.totals[0]) * Decimal("1e-9") or room.sum() <= 0:
+    if missing <= 0 or room.sum() <= 0:
         return beta
     more = room * min(missing / room.sum(), Decimal(1))
-    return np.concatenate([above + more, below - more])
+    with all_digits():  # a difference of 1e-160 must survive beside copies of 1e7
+        return np.concatenate([above + more, below - more])
 
 
 def tube(t, C, epsilon, *, bias=True):

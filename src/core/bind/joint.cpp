@@ -1,6 +1,6 @@
 // The joint multi-class solver as Python sees it.
 #include "solve/joint.hpp"
-#include "bind/arguments.hpp"
+#include "bind/variables.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {
@@ -25,7 +25,7 @@ nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle lab
         using T = Element<decltype(kernel)>;
         const std::size_t q = kernel.shape(0);
         if (kernel.shape(1) != q) refuse("K", "must be square");
-        if (q > 1 && kernel.stride(1) != 1) refuse("K", "must have contiguous rows");
+        check_contiguous_rows(kernel);
         const auto excess_ = matrix<const double>(excess, "excess", q);
         const auto beta_ = matrix<double>(beta, "beta", q);
         const std::size_t classes = excess_.shape(1);
@@ -50,7 +50,7 @@ nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle lab
         const nb::gil_scoped_release unlocked;
         return mercer::joint(problem, {tol, max_steps, max_seconds}, level, signals.poll());
     });
-    return nb::make_tuple(result.steps, result.violation, result.reason);
+    return how_ended(result);
 }
 
 }  // namespace

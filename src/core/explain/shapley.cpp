@@ -11,6 +11,7 @@
 #include "explain/gauss_legendre.hpp"
 #include "simd/level.hpp"
 #include "simd/padded.hpp"
+#include "simd/shapley_bound.hpp"
 #include "threads/pool.hpp"
 #include "threads/spares.hpp"
 
@@ -23,43 +24,59 @@ constexpr std::int64_t kRowsPerTile = 8;
 constexpr std::int64_t kWorkPerCall = 1 << 20;
 constexpr double kLog2E = 1.4426950408889634074;
 
-// How many features of two rows differ.
-std::int64_t count_different(const double* x, const double* z, std::int64_t d) {
-    std::int64_t count = 0;
-    for (std::int64_t l = 0; l < d; ++l) count += x[l] != z[l];
-    return count;
-}
-
-// Rules with 1 to 8 nodes and then, about an eighth apart, with multiples of 4, as many as two rows that differ in this
-// number of features could need; and which of them has at least n nodes.
-struct Rules {
-    std::vector<std::int64_t> sizes, starts;
-    std::vector<double> nodes, weights;
-};
-
-Rules rules_for(std::int64_t most_different) {
-    Rules out{{0}, {0}, {}, {}};
-    const std::int64_t most = (most_different + 1) / 2;
-    for (std::int64_t size = 1, last = 0; last < most; last = size, size += size < 8 ? 1 : round_up(size / 8, 4)) {
-        const auto start = static_cast<std::int64_t>(out.nodes.size());
-        out.nodes.resize(out.nodes.size() + static_cast<std::size_t>(size));
-        out.weights.resize(out.nodes.size());
-        gauss_legendre(size, out.nodes.data() + start, out.weights.data() + start);
-        out.sizes.resize(static_cast<std::size_t>(size) + 1, size);
-        out.starts.resize(static_cast<std::size_t>(size) + 1, start);
+// How many features of every row and every background row differ.
+std::vector<std::int32_t> count_different(const ShapleyProblem& p) {
+    std::vector<std::int32_t> counts(static_cast<std::size_t>(p.n_rows * p.m));
+    for (std::int64_t c = 0; c < p.n_rows * p.m; ++c) {
+        const double *x = p.rows + c / p.m * p.d, *z = p.background + c % p.m * p.d;
+        std::int32_t count = 0;
+        for (std::int64_t l = 0; l < p.d; ++l) count += x[l] != z[l];
+        counts[static_cast<std::size_t>(c)] = count;
     }
-    return out;
+    return counts;
 }
 
-std::int64_t most_different(const ShapleyProblem& p) {
-    std::int64_t most = 0;
-    for (std::int64_t r = 0; r < p.n_rows; ++r) {
-        for (std::int64_t b = 0; b < p.m; ++b) {
-            most = std::max(most, count_different(p.rows + r * p.d, p.background + b * p.d, p.d));
+// As many nodes as two rows that differ in this number of features could need. With numbers as factors sizes are odd,
+// since a node in the middle costs little. Large ones are about an eighth apart, and whole passes.
+class Rules {
+public:
+    Rules(std::int64_t most_different, const ShapleyProblem& p, int lanes) {
+        const std::int64_t most = (most_different + 1) / 2, pass = p.order > 0 ? 4 : kShapleyNodes - 1;
+        const std::int64_t few = 2 * pass + 1, step = p.order > 0 ? 1 : 2;
+        for (std::int64_t size = 1, last = 0; last < most;
+             last = size, size += size < few ? step : round_up(size / 8, pass)) {
+            with_.resize(static_cast<std::size_t>(size) + 1, static_cast<std::int64_t>(rules_.size()));
+            add(size, shapley_growth(size, p.d), lanes);
         }
     }
-    return most;
-}
+    // For as long as these rules live.
+    void lend(ShapleyRun& run) const {
+        run.rules = rules_.data();
+        run.rule_with = with_.data();
+        run.first_rule = first_;
+    }
+
+private:
+    void add(std::int64_t size, double growth, int lanes) {
+        const std::int64_t pairs = size / 2;
+        Padded<double>& room = rooms_.emplace_back(2 * size + 2 * pairs * lanes);
+        double *nodes = room.data() + 2 * pairs * lanes, *weights = nodes + size;
+        gauss_legendre(size, nodes, weights);
+        for (std::int64_t i = 0; i < pairs * lanes; ++i) {
+            const double w = 2.0 * nodes[size - pairs + i / lanes] - 1.0;
+            double* upper = room.data() + i / lanes * 2 * lanes + i % lanes;
+            upper[0] = w;
+            upper[lanes] = w * w;
+        }
+        rules_.push_back({size, nodes, weights, room.data(), growth});
+        first_ += growth < 1.0;
+    }
+
+    std::vector<Padded<double>> rooms_;
+    std::vector<ShapleyRule> rules_;
+    std::vector<std::int64_t> with_{0};  // no nodes: not asked for
+    std::int64_t first_ = 0;
+};
 
 struct Room {
     Padded<double> vectors, factors;
@@ -92,12 +109,10 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
     common.exponents = exponents;
     common.rates = rates.data();
     common.d = p.d;
-    const Rules rules = rules_for(most_different(p));
-    common.nodes = rules.nodes.data();
-    common.node_weights = rules.weights.data();
-    common.rule_sizes = rules.sizes.data();
-    common.rule_starts = rules.starts.data();
-    common.least_bits = 53.0 - std::log2(static_cast<double>(p.d)) + kBitsOfOneNode;
+    const std::vector<std::int32_t> differing = count_different(p);
+    const Rules rules(*std::max_element(differing.begin(), differing.end()), p, passes.lanes);
+    rules.lend(common);
+    common.differing_stride = p.m;
 
     const std::int64_t width = round_up(p.n, kPad), lanes = passes.lanes;
     Padded<double> kept(p.n_rows * p.d * width, 0.0);
@@ -131,6 +146,7 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
                 run.background = p.background + b * p.d;
                 run.weights = p.weights + b;
                 run.m = std::min(at_once, p.m - b);
+                run.differing = differing.data() + top * p.m + b;
                 passes.add(run, kept.data() + top * p.d * width + first, width);
                 threads.poll.check();
             }

@@ -5,9 +5,9 @@
 //
 //     (F_j - G_j) integral over t in [0, 1] of  product over l != j of (t F_l + (1 - t) G_l),
 //
-// a polynomial of degree d - 1 in t: ceil(d/2) nodes of Gauss and Legendre are exact. Where fewer are proven to err by less
-// than rounding, these are taken (simd/level.hpp). Features that x and z have in common are worth nothing, and their factors
-// are constants: only the others count in d.
+// a polynomial of degree d - 1 in t: ceil(d/2) nodes of Gauss and Legendre are exact. Where fewer are proven to err by
+// less than rounding, these are taken (simd/shapley_bound.hpp). Features that x and z have in common are worth nothing,
+// and their factors are constants: only the others count in d.
 //
 // k(x, z) = q(<x, z>) product of exp(...) with a polynomial q is such a product too, with power series in y as factors:
 // <x, z>^k = k! [y^k] product of exp(y x_l z_l).

@@ -181,6 +181,15 @@ struct CombinePasses {
 // For Shapley values of product kernels (explain/shapley.hpp): rows against vectors, one of these per lane.
 enum Rate { kSquareRate, kAbsoluteRate, kChi2Rate, kDotRate, kRates };
 inline constexpr int kMaxSeries = 17;  // coefficients of a power series
+// Gauss and Legendre's nodes in [0, 1]. Those above 1/2 are there again as w = 2t - 1, each followed by its square, both
+// once for every lane.
+struct ShapleyRule {
+    std::int64_t size;
+    const double* nodes;
+    const double* weights;
+    const double* upper;
+    double growth;  // of the product that is integrated, up to which this rule errs by less than rounding
+};
 struct ShapleyRun {
     const double* rows;        // n_rows x d
     const double* background;  // m x d
@@ -191,11 +200,11 @@ struct ShapleyRun {
     bool exponents;            // whether any is
     double series[kMaxSeries];
     std::int64_t order;
-    const double* nodes;  // of all rules; the first with n or more nodes has rule_sizes[n], from rule_starts[n] on
-    const double* node_weights;
-    const std::int64_t* rule_sizes;
-    const std::int64_t* rule_starts;
-    double least_bits;  // of shapley_enough, less those of the ratio
+    const ShapleyRule* rules;
+    const std::int64_t* rule_with;  // [n]: the first rule that has n nodes or more
+    std::int64_t first_rule;        // of those that could be enough without being exact
+    const std::int32_t* differing;  // how many features of a row and a background row differ, rows this far apart
+    std::int64_t differing_stride;
     std::int64_t n_rows, m, d;
     double* room;             // shapley_room elements
     std::int64_t* different;  // d elements
@@ -207,19 +216,17 @@ static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t or
     return ((exponents || different < order ? different : order) + 1) / 2;
 }
 
-// Fewer nodes do where they err by less than rounding. Products of factors between F and G, as polynomials in t, are at
-// most U = product of max(F, G) on [0, 1], and at most N = product of (max(F, G) + (R - 1) |F - G| / 2) on the ellipse around
-// it with semi-axes (r + 1/r)/2 = R and (r - 1/r)/2 in the variable 2t - 1. Then n nodes err by at most
-// 64/15 N r^(-2n) / (1 - r^-2) on [-1, 1] (Trefethen, Approximation Theory and Approximation Practice, theorem 19.3), and
-// a value by (2/R) / 2 times that, since |F - G| is at most 2/R of its own factor of N. Rounding errs by d 2^-53 U.
-inline constexpr double kEllipse = 24.0, kHalfAxis = (kEllipse + 1.0 / kEllipse) / 2.0, kBitsPerNode = 9.169925;
-inline constexpr double kBitsOfOneNode = -1.49;  // log2 of (2/R) (32/15) / (1 - r^-2)
+// Features whose factors are multiplied into one polynomial, and nodes that a pass takes at once: 0 and three pairs.
+inline constexpr int kShapleyGroup = 4, kShapleyNodes = 7;
+static inline std::int64_t shapley_padded(std::int64_t d) {
+    return (d + kShapleyGroup - 1) / kShapleyGroup * kShapleyGroup;
+}
 
-// The room of a pass with this many rows and lanes: factors of the rows and their sums, the factors of a background row,
-// three arrays of those that differ, and products of these for four nodes at a time.
+// The room of a pass with this many rows and lanes: the factors of the rows and their sums, the factors of a background
+// row, and then, with power series as factors, four arrays of these; else what shapley_groups.hpp needs.
 static inline std::int64_t shapley_room(std::int64_t n_rows, std::int64_t d, std::int64_t order, std::int64_t lanes) {
     const std::int64_t size = order + 1;
-    return lanes * d * (n_rows * (size + 1) + 4 * size + (size > 4 ? size : 4));
+    return lanes * shapley_padded(d) * (n_rows * (size + 1) + size + (size > 1 ? 4 * size : 11));
 }
 
 struct ShapleyPasses {

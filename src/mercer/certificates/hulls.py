@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
+from mercer.certificates.reach import roots
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
@@ -87,9 +88,9 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
 def before_division(certificate: Certificate, problem: DualProblem, gram: Gram, beta: Floats) -> Certificate:
     """The proof for β and b that will be divided by one number, each quotient rounded.
 
-    Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ √K_ii √K_jj.
+    Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
-    root, size = np.sqrt(np.abs(gram.diagonal)), np.abs(beta)
+    root, size = roots(gram), np.abs(beta)
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)

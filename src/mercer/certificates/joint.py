@@ -22,6 +22,7 @@ from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
+from mercer.certificates.reach import roots
 from mercer.gram.gram import Gram
 from mercer.gram.joint_field import joint_product
 from mercer.gram.linear_rows import LinearRows
@@ -35,7 +36,7 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
     b = _biases(problem, beta)
     sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
     coefficients = beta[sources]
-    root = np.sqrt(np.abs(gram.diagonal))
+    root = roots(gram)
     summed = gamma(len(sources)) * (root @ np.abs(beta))  # the sums of all classes are one matrix product
 
     def product(rows: Indices | None, level: Any) -> tuple[Floats, Floats]:

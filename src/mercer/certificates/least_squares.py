@@ -23,6 +23,7 @@ import numpy as np
 from mercer.arrays import Floats, gamma, row_blocks, sums_by
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
+from mercer.certificates.reach import roots
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 
@@ -44,7 +45,7 @@ def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
     """KC from fresh kernel values, and what bounds its error by entry."""
     errors = np.column_stack([gram.errors(column) for column in C.T])
     if C.shape[1] > 1:  # the values are computed once for all columns, and summed in one go
-        root = np.sqrt(np.abs(gram.diagonal))
+        root = roots(gram)
         errors += gamma(gram.n) * np.outer(root, root @ np.abs(C))
     return gram.products(C), errors
 
@@ -91,7 +92,7 @@ def certify_outputs(
     C = own if C is None else C
     if errors is None:
         errors = products_with_bounds(gram, C)[1]
-    root = np.sqrt(np.abs(gram.diagonal))
+    root = roots(gram)
     reach, twist = float(root.max()), np.zeros((1, problem.n_outputs))
     with np.errstate(over="ignore", invalid="ignore"):
         if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f
@@ -143,7 +144,7 @@ def certify_limit(problem: LeastSquares, gram: Gram, C: Floats, U: Floats, b: Fl
     R_error = U_error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b))
     total = problem.total[:, None]
     G, G_error = products_with_bounds(gram, total * R)
-    root = np.sqrt(np.abs(gram.diagonal))
+    root = roots(gram)
     G_error += np.outer(root, root @ (total * R_error))
     return limit_of_outputs(problem, R, R_error, G, G_error, problem.total * gram.diagonal**2, b)
 

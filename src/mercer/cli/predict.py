@@ -65,7 +65,7 @@ def register(commands: Subparsers) -> None:
 class _Answer:
     """One prediction for each row, and the file's lines."""
 
-    kind: str  # classification, regression or one-class
+    kind: str  # classification, regression, one-class or clustering
     values: Any
     lines: list[str]
     remarks: tuple[str, ...] = ()
@@ -157,8 +157,8 @@ def _with_probabilities(model: LibsvmModel, decisions: Floats) -> _Answer:
 
 
 def _truth(answer: _Answer, data: Data) -> tuple[Any, Any]:
-    """The rows whose truth the file tells, and it; several outputs have no single truth."""
-    if data.y is None or np.ndim(answer.values) > 1:
+    """The rows whose truth the file tells, and it; several outputs have no single truth, and clusters no names."""
+    if data.y is None or np.ndim(answer.values) > 1 or answer.kind == "clustering":
         return np.empty(0, dtype=np.intp), None
     return known_truth(data.y, answer.values, answer.kind == "regression", data.source, data.target or "y")
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats, freeze, n_samples
-from mercer.compression.distance import lengths_of
+from mercer.compression.distance import apart_at, lengths_of, longest
 from mercer.expansion import Expansion
 from mercer.fitting.compressed import KEPT, CompressionRecord
 from mercer.fitting.state import check_state
@@ -21,7 +21,8 @@ def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, mov
     original: Expansion = model._expansion_
     change = np.abs(original.b - found.b) * (1 + 2.0**-52)
     lengths = lengths_of(original.kernel, original.vectors, dense(original.coefficients))
-    record = CompressionRecord(n_samples(original.vectors), removed, moved, retrained, error, change, lengths)
+    ends = apart_at(found.vectors, original, found)
+    record = CompressionRecord(n_samples(original.vectors), removed, moved, retrained, error, change, lengths, ends)
     proof = vars(model).get("certificate_")
     earlier: CompressionRecord | None = vars(model).get("_compression_")
     if earlier is not None:  # errors add up to what the first machine is away at most
@@ -34,9 +35,10 @@ def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, mov
             error=(earlier.error + error) * (1 + 2.0**-52),
             b_change=(earlier.b_change + change) * (1 + 2.0**-52),
             lengths=earlier.lengths,
+            at_vectors=(ends + earlier.error * longest(original.kernel, found.vectors)) * (1 + 2.0**-51),
         )
         proof = vars(model).get("_original_certificate_")
-    for part in (record.error, record.b_change, record.lengths):
+    for part in (record.error, record.b_change, record.lengths, record.at_vectors):
         freeze(part)
     made = clone(model)
     for name, value in vars(model).items():

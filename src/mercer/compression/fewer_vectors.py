@@ -13,17 +13,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import n_samples
+from mercer.compression.class_groups import groups_for
 from mercer.compression.concluding import compressed
 from mercer.compression.distance import distances
 from mercer.compression.matching import Samples, matched
 from mercer.compression.progress import Progress
-from mercer.compression.reduction import Reduced, to_count, to_error
+from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
 from mercer.compression.retraining import retrained
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
 from mercer.parameters import one_of
+from mercer.unsupervised.learner import Learner
 
 
 def compress(
@@ -42,7 +44,8 @@ def compress(
     First every vector goes that is not needed at all: equal ones, those that others span, and all but the weight
     vectors of a linear kernel. Then vectors are chosen from the rest one by one, each the one that brings their span
     nearest to the machine's functions, and moved by gradient to where it is nearest, if the kernel has derivatives. All
-    outputs, such as the pairs of several classes, share them. In the end coefficients and b are fitted to samples X;
+    outputs, such as the pairs of several classes, share them; with samples X and many classes, each pair uses those
+    that lie near its own two classes. In the end coefficients and b are fitted to samples X;
     without samples the coefficients are those of the projection, which is nearest to the original, and b stays.
 
     Parameters
@@ -92,6 +95,11 @@ def compress(
         return Pipeline([*before, (name, small)])
     original = _checked(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
+    if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
+        raise ValueError(
+            f"n_vectors={n_vectors!r} asks for {count} vectors, whose kernel matrix does not fit into memory; ask for "
+            f"at most {MOST_VECTORS}"
+        )
     samples = _samples(model, original, X, y, sample_weight, retrain)
     progress = Progress(verbose)
     progress("looking for vectors that are not needed")
@@ -103,8 +111,14 @@ def compress(
             found = to_count(target, count, samples, progress)
         elif max_error is not None:
             found = to_error(target, max_error, progress)
-        again = retrained if retrain == "loss" else matched
-        found = found.fitted(target, partial(again, model), samples, max_error, progress)
+        groups = None
+        if count is not None and samples is not None and retrain == "values" and found.span is not None:
+            groups = groups_for(model, target, found.span)
+        if groups is not None and samples is not None:
+            found = found.in_groups(target, groups, samples, progress)
+        else:
+            again = retrained if retrain == "loss" else matched
+            found = found.fitted(target, partial(again, model), samples, max_error, progress)
     report = partial(progress.share, "proving the error")
     error = distances(original, found.expansion, report)
     if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves
@@ -136,10 +150,10 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    if not isinstance(expansion, Expansion) or name == "PegasosSVC":
+    if not isinstance(expansion, Expansion) or name == "PegasosSVC" or isinstance(model, Learner):
         raise TypeError(
-            f"{name} cannot be compressed: only a machine of mercer's that keeps vectors can, such as SVC, SVR, "
-            "OneClassSVM or RLSRegressor, or a Pipeline that ends in one"
+            f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
+            "SVR, OneClassSVM or RLSRegressor, or a Pipeline that ends in one"
         )
     if expansion.vectors is None:
         raise TypeError(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mercer.arrays import Floats, add_gram, mirror, n_samples, take
+from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples, take
 from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.kernels import Kernel
@@ -25,6 +25,8 @@ from mercer.kernels import Kernel
 _FAR = 2.0
 # Samples beyond these add time, and little else.
 _MOST_ROWS = 20_000
+# Coordinates of samples that are held at a time, 512 MB of them.
+_MOST_COORDINATES = 1 << 26
 
 # λ as a share of n k(x, x), the largest that Σ_n δ(x_n)² of a function δ of length 1 can be: small, since samples say
 # what matters (spam at a tenth of its vectors loses 0.5 points of accuracy with 3e-6, and 0.9 with 3e-4).
@@ -57,7 +59,16 @@ class Samples:
     @cached_property
     def penalty(self) -> float:
         """λ."""
-        return _SHARE * float(np.abs(self.kernel.diag(self.some)).sum())
+        return self.penalty_of(self.some)
+
+    def penalty_of(self, X: Any) -> float:
+        """λ where only these samples count."""
+        return _SHARE * float(np.abs(self.kernel.diag(X)).sum())
+
+    def at_most(self, rows: Indices, vectors: int) -> Indices:
+        """Some of these rows, evenly spread: so many that their coordinates on the vectors fit into memory."""
+        most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, vectors))
+        return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 def best_match(
@@ -82,8 +93,9 @@ def best_match(
 
 def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats]:
     """Coordinates and b with which the functions have the original's values on samples, as nearly as they can."""
-    coordinates, features = target.projection(span), span.coordinates(samples.X)
-    values = target.values(samples.X)
+    X = take(samples.X, samples.at_most(np.arange(n_samples(samples.X)), n_samples(span.vectors)))
+    coordinates, features = target.projection(span), span.coordinates(X)
+    values = target.values(X)
     weights = samples.weights(values + target.expansion.b)
-    way, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty, samples.bias)
+    way, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_of(X), samples.bias)
     return coordinates + way, target.expansion.b + b

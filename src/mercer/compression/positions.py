@@ -25,14 +25,21 @@ from mercer.compression.matching import Samples, best_match
 from mercer.compression.span import Span
 from mercer.compression.target import Target
 
-# Operations that all steps together may take, about twenty seconds of one core, and the steps that are taken anyway.
+# Operations that all steps together may take, about twenty seconds of one core; and the steps that are taken anyway, if
+# they take no more than these.
 _OPERATIONS, _FEWEST_STEPS, _MOST_STEPS = 2e11, 20, 100
+_MOST_OPERATIONS = 2e12
 # Outputs are combined into at most so many.
 _COMBINATIONS = 64
 
 
 def refined(target: Target, start: Floats, samples: Samples | None, report: Callable[[float], None]) -> Floats:
-    """Vectors near `start` whose span does better for the functions of `target`, on samples if there are any."""
+    """Vectors near `start` whose span does better for the functions of `target`, on samples if there are any.
+
+    Where a step takes longer than there is time, `start` itself.
+    """
+    if _steps(target, start, None if samples is None else samples.some, 1) == 0:
+        return start
     vectors, kernel, shape = target.expansion.vectors, target.expansion.kernel, start.shape
     turn = _combinations(target)
     table = np.asarray(target.expansion.coefficients @ turn)
@@ -98,4 +105,5 @@ def _steps(target: Target, start: Floats, X: Any, outputs: int) -> int:
     m, features = start.shape
     rows = target.n + m + (0 if X is None else len(X))
     each = 2.0 * rows * m * (3 * features + m + 4 * outputs)
-    return int(np.clip(_OPERATIONS / each, _FEWEST_STEPS, _MOST_STEPS))
+    fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / each)
+    return int(np.clip(_OPERATIONS / each, fewest, _MOST_STEPS))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
+from mercer.compression.class_groups import Groups, matched_in_groups
 from mercer.compression.growth import chosen
 from mercer.compression.matching import Samples
 from mercer.compression.positions import refined
@@ -18,6 +19,10 @@ from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
 
+# Vectors that are kept at most: their kernel matrix takes 800 MB.
+MOST_VECTORS = 10_000
+# Of more vectors so many, evenly spread, are candidates, or twice as many as are wanted.
+_MOST_CANDIDATES = 10_000
 # The share of max_error that is aimed at, so that rounding does not end up above it.
 _AIM = 1 - 1e-6
 
@@ -55,6 +60,13 @@ class Reduced:
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
 
+    def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Progress) -> Reduced:
+        """The same with every pair of classes on the vectors of its groups, fitted to samples."""
+        assert self.span is not None
+        report = partial(progress.share, f"fitting {len(target.expansion.b)} pairs to samples")
+        made = matched_in_groups(target, self.span, groups, samples, report)
+        return replace(self, expansion=made, span=None, retrained=True)
+
 
 def to_count(target: Target, count: int, samples: Samples | None, progress: Progress) -> Reduced:
     """So many vectors, or fewer where fewer will do."""
@@ -88,9 +100,12 @@ def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | N
 
     def told(n: int, left: Floats) -> bool:
         progress.share("choosing vectors", n / (count or target.n))
-        return enough(n, left)
+        return n >= MOST_VECTORS or enough(n, left)
 
-    return chosen(target.expansion.kernel, target.expansion.vectors, target.own_values, target.squares, told)
+    most = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
+    some = np.linspace(0, target.n - 1, most).astype(np.intp)
+    vectors = take(target.expansion.vectors, some)
+    return some[chosen(target.expansion.kernel, vectors, target.own_values[some], target.squares, told)]
 
 
 def _unmoved(target: Target, order: Indices) -> Reduced:

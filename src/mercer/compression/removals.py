@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.arrays import Floats, Indices, is_sparse, n_samples, take
+from mercer.compression.distance import distances
 from mercer.compression.span import Span
 from mercer.expansion import Expansion
 from mercer.gram.linear_gram import linear_scale
@@ -19,6 +20,8 @@ from mercer.rkhs import row_keys
 
 # δ(x) = ‖φ(x) − Pφ(x)‖² below so many roundings of k(x, x), per vector, is zero as far as float64 can tell.
 _DEPENDENT_ROUNDINGS = 4
+# ‖w − w'‖ that is called rounding, as a share of ‖w‖.
+_EXACT_SHARE = 1e-8
 # Dependence is looked for up to so many vectors, whose kernel matrix takes 800 MB.
 _LARGEST_MATRIX = 10_000
 
@@ -71,7 +74,10 @@ def _independent(expansion: Expansion) -> Expansion:
     if rank >= n:
         return expansion
     order = pivots.astype(np.intp) - 1
-    return moved_onto(expansion, np.sort(order[:rank]), K)
+    found = moved_onto(expansion, np.sort(order[:rank]), K)
+    # Coefficients may be large, and w small beside them: then even a rounding of k(x, x) is needed.
+    near = distances(expansion, found) <= _EXACT_SHARE * expansion.norms()
+    return found if near.all() else expansion
 
 
 def moved_onto(expansion: Expansion, kept: Indices, K: Floats) -> Expansion:

@@ -1,25 +1,35 @@
 """What a compression did and guarantees: the error in the kernel's space, and which predictions keep their label.
 
 By the reproducing property |f(x) − f'(x)| ≤ ‖w − w'‖ √k(x, x) + |b − b'| for every x, seen or not. Where |f'(x)| is
-larger, f(x) has the same sign.
+larger, f(x) has the same sign. If w' is a projection of w, only the part of φ(x) outside the span counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import OutlierMixin
 
 from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
 from mercer.certificates.certificate import Certificate
-from mercer.compression.distance import lengths_of, value_error
-from mercer.data.labels import votes
+from mercer.compression.distance import VANISHING, lengths_of, value_error
+from mercer.compression.span import factor_of
+from mercer.data.labels import wins
 from mercer.expansion import Expansion
 from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
+from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
+
+# What is added to the diagonal of K, as a share, where φ(x) is projected: a trade of Σ|c_i| against what is left.
+_JITTER = 1e-10
+# Vectors up to which their kernel matrix is factored for a sharper bound.
+_LARGEST_SPAN = 3000
 
 
 class Compression:
@@ -44,7 +54,8 @@ class Compression:
         Whether coefficients and b were fitted again, to samples; else they are those of the projection, which is
         nearest to the original.
     error : float, or array of shape (n_outputs,)
-        ‖w − w'‖ in the kernel's space, rounding included: never less than it is.
+        ‖w − w'‖ in the kernel's space, rounding included: never less than it is. Under a kernel that nobody says is
+        positive definite, the root of the same quadratic form, which proves nothing.
     b_change : float, or array of shape (n_outputs,)
         |b − b'|.
     original_certificate : Certificate or None
@@ -77,20 +88,25 @@ class Compression:
     def bound(self, X: Any) -> Floats:
         """How far the original's f can be from this machine's at every sample, one column for each output.
 
-        ‖w − w'‖ √k(x, x) + |b − b'|, and what rounding may do to the two evaluations in float64.
+        ‖w − w'‖ √k(x, x) + |b − b'|, or less where φ(x) is near the span of the vectors and w' near the projection of
+        w, and what rounding may do to the two evaluations in float64. It holds for kernels
+        that are known to be positive definite; others, and rows of float32, which are evaluated in float32, are
+        refused.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
             As in `predict`.
         """
-        return self._bound(self._read(X))
+        X = self._read(X)
+        parts = [self._bound(take(X, np.arange(some.start, some.stop))) for some in self._row_blocks(X)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self._machine.intercept_)))
 
     def keeps_label(self, X: Any) -> Flags:
         """Which samples have, provably, the label that the original gives them.
 
         Of pairs of classes all must be safe, or the winner must win whatever the others' votes are. True is a proof;
-        False is none. Rows of float32 are compared as `predict` decides about them in float64.
+        False is none. Kernels and rows are refused as in `bound`.
 
         Parameters
         ----------
@@ -106,16 +122,34 @@ class Compression:
         if not labelled:
             raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
         X = self._read(X)
-        parts = [
-            self._kept(take(X, np.arange(some.start, some.stop)))
-            for some in row_blocks(n_samples(X), 24 * self.n_vectors + 48 * len(machine.intercept_))
-        ]
+        parts = [self._kept(take(X, np.arange(some.start, some.stop))) for some in self._row_blocks(X)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+    def _row_blocks(self, X: Any) -> Iterator[slice]:
+        """Rows whose kernel values and bounds are held at a time."""
+        return iter(row_blocks(n_samples(X), 64 * self.n_vectors + 64 * len(self._machine.intercept_)))
+
+    @property
+    def proves_labels(self) -> bool:
+        """Whether the kernel is known to be positive definite, which `bound` and `keeps_label` ask for."""
+        return bool(self._machine._expansion_.kernel.positive_definite == "yes")
 
     def _read(self, X: Any) -> Any:
         expansion: Expansion = self._machine._expansion_
-        X = read_samples(self._machine, X, expansion.kernel, reset=False)
-        return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
+        kernel = expansion.kernel
+        if not self.proves_labels:
+            raise ValueError(
+                f"nothing is proven under {kernel!r}: |f − f'| ≤ ‖w − w'‖ √k(x, x) needs a positive definite kernel, "
+                "and nobody says that this one is. If it is, say so: give its feature map by FromFeatureMap, or make a "
+                "class of FromFunction with positive_definite = 'yes'"
+            )
+        X = read_samples(self._machine, X, kernel, reset=False)
+        if getattr(X, "dtype", None) == np.float32 and linear_scale(kernel) is None:
+            raise TypeError(
+                "rows of float32 are predicted in float32, whose rounding may change a label that is kept in float64; "
+                "give X.astype(np.float64), to predict as well"
+            )
+        return in_float64(X)
 
     def _bound(self, X: Any) -> Floats:
         machine = self._machine
@@ -124,10 +158,48 @@ class Compression:
         own = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
         # Both machines' values are sums of kernel values, each right to a share of √k(x, x) k(v, v); and k(x, x) is.
         share = value_error(kernel, expansion.vectors) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
-        roots = np.sqrt(np.abs(kernel.diag(X))) * (1 + share + gamma(4 * d + 64))
+        # What underflows is below the rounding of such a root.
+        roots = np.sqrt(np.maximum(np.abs(kernel.diag(X)), VANISHING)) * (1 + share + gamma(4 * d + 64))
         b = np.abs(expansion.b) + record.b_change
-        slopes = record.error + share * (record.lengths + own)
-        return np.asarray(np.outer(roots, slopes) + record.b_change + 2.0**-50 * b) * (1 + 2.0**-50)
+        apart = np.minimum(np.outer(roots, record.error), self._beyond_span(X, roots))
+        rounded = np.outer(roots, share * (record.lengths + own)) + 2.0**-50 * b
+        return np.asarray(apart + rounded + record.b_change) * (1 + 2.0**-50)
+
+    def _beyond_span(self, X: Any, roots: Floats) -> Floats:
+        """At least |⟨w − w', φ(x)⟩| for every output, from what of φ(x) lies outside the span of the vectors z_i.
+
+        For any c it is at most ‖w − w'‖ ‖φ(x) − Σ_i c_i φ(z_i)‖ + Σ_i |c_i| max_i |⟨w − w', φ(z_i)⟩|. Here c is about
+        that of the projection of φ(x). It need not be exact, and what rounding does to the two terms is added.
+        """
+        expansion, record = self._machine._expansion_, self._machine._compression_
+        kernel, Z, nothing = expansion.kernel, expansion.vectors, np.full((len(roots), len(record.error)), np.inf)
+        if not 0 < self.n_vectors <= _LARGEST_SPAN:
+            return nothing
+        values, K = kernel(X, Z), self._among_vectors
+        c = linalg.cho_solve((self._factor, True), values.T, check_finite=False).T
+        if not np.isfinite(c).all():
+            return nothing
+        sizes = np.abs(c)
+        square = kernel.diag(X) - 2 * np.einsum("ij,ij->i", c, values) + np.einsum("ij,ij->i", c @ K, c)
+        lengths = roots + sizes @ np.sqrt(np.abs(K.diagonal()) + VANISHING)
+        d = X.shape[1] if hasattr(X, "shape") else 0
+        lost = (value_error(kernel, Z) + gamma(2 * self.n_vectors + 4 * d + 128)) * lengths**2
+        rest = np.sqrt(np.maximum(square, 0.0) + 1.01 * lost)
+        found = np.outer(rest, record.error) + np.outer(sizes.sum(axis=1), record.at_vectors)
+        return np.asarray(found) * (1 + gamma(self.n_vectors + 64))
+
+    @cached_property
+    def _among_vectors(self) -> Floats:
+        """k between the vectors."""
+        expansion: Expansion = self._machine._expansion_
+        return np.asarray(expansion.kernel(expansion.vectors))
+
+    @cached_property
+    def _factor(self) -> Floats:
+        """Cholesky's factor of about that, so conditioned that c is not much larger than it must be."""
+        K = self._among_vectors.copy()
+        K[np.diag_indices(len(K))] += _JITTER * max(VANISHING, float(np.abs(K.diagonal()).max()))
+        return factor_of(K)
 
     def _kept(self, X: Any) -> Flags:
         machine = self._machine
@@ -161,7 +233,7 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     """
     safe = np.abs(values) > bound
     rows = np.arange(len(values))
-    won = votes(values, k)[0]
+    won = wins(values, k)
     best = np.argmax(won, axis=1)
     first, second = np.triu_indices(k, 1)
     sure, open_ = np.zeros_like(won), np.zeros_like(won)
@@ -176,6 +248,11 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True
     return np.asarray(beaten.all(axis=1))
+
+
+def in_float64(X: Any) -> Any:
+    """Rows of float32 as float64, others as they are."""
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def _one_or_all(values: Floats) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,14 @@ class Target:
             K = expansion.kernel(take(X, np.arange(some.start, some.stop)), expansion.vectors)
             out[some] = K @ expansion.coefficients
         return out
+
+    def one(self, output: int) -> Target:
+        """One of the functions, on the vectors that it uses."""
+        expansion = self.expansion
+        column = dense(expansion.coefficients[:, [output]])
+        used = np.flatnonzero(column[:, 0])
+        own = replace(expansion, vectors=take(expansion.vectors, used), coefficients=column[used])
+        return Target(replace(own, b=expansion.b[[output]]))
 
     @property
     def n(self) -> int:

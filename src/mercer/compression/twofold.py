@@ -1,13 +1,14 @@
 """Numbers in twice the precision of float64, as unevaluated sums of two arrays (high, low) with |low| ≤ u|high|.
 
 Sums and products are Dekker's and Knuth's, with errors of a few u² (u = 2⁻⁵³; Joldes, Muller and Popescu 2017); `exp`
-is right to 2⁻⁷⁰ of its value.
+is right to 2⁻⁹⁸ of its value.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from functools import cache
+from math import factorial
 
 import numpy as np
 
@@ -15,15 +16,15 @@ from mercer.arrays import Floats
 
 Twofold = tuple[Floats, Floats]
 
-EXP_ERROR = 2.0**-70
+EXP_ERROR = 2.0**-98
 # Relative errors of one sum and of one product.
 SUM_ERROR, PRODUCT_ERROR = 2.0**-104, 2.0**-103
 
 _SPLITTER = 2.0**27 + 1
-# exp(t) = 2ⁿ exp(j/64) exp(r): of ln 2 so many bits that n ln 2 is exact, and |r| ≤ 1/128.
+# exp(t) = 2ⁿ exp(j/64) exp(r), |r| ≤ 1/128: ln 2 in parts of so many bits that n times a part is exact.
 _STEPS, _LN2_BITS = 64, 42
-# 1/k! of r^k for k = 3, …, 10, which leave less than 2⁻¹⁰⁰ of a value.
-_TAIL = [1.0 / f for f in (6.0, 24.0, 120.0, 720.0, 5040.0, 40320.0, 362880.0, 3628800.0)]
+# Terms r^k/k! for k from 7 to 12 are below 2⁻⁶¹, so that float64 holds them to 2⁻¹¹⁴; those after are below 2⁻¹²³.
+_FIRST_OF_TAIL, _LAST_OF_TAIL = 7, 12
 # Exponents below have values that float64 cannot hold.
 _LOWEST_EXPONENT = -700.0
 
@@ -100,39 +101,45 @@ def sum_rows(a: Twofold) -> Twofold:
 
 def exp(t: Twofold) -> Twofold:
     """exp(t) for t ≤ 0; 0 where it is below 10⁻³⁰⁰."""
-    table_high, table_low, ln2, ln2_rest = _constants()
+    powers, ln2, inverse = _constants()
     high = np.maximum(t[0], _LOWEST_EXPONENT)
     low = np.where(high > t[0], 0.0, t[1])
-    n = np.rint(high / ln2)
-    r, rest = exact_sum(high, -n * ln2)
-    r, rest = normal(r, rest + (low - n * ln2_rest))
-    j = np.rint(r * _STEPS)
-    r, more = exact_sum(r, -j / _STEPS)
-    r, rest = normal(r, more + rest)
-    tail = np.full_like(r, _TAIL[-1])
-    for coefficient in _TAIL[-2::-1]:
-        tail *= r
-        tail += coefficient
-    square, square_rest = exact_product(r, r)
-    square_rest += 2.0 * r * rest
-    tail *= square * r
-    value = normal(0.5 * square, 0.5 * square_rest + tail)
-    value = add((r, rest), value)
-    one_more, lost = exact_sum(np.ones_like(r), value[0])
+    n = np.rint(high / ln2[0])
+    r = exact_sum(high, -n * ln2[0])
+    r = add(r, normal(low, np.zeros_like(low)))
+    r = add(r, normal(-n * ln2[1], -n * ln2[2]))
+    j = np.rint(r[0] * _STEPS)
+    r = add(r, (-j / _STEPS, np.zeros_like(j)))
+    tail = np.full_like(j, inverse[_LAST_OF_TAIL][0])
+    for k in range(_LAST_OF_TAIL - 1, _FIRST_OF_TAIL - 1, -1):
+        tail = tail * r[0] + inverse[k][0]
+    value: Twofold = normal(tail, np.zeros_like(tail))
+    for k in range(_FIRST_OF_TAIL - 1, -1, -1):
+        value = add(multiply(value, r), _everywhere(inverse[k], j))
     place = j.astype(np.intp) + _STEPS
-    found = multiply(normal(one_more, lost + value[1]), (table_high[place], table_low[place]))
+    found = multiply(value, (powers[0][place], powers[1][place]))
     scale = np.where(t[0] < _LOWEST_EXPONENT, 0.0, np.ldexp(1.0, n.astype(np.int32)))
     return found[0] * scale, found[1] * scale
 
 
+def _everywhere(number: tuple[float, float], like: Floats) -> Twofold:
+    return np.full_like(like, number[0]), np.full_like(like, number[1])
+
+
 @cache
-def _constants() -> tuple[Floats, Floats, float, float]:
-    """exp(j/64) for |j| ≤ 64 in two parts, and ln 2 as 42 bits and the rest."""
+def _constants() -> tuple[Twofold, tuple[float, float, float], list[tuple[float, float]]]:
+    """exp(j/64) for |j| ≤ 64, ln 2 as two parts of 42 bits and the rest, and 1/k!."""
     with localcontext() as context:
         context.prec = 60
-        exact = [(Decimal(j) / _STEPS).exp() for j in range(-_STEPS, _STEPS + 1)]
-        high = np.array([float(value) for value in exact])
-        low = np.array([float(value - Decimal(first)) for value, first in zip(exact, high.tolist(), strict=True)])
-        ln2 = Decimal(2).ln()
-        first = float(int(ln2 * 2**_LN2_BITS)) / 2**_LN2_BITS
-        return high, low, first, float(ln2 - Decimal(first))
+        exact = [_two_parts((Decimal(j) / _STEPS).exp()) for j in range(-_STEPS, _STEPS + 1)]
+        ln2, unit = Decimal(2).ln(), Decimal(2) ** _LN2_BITS
+        first = int(ln2 * unit) / unit
+        second = int((ln2 - first) * unit**2) / unit**2
+        inverse = [_two_parts(1 / Decimal(factorial(k))) for k in range(_LAST_OF_TAIL + 1)]
+        parts = float(first), float(second), float(ln2 - first - second)
+        return (np.array([high for high, _ in exact]), np.array([low for _, low in exact])), parts, inverse
+
+
+def _two_parts(number: Decimal) -> tuple[float, float]:
+    high = float(number)
+    return high, float(number - Decimal(high))

@@ -6,12 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import frame
+from mercer.displays.drawing import COLOURS, axes_for, frame, ink
 from mercer.optional import require
 from mercer.paths.c_path import CPath
 
 # Points at which curves are drawn, and the most samples whose α is drawn.
 _POINTS, _MOST_CURVES = 120, 60
+# Fewer breakpoints than a line shows.
+_FEW_BREAKPOINTS = 4
 
 
 class CPathDisplay:
@@ -48,21 +50,22 @@ class CPathDisplay:
         path, Cs = self.path, self.prices()
         alpha = np.array([path.alpha(C) for C in Cs])
         shown = _most_moved(alpha)
+        dots = {"marker": "o" if len(path.C_) < _FEW_BREAKPOINTS else None}
         self.lines_ = [
             axes[0].semilogx(Cs, alpha[:, shown] / Cs[:, None], linewidth=0.8),
-            axes[1].loglog(path.C_, path.margin_),
-            axes[2].semilogx(path.C_, path.n_support_, label="all")
-            + axes[2].semilogx(path.C_, path.n_free_, label="on the margin"),
+            axes[1].loglog(path.C_, path.margin_, color=COLOURS[0], **dots),
+            axes[2].semilogx(path.C_, path.n_support_, color=COLOURS[0], label="all", **dots)
+            + axes[2].semilogx(path.C_, path.n_free_, color=COLOURS[1], label="on the margin", **dots),
         ]
         axes[2].legend()
         axes[0].set(title="α/C" + (f" of {len(shown)} samples" if len(shown) < alpha.shape[1] else ""))
         axes[1].set(title="margin 1/‖w‖")
         axes[2].set(title="support vectors")
         if X is not None:
-            self.lines_.append(axes[3].semilogx(Cs, path.error(X, y, Cs)))
+            self.lines_.append(axes[3].semilogx(Cs, path.error(X, y, Cs), color=COLOURS[0]))
             axes[3].set(title="share of errors")
         else:
-            self.lines_.append(axes[3].semilogx(path.C_, path.intercept_))
+            self.lines_.append(axes[3].semilogx(path.C_, path.intercept_, color=COLOURS[0], **dots))
             axes[3].set(title="b")
         for axis in axes:
             axis.set_xlabel("C")
@@ -74,21 +77,24 @@ class CPathDisplay:
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(f"samples in a plane have 2 features, but X has shape {X.shape}")
-        if ax is None:
-            ax = require("matplotlib.pyplot", "plotting a path").subplots(layout="constrained")[1]
+        ax = axes_for(ax, "plotting a path", (6.4, 4.8))
         low, high = X.min(axis=0), X.max(axis=0)
         sides = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), 80) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*sides), axis=-1)
         f = self.path.decision_function(grid.reshape(-1, 2), [C]).reshape(80, 80)
-        ax.contour(*sides, f, levels=[-1, 0, 1], colors="0.3", linestyles=["--", "-", "--"])
+        ax.contour(*sides, f, levels=[-1, 0, 1], colors=[ink(ax)], linestyles=["--", "-", "--"], linewidths=1)
         alpha, own = self.path.alpha(C), self.path.decision_function(X, [C])[:, 0]
         free = (alpha > 0) & (np.abs(np.abs(own) - 1) < 1e-6)
-        for which, size, label in (
-            (alpha == 0, 15, "α = 0"),
-            ((alpha > 0) & ~free, 40, "inside"),
-            (free, 90, "on the margin"),
+        sides_of = np.where(own > 0, COLOURS[1], COLOURS[0])
+        for which, size, edge, label in (
+            (alpha == 0, 12, "none", "α = 0"),
+            ((alpha > 0) & ~free, 45, "none", "inside"),
+            (free, 60, ink(ax), "on the margin"),
         ):
-            ax.scatter(*X[which].T, c=np.sign(own[which]), s=size, vmin=-1, vmax=1, cmap="coolwarm", label=label)
+            ax.scatter(*X[which].T, c=sides_of[which], s=size, edgecolors=edge, linewidths=1.5, label=label, zorder=3)
+        legend = ax.legend(fontsize="small", loc="upper left")
+        for handle in legend.legend_handles:
+            handle.set_facecolor("0.6")
         ax.set_title(f"C = {C:.4g}")
         return ax
 

@@ -8,10 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.compression import Compression, compress
+from mercer.compression.report import in_float64
+from mercer.displays.drawing import COLOURS, frame
 from mercer.optional import require
 
-# Numbers that stand side by side below an axis of 4 inches.
-_LEVEL_TICKS = 8
+# Numbers below an axis of 4 inches do not touch if each is this many times the last one.
+_TICK_RATIO = 1.25
 # Shares of the vectors that are tried.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
@@ -83,15 +85,20 @@ class CompressionDisplay:
         ax : pair of matplotlib axes, optional
             Where to draw; default: a new figure.
         """
+        if not hasattr(estimator, "score"):
+            raise TypeError(
+                f"{type(estimator).__name__} has no score to draw: compare predictions and `compression_.error` of "
+                "mercer.compress(model, n) for several n"
+            )
         given = {} if train is None else {"X": train[0], "y": train[1], "retrain": retrain}
         found, scores, kept = [], [], []
         for count in n_vectors:
             small = compress(estimator, count, **given)
             found.append(_report(small))
             scores.append(float(small.score(X, y)))
-            if hasattr(small, "classes_"):
+            if hasattr(small, "classes_") and found[-1].proves_labels:
                 seen = small[:-1].transform(X) if hasattr(small, "steps") and len(small) > 1 else X
-                kept.append(float(found[-1].keeps_label(seen).mean()))
+                kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
         sizes = [one.n_vectors for one in found]
         errors = [float(np.max(one.error)) for one in found]
         before = found[0].n_vectors_before
@@ -103,7 +110,7 @@ class CompressionDisplay:
         columns = {"n_vectors": self.n_vectors, "error": self.errors, "score": self.scores}
         if self.kept is not None:
             columns["kept"] = self.kept
-        return require("pandas", "a table of compressions").DataFrame(columns)
+        return frame("CompressionDisplay.to_frame", columns)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw into two axes, or into a new figure.
@@ -121,21 +128,31 @@ class CompressionDisplay:
             raise ValueError(f"a compression is drawn into 2 axes, but {len(axes)} were given")
         order = np.argsort(self.n_vectors, kind="stable")
         x = self.n_vectors[order]
-        axes[0].plot(x, self.errors[order], "o-", color="#3b6fb6")
+        axes[0].plot(x, self.errors[order], "o-", color=COLOURS[0])
         axes[0].set(ylabel="‖w − w'‖", title="distance from the original", ylim=(0, None))
-        axes[1].plot(x, self.scores[order], "o-", color="#d1603d", label="score")
+        axes[1].plot(x, self.scores[order], "o-", color=COLOURS[1], label="score")
         axes[1].axhline(self.original_score, color="0.5", linestyle=":", label=f"original, {self.n_original} vectors")
         if self.kept is not None:
-            axes[1].plot(x, self.kept[order], "s--", color="#4f9d69", label="labels provably kept")
+            axes[1].plot(x, self.kept[order], "s--", color=COLOURS[2], label="labels provably kept")
         axes[1].set(title="score, and labels kept" if self.kept is not None else "score")
         axes[1].legend()
         for one in axes:
             one.set_xscale("log")
-            one.set_xticks(np.unique(x), [str(n) for n in np.unique(x)], rotation=45 * (len(x) > _LEVEL_TICKS))
+            told = _apart(np.unique(x))
+            one.set_xticks(told, [str(n) for n in told])
             one.minorticks_off()
             one.set_xlabel("vectors")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+
+def _apart(sizes: Any) -> list[Any]:
+    """The sizes that are written below the axis: of those close to each other, the largest."""
+    told: list[Any] = []
+    for size in reversed(sizes.tolist()):
+        if not told or size * _TICK_RATIO <= told[-1]:
+            told.append(size)
+    return told[::-1]
 
 
 def _report(model: Any) -> Compression:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import colours, frame
+from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, short, wrapped
 from mercer.displays.plane import Plane
 from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
@@ -16,6 +16,8 @@ from mercer.optional import require
 _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
 
 _RING = 4  # points: what a ring takes of the picture
+
+_SMALL_PRINT = 8  # points: the line below a picture
 
 
 @dataclass(eq=False)
@@ -25,7 +27,8 @@ class DecisionDisplay:
     For two classes the lines are f = 0 and, dashed, f = ±1; for several the boundaries of the regions; for one class
     f = 0. A regression has a scale of colours that its samples share, so that a sample unlike its surroundings is one
     that f misses. Free support vectors, which lie on the margin, have a full ring; bounded ones, which are inside it or
-    on its wrong side, a dotted one. Many samples are drawn smaller and transparent.
+    on its wrong side, a dotted one. Many samples are drawn smaller and transparent. The names of more than ten classes
+    stand among their samples, in place of a legend.
 
     Parameters
     ----------
@@ -183,8 +186,7 @@ class DecisionDisplay:
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        pyplot = require("matplotlib.pyplot", "drawing a decision")
-        ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        ax = axes_for(ax, "drawing a decision", (6.4, 4.8))
         norm = None
         if self.classes is not None:
             self._draw_regions(ax)
@@ -194,7 +196,8 @@ class DecisionDisplay:
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            ax.annotate(self.rest, (0.5, 0), **below, ha="center", va="top", fontsize="x-small", color="0.3")
+            told = wrapped(self.rest, ax, _SMALL_PRINT)
+            ax.annotate(told, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -240,43 +243,48 @@ class DecisionDisplay:
         levels = [level for level in styles if values.min() < level < values.max()]
         if levels:
             line = [styles[level] for level in levels]
-            ax.contour(self.xx0, self.xx1, values, levels=levels, linestyles=line, colors="black", linewidths=1)
+            ax.contour(self.xx0, self.xx1, values, levels=levels, linestyles=line, colors=[ink(ax)], linewidths=1)
 
     def _draw_points(self, ax: Any, norm: Any) -> None:
         if self.points is None:
             return
         x, z = self.points.T
         size, alpha = _ink(len(x))
+        # A map of values has the same colours in a dark style.
+        dark = "black" if self.classes is None and not self.novelty else ink(ax)
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
+        named = []
         if self.codes is not None:
-            for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
-                here = self.codes == c
-                ax.scatter(x[here], z[here], color=[colour], label=str(label), **style)
+            named = self._draw_classes(ax, style)
         elif self.targets is not None:
             edge = {"edgecolors": "white", "linewidths": 0.6 if alpha == 1 else 0, "s": 24 * size}
             ax.scatter(x, z, c=self.targets, norm=norm, cmap="viridis", **(style | edge))
         else:
-            ax.scatter(x, z, color="black", **style)
+            ax.scatter(x, z, color=dark, **style)
         for name, rows, line in (("free", self.free, "-"), ("bounded", self.bounded, ":")):
             if rows is not None and len(rows):
                 size, alpha = _ink(_RING * len(rows))
-                ax.scatter(
-                    x[rows],
-                    z[rows],
-                    s=60 * size,
-                    alpha=alpha,
-                    linewidths=size,
-                    facecolors="none",
-                    edgecolors="black",
-                    linestyles=line,
-                    label=f"{name} support vectors",
-                    zorder=4,
-                )
-        if ax.get_legend_handles_labels()[1]:
+                ring = {"s": 60 * size, "alpha": alpha, "linewidths": size, "linestyles": line, "zorder": 4}
+                label = f"{name} support vectors"
+                named.append(ax.scatter(x[rows], z[rows], facecolors="none", edgecolors=dark, label=label, **ring))
+        if named:
             # The best place is found by looking at every point.
-            legend = ax.legend(loc="best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right", fontsize="small")
-            for handle in legend.legend_handles:
+            loc = "best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right"
+            for handle in ax.legend(handles=named, loc=loc, fontsize="small").legend_handles:
                 handle.set_alpha(1)
+
+    def _draw_classes(self, ax: Any, style: dict[str, Any]) -> list[Any]:
+        """The samples of each class; returns those that belong into a legend."""
+        effects = require("matplotlib.patheffects", "drawing a decision")
+        halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
+        drawn = []
+        for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
+            here = self.points[self.codes == c]
+            drawn.append(ax.scatter(*here.T, color=[colour], label=short(label), **style))
+            if len(self.classes) > MOST_IN_LEGEND and len(here):
+                where = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}
+                ax.text(*np.nanmedian(here, axis=0), short(label, 12), **where)
+        return drawn if len(self.classes) <= MOST_IN_LEGEND else []
 
 
 def _ink(n: int) -> tuple[float, float]:

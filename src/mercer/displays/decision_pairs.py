@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from mercer.displays.decision import DecisionDisplay
-from mercer.displays.drawing import frame
+from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
 from mercer.displays.plane import column_names
 from mercer.optional import require
 
 # Columns of which all pairs still fit onto a screen.
 _MOST_COLUMNS = 7
+# Characters of a name that fit beside a panel.
+_PANEL_CHARACTERS = 22
 
 
 @dataclass(eq=False)
@@ -129,7 +131,8 @@ class DecisionPairsDisplay:
                 ax.get_legend().remove()
             wrong = self.errors[pair]
             ax.set_title(f"{wrong:.1%} errors", fontsize="small", fontweight="bold" if wrong == best else "normal")
-            ax.set(xlabel=pair[0] if row == side - 1 else "", ylabel=pair[1] if column == 0 else "")
+            below, beside = (short(name, _PANEL_CHARACTERS) for name in pair)
+            ax.set(xlabel=below if row == side - 1 else "", ylabel=beside if column == 0 else "")
             ax.tick_params(labelsize="x-small")
         self._legend(axes)
         self.axes_, self.figure_ = axes, axes[0, 0].figure
@@ -138,7 +141,8 @@ class DecisionPairsDisplay:
     def _legend(self, axes: Any) -> None:
         """The classes, once, in the empty corner if there is one."""
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        axes[0, -1].legend(handles, labels, loc="upper right", fontsize="small")
+        if len(handles) <= MOST_IN_LEGEND:  # more are named within the panels
+            axes[0, -1].legend(handles, labels, loc="upper right" if len(axes) > 1 else "best", fontsize="small")
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per pair, the best one first."""

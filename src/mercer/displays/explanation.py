@@ -7,12 +7,15 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, colours, ink, short
 from mercer.explain import Explanation, explain
 from mercer.optional import require
 from mercer.parameters import integer, one_of
 
 _KINDS = ("bar", "beeswarm")
-_RAISES, _LOWERS, _OTHERS = "tab:red", "tab:blue", "0.75"
+_RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"
+# From low to high over a middle that is seen on white and on black.
+_SCALE = ("#2f6fd0", "#8e4fa8", "#e0433a")
 # A row of points is at most this high, of the distance 1 between two rows, and as wide as this many points.
 _HALF_HEIGHT, _BINS = 0.38, 80
 # Colours span these quantiles of a feature, so that one outlier does not make all others look alike.
@@ -22,8 +25,9 @@ _COLOUR_QUANTILES = (0.05, 0.95)
 class ExplanationDisplay:
     """The picture of an `Explanation`.
 
-    "bar" shows the mean |value| of each feature, with several outputs beside one another, or the signed values of one
-    sample. "beeswarm" shows every sample as a point at its value, coloured by what the feature is.
+    "bar" shows the mean |value| of each feature, with several outputs beside one another (more than ten are added up),
+    or the signed values of one sample. "beeswarm" shows every sample as a point at its value, coloured by what the
+    feature is.
 
     Parameters
     ----------
@@ -93,7 +97,7 @@ class ExplanationDisplay:
         self.points_: list[Any] = []
         if self.kind == "beeswarm":
             self._beeswarm()
-        elif len(self.explanation) == 1 and not self.explanation.several:
+        elif self._signed:
             self._sample()
         else:
             self._bars()
@@ -101,12 +105,18 @@ class ExplanationDisplay:
         return self
 
     def to_frame(self) -> Any:
-        """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm."""
+        """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.
+
+        Of one sample the values have their signs, and what its features are stands beside them.
+        """
         pandas = require("pandas", "a frame of what is drawn")
         e = self.explanation
         order = np.argsort(-(e.importance.sum(axis=1) if e.several else e.importance), kind="stable")
         shown = order[: self.max_features]
         names = [e.feature_names[j] for j in shown]
+        if self._signed:
+            columns = {e.output_names[0]: e.values[0, shown], "data": e.data[0, shown]}
+            return pandas.DataFrame(columns, index=pandas.Index(names, name="feature"))
         if self.kind == "bar":
             table = e.importance.reshape(e.values.shape[1], -1)[shown]
             return pandas.DataFrame(table, index=pandas.Index(names, name="feature"), columns=list(e.output_names))
@@ -119,24 +129,33 @@ class ExplanationDisplay:
             }
         )
 
+    @property
+    def _signed(self) -> bool:
+        """Whether bars are the values of one sample, with their signs."""
+        return self.kind == "bar" and len(self.explanation) == 1 and not self.explanation.several
+
     # --- kinds -----------------------------------------------------------------------------------------------------
 
     def _bars(self) -> None:
         e = self.explanation
         table = e.importance.reshape(e.values.shape[1], -1)
+        names, summed = e.output_names, ""
+        if table.shape[1] > MOST_IN_LEGEND:
+            summed = f", added up over {table.shape[1]} outputs"
+            table, names = table.sum(axis=1, keepdims=True), ("all",)
         heights, left = table[self.features_], np.zeros(len(self.features_))
-        for k, name in enumerate(e.output_names):
-            colour = {"color": _LOWERS} if table.shape[1] == 1 else {}
+        for k, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
             places = np.arange(len(heights))
-            self.bars_.append(self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=name, **colour))
+            drawn = self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=short(name), color=colour)
+            self.bars_.append(drawn)
             left = left + heights[:, k]
         self._rows()
         others = len(table) - len(heights)
         together = float(table.sum() - heights.sum())
-        self.ax_.set_xlabel("mean |Shapley value|" + (f"; {others} others have {together:.3g} together" * (others > 0)))
-        if table.shape[1] > 1:
-            columns = 1 + table.shape[1] // 20
-            self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=columns)
+        label = f"mean |Shapley value|{summed}" + f"\n{others} others have {together:.3g} together" * (others > 0)
+        self.ax_.set_xlabel(label)
+        if len(names) > 1:
+            self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def _sample(self) -> None:
         """One sample: what each feature adds, with its sign."""
@@ -145,23 +164,24 @@ class ExplanationDisplay:
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
         colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
-        names = [f"{e.feature_names[j]} = {e.data[0, j]:.4g}" for j in self.features_]
+        names = [f"{short(e.feature_names[j])} = {e.data[0, j]:.4g}" for j in self.features_]
         self._rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
-        self.ax_.axvline(0.0, color="0.4", linewidth=0.8)
+        self.ax_.axvline(0.0, color=ink(self.ax_), linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
         self.ax_.set_xlabel(self._value)
         self.ax_.set_title(f"f = {total:.4g}, background {float(e.base_values[0]):.4g}", fontsize="medium")
 
     def _beeswarm(self) -> None:
         e = self.explanation
+        scale = require("matplotlib.colors", "plotting an explanation").LinearSegmentedColormap.from_list("", _SCALE)
         for place, j in enumerate(self.features_):
             heights = place + _HALF_HEIGHT * swarm(e.values[:, j], _BINS)
             drawn = self.ax_.scatter(
-                e.values[:, j], heights, c=_shade(e.data[:, j]), cmap="coolwarm", vmin=0, vmax=1, s=12, linewidths=0
+                e.values[:, j], heights, c=_shade(e.data[:, j]), cmap=scale, vmin=0, vmax=1, s=12, linewidths=0
             )
             self.points_.append(drawn)
         self._rows()
-        self.ax_.axvline(0.0, color="0.4", linewidth=0.8, zorder=0)
+        self.ax_.axvline(0.0, color=ink(self.ax_), linewidth=0.8, zorder=0)
         self.ax_.set_xlabel(self._value)
         bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
@@ -176,7 +196,7 @@ class ExplanationDisplay:
 
     def _rows(self, names: list[str] | None = None) -> None:
         """What each row is, the first one on top."""
-        names = [self.explanation.feature_names[j] for j in self.features_] if names is None else names
+        names = [short(self.explanation.feature_names[j]) for j in self.features_] if names is None else names
         self.ax_.set_yticks(np.arange(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 

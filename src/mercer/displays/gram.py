@@ -8,10 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
-from mercer.displays.drawing import axes_for, frame
+from mercer.displays.drawing import axes_for, frame, short
 from mercer.displays.support import machine_and_rows
 from mercer.kernels import Kernel, as_kernel
 from mercer.parameters import integer
+
+# Characters of a class's name; and of all names that stand side by side below a picture 4 inches wide.
+_MOST_CHARACTERS, _LEVEL_CHARACTERS = 20, 36
 
 
 @dataclass(eq=False)
@@ -120,10 +123,14 @@ class GramDisplay:
             names, counts = classes
             ends = np.cumsum(counts)
             for end in ends[:-1]:
-                ax.axhline(end - 0.5, color="white", linewidth=1)
-                ax.axvline(end - 0.5, color="white", linewidth=1)
+                for line in (ax.axhline, ax.axvline):
+                    line(end - 0.5, color="black" if signed else "white", linewidth=1)
+            told = [short(name, _MOST_CHARACTERS) for name in names]
+            crowded = sum(map(len, told)) > _LEVEL_CHARACTERS
             for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks(ends - counts / 2 - 0.5, [str(name) for name in names])
+                axis.set_ticks(ends - counts / 2 - 0.5, told, fontsize="small" if crowded else None)
+            if crowded and max(map(len, told)) > 1:
+                ax.tick_params(axis="x", labelrotation=90)
         if len(self.rows) < self.n_samples:
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame
+from mercer.displays.drawing import COLOURS, axes_for, frame, ink, short
 from mercer.displays.plane import column_and_name
 
 
@@ -28,6 +28,8 @@ class IntervalDisplay:
         What is drawn along; None for the rank of the middle of the interval.
     name : str
         Of x.
+    band : bool
+        Whether the intervals are drawn as a band, which suits those that follow x; else as a line for each.
 
     Attributes
     ----------
@@ -43,6 +45,7 @@ class IntervalDisplay:
     prediction: Any = None
     x: Any = None
     name: str = ""
+    band: bool = True
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
 
@@ -64,7 +67,7 @@ class IntervalDisplay:
             The share of targets that may be missed, for `predict_interval`.
         feature : int or str, optional
             The column to draw along, by number or name; by default the only one there is, or the rank of the
-            interval's middle.
+            interval's middle. Along one of several columns each interval is a line of its own.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -83,11 +86,21 @@ class IntervalDisplay:
         if feature is None and getattr(estimator, "n_features_in_", 0) == 1:
             feature = 0
         x, name = (None, "") if feature is None else column_and_name(X, feature, estimator)
-        return cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, ax=ax)
+        band = x is None or getattr(estimator, "n_features_in_", 1) == 1
+        return cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
 
     @classmethod
     def from_predictions(
-        cls, y: Any, low: Any, high: Any, *, prediction: Any = None, x: Any = None, name: str = "", ax: Any = None
+        cls,
+        y: Any,
+        low: Any,
+        high: Any,
+        *,
+        prediction: Any = None,
+        x: Any = None,
+        name: str = "",
+        band: bool = True,
+        ax: Any = None,
     ) -> Self:
         """Draw from targets and intervals.
 
@@ -103,6 +116,8 @@ class IntervalDisplay:
             What to draw along; default: the rank of the interval's middle.
         name : str, default=""
             Of x.
+        band : bool, default=True
+            A band suits intervals that follow x; without it each is a line.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -111,7 +126,7 @@ class IntervalDisplay:
         shapes = {part.shape for part in parts if part is not None}
         if len(shapes) != 1 or parts[0] is None or parts[1] is None or parts[0].ndim != 1:
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
-        return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name).plot(ax)
+        return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name, band).plot(ax)
 
     @property
     def inside(self) -> Any:
@@ -135,36 +150,41 @@ class IntervalDisplay:
         """
         ax = axes_for(ax, "drawing intervals")
         x, low, high = self.x, *self._finite_ends()
+        endless = int((~np.isfinite(self.low) | ~np.isfinite(self.high)).sum())
         middle = 0.5 * (low + high)
         if x is None:
             x = np.empty(len(middle))
             x[np.argsort(middle, kind="stable")] = np.arange(len(middle))
         order = np.argsort(x, kind="stable")
-        ax.fill_between(x[order], low[order], high[order], color=COLOURS[0], alpha=0.25, linewidth=0, label="interval")
+        line: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5}
+        if self.band and len(x) > 1:
+            line = {"linewidth": 1.2}
+            ax.fill_between(x[order], low[order], high[order], color=COLOURS[0], alpha=0.25, linewidth=0)
+        else:
+            ax.vlines(x, low, high, color=COLOURS[0], alpha=0.35, linewidth=1.5)
+        ax.collections[-1].set_label("interval" + (f", {endless} without end" if endless else ""))
         if self.prediction is not None:
-            ax.plot(x[order], self.prediction[order], color=COLOURS[0], linewidth=1.2, label="prediction")
+            ax.plot(x[order], self.prediction[order], color=COLOURS[0], label="prediction", **line)
         if self.y is not None:
             inside = self.inside
-            ax.scatter(x[inside], self.y[inside], s=8, color="0.35", linewidths=0, label=f"{int(inside.sum())} inside")
-            ax.scatter(
-                x[~inside],
-                self.y[~inside],
-                s=14,
-                color=COLOURS[1],
-                linewidths=0,
-                label=f"{int((~inside).sum())} outside",
-            )
+            for which, size, colour, word in ((inside, 8, ink(ax), "inside"), (~inside, 14, COLOURS[1], "outside")):
+                label = f"{int(which.sum())} {word}"
+                ax.scatter(x[which], self.y[which], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
             ax.set_title(f"{self.coverage:.1%} of the targets are inside")
-        ax.set(xlabel=self.name if self.x is not None else "rank of the interval's middle", ylabel="y")
+        ax.set(xlabel=short(self.name, 60) if self.x is not None else "rank of the interval's middle", ylabel="y")
+        if endless:  # what has no end reaches the edge of the picture
+            bottom = low.min() if np.isneginf(self.low).any() else None
+            ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _finite_ends(self) -> tuple[Floats, Floats]:
         """Ends that can be drawn: infinite ones lie beyond everything else."""
-        known = [part[np.isfinite(part)] for part in (self.low, self.high, self.y) if part is not None]
+        given = (self.low, self.high, self.y, self.prediction)
+        known = [part[np.isfinite(part)] for part in given if part is not None]
         seen = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
-        room = float(np.ptp(seen)) + 1.0
+        room = 0.2 * float(np.ptp(seen)) or 1.0
         return np.clip(self.low, seen.min() - room, None), np.clip(self.high, None, seen.max() + room)
 
     def to_frame(self) -> Any:

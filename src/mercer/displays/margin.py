@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data.labels import plane_coefficients, planes
-from mercer.displays.drawing import COLOURS, axes_for, colours, frame
+from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, frame, ink, short, wrapped
 from mercer.displays.support import machine_and_rows
 from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins
@@ -65,12 +65,20 @@ class MarginDisplay:
             Where to draw; default: a new figure.
         """
         machine, seen = machine_and_rows(estimator, X)
-        if not hasattr(machine, "support_"):
-            raise TypeError(f"{type(machine).__name__} has no α: draw an SVC or NuSVC")
+        if not hasattr(machine, "support_") or not hasattr(machine, "margins"):
+            raise TypeError(f"{type(machine).__name__} has no α of a margin between classes: draw an SVC or NuSVC")
+        pairs = planes(len(machine.classes_), has_function_per_class(machine))
+        if not isinstance(plane, int | np.integer) or not 0 <= plane < len(pairs):
+            raise ValueError(f"plane={plane!r} is none of the {len(pairs)} planes between the classes, from 0 on")
+        n = len(np.asarray(y))
+        if len(machine.support_) and n <= machine.support_.max():
+            raise ValueError(
+                f"the {n} samples given cannot be those of the fit, of which number {machine.support_.max()} is a "
+                "support vector: give those that it was fitted on, whose α are known"
+            )
         found = machine.margins(seen, y)
         part: Margins = found if isinstance(found, Margins) else found[plane]
-        pairs = planes(len(machine.classes_), has_function_per_class(machine))
-        alpha = np.zeros(len(np.asarray(y)))
+        alpha = np.zeros(n)
         beta = plane_coefficients(machine.dual_coef_, machine.n_support_, pairs, plane)
         alpha[machine.support_] = np.abs(beta)
         standings = np.full(len(part.rows), "other", dtype=object)
@@ -87,20 +95,22 @@ class MarginDisplay:
             Where to draw; default: a new figure.
         """
         ax = axes_for(ax, "drawing margins")
-        ax.axvline(1.0, color="0.3", linewidth=0.8, linestyle="--")
-        ax.axvline(0.0, color="0.3", linewidth=0.8)
+        ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--")
+        ax.axvline(0.0, color=ink(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
             here = self.standings == name
             ax.scatter(
                 self.functional_margins[here],
                 self.alpha[here],
-                s=14,
+                s=20,
                 color=colour,
                 alpha=0.7,
                 linewidths=0,
                 label=f"{label}: {int(here.sum())}",
             )
-        ax.set(xlabel="functional margin s f(x)", ylabel="α", title=f"{self.classes[1]} against {self.classes[0]}")
+        title = f"{short(self.classes[1])} against {short(self.classes[0])}"
+        ax.set(xlabel="functional margin s f(x)", ylabel="α")
+        ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -116,7 +126,7 @@ class SlackDisplay:
     """A histogram of the slacks: of a classifier ξ = max(0, 1 − s f(x)), of a regressor max(0, |y − f(x)| − ε).
 
     Samples without slack are usually most: the legend counts them, and they are not drawn. Beyond the line ξ = 1 lie
-    the errors of a classifier.
+    the errors of a classifier. More than ten classes are counted together.
 
     Parameters
     ----------
@@ -128,7 +138,7 @@ class SlackDisplay:
     Attributes
     ----------
     counts_, edges_ : arrays
-        The histogram, a row of counts for each class; set by `plot`.
+        The histogram, a row of counts for each class, or one for all if they are more than ten; set by `plot`.
     ax_, figure_ : matplotlib's axes and figure
         Set by `plot`.
     """
@@ -178,12 +188,14 @@ class SlackDisplay:
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        y = np.asarray(y)
+        y, values = np.asarray(y), np.asarray(decision_values, dtype=np.float64)
+        if y.ndim != 1 or y.shape != values.shape:
+            raise ValueError(f"there must be one value for each label, but shapes are {values.shape} and {y.shape}")
         classes = np.unique(y)
         if len(classes) != 2:
             raise ValueError(f"decision values have a slack where there are two classes, but y has {len(classes)}")
         signs = np.where(y == classes[1], 1.0, -1.0)
-        return cls(np.maximum(0.0, 1.0 - signs * np.asarray(decision_values)), y).plot(ax, bins=bins)
+        return cls(np.maximum(0.0, 1.0 - signs * values), y).plot(ax, bins=bins)
 
     def plot(self, ax: Any = None, *, bins: int = 30) -> Self:
         """Draw onto ``ax``, or onto new axes.
@@ -197,10 +209,11 @@ class SlackDisplay:
         """
         ax = axes_for(ax, "drawing slacks")
         groups: list[Any] = [None] if self.labels is None else list(np.unique(self.labels))
+        groups = groups if len(groups) <= MOST_IN_LEGEND else [None]
         parts = [self.slacks if label is None else self.slacks[self.labels == label] for label in groups]
         drawn = [part[part > 0] for part in parts]
         names = [
-            ("" if label is None else f"{label}: ") + f"{len(some)} with slack, {len(part) - len(some)} without"
+            ("" if label is None else f"{short(label)}: ") + f"{len(some)} with slack, {len(part) - len(some)} without"
             for label, part, some in zip(groups, parts, drawn, strict=True)
         ]
         top = max((float(some.max(initial=0.0)) for some in drawn), default=0.0)
@@ -213,8 +226,8 @@ class SlackDisplay:
         )
         self.counts_ = np.diff(np.atleast_2d(counts), axis=0, prepend=0.0)
         if self.labels is not None and top > 1:
-            ax.axvline(1.0, color="black", linewidth=0.8, linestyle="--", label="beyond: errors")
-        ax.set(xlabel="slack", ylabel="samples")
+            ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--", label="beyond: errors")
+        ax.set(xlabel="slack", ylabel="samples", ylim=(0, None if top > 0 else 1))
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self

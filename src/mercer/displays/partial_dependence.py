@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, short
 from mercer.explain import PartialDependence, partial_dependence
-from mercer.optional import require
 
 # The most curves of single samples that are drawn, at equal steps through the data.
 _MOST_CURVES = 60
@@ -34,15 +34,34 @@ class PartialDependenceDisplay:
         self.dependence = dependence
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, features: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Compute the partial dependence of a trained machine, with the options of that method, and draw it."""
-        return cls(partial_dependence(model, X, features, **options)).plot(ax=ax)
+    def from_estimator(
+        cls, model: Any, X: Any, features: Any, *, output: int | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Compute the partial dependence of a trained machine, with the options of that method, and draw it.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        X : samples
+            Over which the other features are averaged.
+        features : int, str, or a pair of them
+            The columns to draw along.
+        output : int, optional
+            Of several outputs the one to draw; default: all, which contours cannot show.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **options : of `partial_dependence`
+            Such as `grid_resolution` and `individual`.
+        """
+        return cls(partial_dependence(model, X, features, **options)).plot(ax=ax, output=output)
 
     def plot(self, ax: Any = None, output: int | None = None) -> Self:
         """Draw into axes, or into a new figure; of several outputs all, or the one with this number."""
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "plotting a partial dependence")
-            _, ax = pyplot.subplots(layout="constrained")
+        known = len(self.dependence.output_names)
+        if output is not None and not 0 <= output < known:
+            raise ValueError(f"output={output!r} is none of the {known} outputs, from 0 on")
+        ax = axes_for(ax, "plotting a partial dependence", (6.4, 4.8))
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
         self.individual_lines_: list[Any] = []
@@ -50,17 +69,20 @@ class PartialDependenceDisplay:
         shown = list(range(len(found.output_names))) if output is None else [output]
         axes = len(found.features)
         average = found.average.reshape(*found.average.shape[:axes], -1)
-        ax.set_xlabel(found.feature_names[0])
+        ax.set_xlabel(short(found.feature_names[0], 60))
         if axes == 2:
             self._contours(average, shown)
             return self
         if found.individual is not None:
             self._curves(found.individual.reshape(*found.individual.shape[:2], -1), shown)
-        for k in shown:
-            self.lines_ += ax.plot(found.grid[0], average[:, k], linewidth=2.5, label=found.output_names[k])
-        if len(shown) > 1:
+        told = 1 < len(shown) <= MOST_IN_LEGEND
+        for k, colour in zip(shown, colours(len(shown)), strict=True):
+            style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
+            self.lines_ += ax.plot(found.grid[0], average[:, k], label=short(found.output_names[k]), **style)
+        if told:
             ax.legend()
-        ax.set_ylabel("mean of f" if len(shown) > 1 else _label(found.output_names[shown[0]]))
+        several = "mean of f" if told else f"mean of f, {len(shown)} outputs"
+        ax.set_ylabel(several if len(shown) > 1 else _label(found.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
@@ -70,9 +92,9 @@ class PartialDependenceDisplay:
 
     def _curves(self, individual: Any, shown: list[int]) -> None:
         step = max(1, -(-len(individual) // _MOST_CURVES))
-        for k in shown:
+        for k, own in zip(shown, colours(len(shown)), strict=True):
             for curve in individual[::step, :, k]:
-                colour = "0.6" if len(shown) == 1 else f"C{k % 10}"
+                colour = "0.6" if len(shown) == 1 else own
                 self.individual_lines_ += self.ax_.plot(
                     self.dependence.grid[0], curve, color=colour, alpha=0.35, linewidth=0.6
                 )
@@ -84,9 +106,9 @@ class PartialDependenceDisplay:
         values = average[:, :, shown[0]].T
         self.contour_ = self.ax_.contourf(*found.grid, values, levels=12, cmap="coolwarm")
         self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(found.output_names[shown[0]]))
-        self.ax_.set_ylabel(found.feature_names[1])
+        self.ax_.set_ylabel(short(found.feature_names[1], 60))
         self.values_ = np.asarray(values)
 
 
 def _label(name: str) -> str:
-    return "mean of f" if name == "f" else f"mean of f, for {name}"
+    return "mean of f" if name == "f" else f"mean of f, for {short(name)}"

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame
+from mercer.displays.drawing import COLOURS, axes_for, frame, short
 from mercer.parameters import integer
 
 # Of the normal law: 95 % of it lies within so many standard deviations.
@@ -84,7 +84,7 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y: Any, probability: Any, *, n_bins: int = 10, pos_label: Any = 1, ax: Any = None
+        cls, y: Any, probability: Any, *, n_bins: int = 10, pos_label: Any = None, ax: Any = None
     ) -> Self:
         """Draw from outcomes and probabilities.
 
@@ -96,8 +96,8 @@ class ReliabilityDisplay:
             That each sample is positive.
         n_bins : int, default=10
             How many bins; fewer where many probabilities are equal.
-        pos_label : label, default=1
-            Which label is positive; only a name where y is True or False.
+        pos_label : label, optional
+            Which label is positive; only a name where y is True or False. By default 1, where labels are 0 or −1 and 1.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -108,7 +108,7 @@ class ReliabilityDisplay:
                 f"there must be one probability from 0 to 1 for each of the labels, but their shapes are {p.shape} and "
                 f"{y.shape}, and the probabilities go from {p.min(initial=1):g} to {p.max(initial=0):g}"
             )
-        hit = y if y.dtype == bool else y == pos_label
+        hit, pos_label = _positive(y, pos_label)
         edges = np.unique(np.quantile(p, np.linspace(0, 1, n_bins + 1)))
         place = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
         counts = np.bincount(place)
@@ -149,6 +149,7 @@ class ReliabilityDisplay:
         """
         ax = axes_for(ax, "drawing the reliability of probabilities", (5.2, 4.8))
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="what was said")
+        name = short(self.positive)
         below, above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
         ax.errorbar(
             self.mean_probability,
@@ -160,17 +161,18 @@ class ReliabilityDisplay:
             linewidth=1.2,
             elinewidth=0.8,
             capsize=2,
-            label=f"{int(self.counts.sum()):,} samples in {len(self.counts)} bins",
+            label=f"{_counted(int(self.counts.sum()), 'sample')} in {_counted(len(self.counts), 'bin')}",
         )
+        of_prediction = isinstance(self.positive, str) and self.positive == "predicted class"
         ax.set(
-            xlabel=f"predicted probability of {self.positive}",
-            ylabel=f"share of {self.positive}" if self.positive != "predicted class" else "share that is right",
+            xlabel="probability of the predicted class" if of_prediction else f"predicted probability of {name}",
+            ylabel="share that is right" if of_prediction else f"share of {name}",
             title=f"mean distance from the diagonal {self.error:.3f}",
             xlim=(-0.02, 1.02),
             ylim=(-0.02, 1.02),
             aspect="equal",
         )
-        ax.legend(fontsize="small", loc="upper left")
+        ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -184,3 +186,22 @@ class ReliabilityDisplay:
             "count": self.counts,
         }
         return frame("ReliabilityDisplay.to_frame", columns)
+
+
+def _positive(y: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Which samples are positive, and the label that makes them so."""
+    if y.dtype == bool:
+        return y, True if pos_label is None else pos_label
+    labels = np.unique(y)
+    if pos_label is None:
+        if not set(labels.tolist()) <= {-1, 0, 1}:
+            told = ", ".join(map(repr, labels[:5].tolist()))
+            raise ValueError(f"y has the labels {told}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
+        pos_label = 1
+    elif pos_label not in labels.tolist():
+        raise ValueError(f"no label in y is pos_label={pos_label!r}; if none is positive, give y as True and False")
+    return y == pos_label, pos_label
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}" + "s" * (n != 1)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import frame
+from mercer.displays.drawing import colours, frame
 from mercer.estimators.ridge_path import RidgePath
 from mercer.optional import require
 
@@ -52,7 +52,8 @@ class RidgePathDisplay:
             Where to draw; default: a new figure.
         """
         if axes is None:
-            _, axes = require("matplotlib.pyplot", "plotting a path").subplots(1, 3, figsize=(12, 3.5), layout="tight")
+            pyplot = require("matplotlib.pyplot", "plotting a path")
+            _, axes = pyplot.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
         axes = np.asarray(axes).ravel()
         if len(axes) != 3:
             raise ValueError(f"a path is drawn into 3 axes, but {len(axes)} were given")
@@ -65,8 +66,11 @@ class RidgePathDisplay:
         self.lines_ = []
         for axis, (values, title) in zip(axes, shown, strict=True):
             self.lines_.append(axis.semilogx(path.lams, values))
-            axis.axvline(path.lam, color="0.6", linestyle=":")
+            for line, colour in zip(self.lines_[-1], colours(values.shape[1]), strict=True):
+                line.set_color(colour)
+            chosen = axis.axvline(path.lam, color="0.6", linestyle=":", label=f"λ = {path.lam:.3g}")
             axis.set(xlabel="λ", title=title)
+        axes[0].legend(handles=[chosen], fontsize="small")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 

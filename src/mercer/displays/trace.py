@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.drawing import COLOURS
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace
@@ -43,19 +44,20 @@ class TraceDisplay:
             Where to draw; default: a new figure.
         """
         if axes is None:
-            _, axes = require("matplotlib.pyplot", "plotting a trace").subplots(1, 2, figsize=(9, 3.5), layout="tight")
+            pyplot = require("matplotlib.pyplot", "plotting a trace")
+            _, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
         axes = np.asarray(axes).ravel()
         if len(axes) != 2:
             raise ValueError(f"a trace is drawn into 2 axes, but {len(axes)} were given")
         steps = np.arange(1, len(self.trace) + 1)
         clipped = np.array([step.clipped for step in self.trace], dtype=bool)
         dual = np.array([step.dual for step in self.trace])
-        axes[0].plot(np.r_[0, steps], np.r_[0.0, dual])
-        axes[0].plot(steps[clipped], dual[clipped], "|", label="cut short by the box")
+        axes[0].plot(np.r_[0, steps], np.r_[0.0, dual], color=COLOURS[0])
+        axes[0].plot(steps[clipped], dual[clipped], "|", color=COLOURS[1], label="cut short by the box")
         axes[0].set(xlabel="step", title="dual value")
-        for name in ("violation", "size"):
+        for name, colour in (("violation", COLOURS[1]), ("size", COLOURS[0])):
             values = np.array([getattr(step, name) for step in self.trace])
-            axes[1].semilogy(steps, np.maximum(values, _SMALLEST_SHOWN), label=name)
+            axes[1].semilogy(steps, np.maximum(values, _SMALLEST_SHOWN), color=colour, label=name)
         axes[1].set(xlabel="step", title=f"{self.trace.method} {self.trace.rule}".strip())
         axes[1].legend()
         if clipped.any():
@@ -79,12 +81,12 @@ class TraceDisplay:
         pyplot, animation = (
             require(name, "a film of a trace") for name in ("matplotlib.pyplot", "matplotlib.animation")
         )
-        figure = pyplot.figure(figsize=(9, 3.5), layout="tight") if figure is None else figure
+        figure = pyplot.figure(figsize=(9, 3.5), layout="constrained") if figure is None else figure
         left, right = figure.subplots(1, 2)
         steps = self.trace.steps
         bars = left.bar(np.arange(self.trace.problem.n), np.zeros(self.trace.problem.n))
         left.set(xlabel="sample", title="α", ylim=(0, 1.05 * max(float(step.alpha.max()) for step in steps) or 1.0))
-        (line,) = right.plot([], [])
+        (line,) = right.plot([], [], color=COLOURS[0])
         duals = np.array([0.0, *(step.dual for step in steps)])
         reach = float(duals.max() - duals.min()) or 1.0
         right.set(xlabel="step", title="dual value", xlim=(0, len(steps)))
@@ -93,7 +95,7 @@ class TraceDisplay:
         def draw(k: int) -> list[Any]:
             for i, bar in enumerate(bars):
                 bar.set_height(steps[k].alpha[i])
-                bar.set_color("C1" if i in steps[k].chosen else "C0")
+                bar.set_color(COLOURS[i in steps[k].chosen])
             line.set_data(np.arange(k + 2), duals[: k + 2])
             return [*bars, line]
 

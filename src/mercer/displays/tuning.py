@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import frame
-from mercer.optional import require
+from mercer.displays.drawing import COLOURS, axes_for, frame, short
 
 
 class TuningDisplay:
@@ -46,18 +45,20 @@ class TuningDisplay:
         chosen = tuple(varied if parameters is None else parameters)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
+        known = {name for point in results["params"] for name in point}
+        if unknown := [name for name in chosen if name not in known]:
+            raise ValueError(f"{unknown[0]!r} in parameters is none of the grid's: {', '.join(sorted(known))}")
         return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per cell: the parameters that are drawn, mean and spread of the score."""
-        columns = {name: [point[name] for point in self.results["params"]] for name in self.parameters}
+        columns = {name: [point.get(name) for point in self.results["params"]] for name in self.parameters}
         scores = {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
         return frame("TuningDisplay.to_frame", columns | scores)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw into an axis, or into a new figure."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", "plotting a search").subplots(figsize=(6, 4.2), layout="tight")
+        ax = axes_for(ax, "plotting a search", (6.0, 4.2))
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -65,17 +66,22 @@ class TuningDisplay:
     def _plot_curve(self, ax: Any) -> None:
         (name,) = self.parameters
         values, cells = self._best_by([name])
-        x = np.array([value[0] for value in values], dtype=float)
+        numbers = all(isinstance(value[0], int | float | np.number) for value in values)
+        x = np.array([value[0] for value in values], dtype=float) if numbers else np.arange(float(len(values)))
         means, spread = (np.asarray(self.results[key])[cells] for key in ("mean_test_score", "std_test_score"))
         n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
-        ax.errorbar(x, means, spread / np.sqrt(n_folds), fmt="o-", capsize=3, label="mean, with its standard error")
+        bars: dict[str, Any] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
+        ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
         self._mark_skipped_on_curve(ax, x, cells)
-        if self.best_index is not None:
-            ax.axvline(float(self.results["params"][self.best_index][name]), color="0.6", linestyle=":")
-        if (x > 0).all():
+        best = (self.results["params"][self.best_index].get(name),) if self.best_index is not None else None
+        if best in values:
+            ax.axvline(float(x[values.index(best)]), color="0.6", linestyle=":", label="best")
+        if not numbers:
+            ax.set_xticks(x, [short(_told(value[0]), 24) for value in values])
+        elif (x > 0).all():
             ax.set_xscale("log")
         ax.set(xlabel=name, ylabel="score on held-out samples")
-        ax.legend()
+        ax.legend(fontsize="small")
 
     def _mark_skipped_on_curve(self, ax: Any, x: Any, cells: Any) -> None:
         skipped = np.isnan(np.asarray(self.results["mean_test_score"])[cells])
@@ -98,9 +104,9 @@ class TuningDisplay:
         if self.best_index is not None:
             best = self.results["params"][self.best_index]
             ax.plot(columns.index(best[across]), rows.index(best[along]), "o", mfc="none", mec="red", ms=14, mew=2)
-        ax.set_xticks(range(len(columns)), [_told(value) for value in columns], rotation=45, ha="right")
-        ax.set_yticks(range(len(rows)), [_told(value) for value in rows])
-        ax.set(xlabel=across, ylabel=along, title="o best, × skipped")
+        ax.set_xticks(range(len(columns)), [short(_told(value), 24) for value in columns], rotation=45, ha="right")
+        ax.set_yticks(range(len(rows)), [short(_told(value), 24) for value in rows])
+        ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
         """For each combination of these parameters the cell with the largest score, whatever else varies."""

@@ -87,6 +87,11 @@ class Outputs:
 
 def outputs_of(model: Any) -> Outputs:
     """The functions of a trained machine."""
+    if not hasattr(model, "explain"):
+        raise TypeError(
+            f"{type(model).__name__} is none of mercer's machines; of a pipeline ask the last step: "
+            "pipeline[-1].explain(pipeline[:-1].transform(X), pipeline[:-1].transform(background))"
+        )
     check_is_fitted(model)
     names, pairs = _names(model)
     expansion: Expansion | None = getattr(model, "_expansion_", None)
@@ -115,9 +120,15 @@ def weights_of(given: Any, n: int, name: str) -> Floats:
     """One weight per row, divided by their sum; equal ones where none are given."""
     if given is None:
         return np.full(n, 1.0 / n)
-    weight = np.asarray(given, dtype=np.float64)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
-        raise ValueError(f"{name} must be one finite number ≥ 0 for each of the {n} rows, not all of them 0")
+    wanted = f"{name} must be one finite number ≥ 0 for each of the {n} rows, not all of them 0"
+    try:
+        weight = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{wanted}; {given!r} is not") from None
+    if weight.shape != (n,):
+        raise ValueError(f"{wanted}; its shape is {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
+        raise ValueError(f"{wanted}; they are between {weight.min():g} and {weight.max():g}")
     weight = weight / weight.max()
     return np.asarray(weight / weight.sum())
 

@@ -96,7 +96,9 @@ def partial_dependence(
     # A block's kernel values, and its curves.
     for some in row_blocks(n, 8 * (len(points) * outputs + machine.vectors.shape[0] + rows.shape[1])):
         own = as_dense(rows[some])
-        block = _values(machine, own, columns, points) if term is None else _shared(machine, term, own, columns, points)
+        block = None if term is None else _shared(machine, term, own, columns, points)
+        if block is None or not np.isfinite(block).all():
+            block = _values(machine, own, columns, points)
         total += np.tensordot(weights[some], block, axes=1)
         if curves is not None:
             curves[some] = block
@@ -128,8 +130,14 @@ def _only_term(machine: Outputs) -> Term | None:
 
 
 def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
-    """The same by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1."""
+    """The same by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1.
+
+    It is not finite where one factor overflows and another is 0, though their product is neither.
+    """
     rates = term.rates(rows.shape[1])[:, columns]
+    changed = np.repeat(rows[:1], len(points), axis=0)
+    changed[:, columns] = points
+    machine.f(changed)  # refuses what prediction would
     constant = machine.f(rows[:1]) - machine.factor * (machine.kernel(rows[:1], machine.vectors) @ machine.coefficients)
     out = np.zeros((len(rows), len(points), len(machine.names)))
     emptied = rows.copy()
@@ -140,8 +148,9 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
             of_points *= _factor(rates[:, k], vectors[:, j, None], points[:, k])
         vectors[:, columns] = 0.0
         K = machine.kernel(emptied, vectors)
-        table = (of_points[:, :, None] * coefficients[:, None, :]).reshape(len(vectors), -1)
-        out += (K @ table).reshape(out.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            table = (of_points[:, :, None] * coefficients[:, None, :]).reshape(len(vectors), -1)
+            out += (K @ table).reshape(out.shape)
     return np.asarray(machine.factor * out + constant)
 
 
@@ -152,7 +161,8 @@ def _factor(rates: Floats, s: Floats, value: Any) -> Floats:
     total = value + s
     chi2 = np.divide(square, total, out=np.zeros_like(square), where=total > 0)
     exponent = -rates[0] * square - rates[1] * np.abs(difference) - rates[2] * chi2 + rates[3] * value * s
-    return np.asarray(np.exp(exponent))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(exponent))
 
 
 def _pieces(machine: Outputs, n_points: int) -> Iterator[tuple[Floats, Floats]]:

@@ -26,6 +26,9 @@ from mercer.threads import effective_n_threads
 
 # Support vectors of one call, and the values that the core keeps in it: 8 MB, more only for above 65,000 features.
 _VECTORS_PER_CALL, _LEAST_VECTORS, _VALUES_PER_CALL = 512, 16, 1 << 20
+# Rows × background rows × support vectors × features between two lines of a verbose run: half a second of one AVX2
+# core. But rows that the core takes together stay together.
+_WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
 
 
 def explain(
@@ -40,21 +43,30 @@ def explain(
             "depend on them. Give some, such as 100 training samples: "
             "model.explain(X, background=X_train[:: max(1, len(X_train) // 100)])"
         )
-    rows, others = machine.rows(X), machine.rows(background)
+    rows = machine.rows(X)
+    try:
+        others = machine.rows(background)
+    except ValueError as error:
+        raise ValueError(f"background: {error}") from None
     weights = weights_of(background_weight, others.shape[0], "background_weight")
+    used = np.flatnonzero(weights)
+    others, weights = others[used], weights[used]
     f, base = machine.f(rows), weights @ machine.f(others)
-    data, others = as_dense(rows), as_dense(others)
+    data = as_dense(rows)
     values = np.zeros((len(data), len(machine.names), data.shape[1]))
     n_threads = effective_n_threads(getattr(model, "n_jobs", None))
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
             if term.only_polynomial and len(term.polynomial) == 2:
-                _add_linear(values, term, machine, data, weights @ others)
+                _add_linear(values, term, machine, data, np.asarray(weights @ others))
     curved = [term for term in terms if not (term.only_polynomial and len(term.polynomial) <= 2)]
-    _add_curved(values, curved, machine, data, others, weights, n_threads, verbose)
+    if curved and machine.vectors.shape[0]:
+        _add_curved(values, curved, machine, data, as_dense(others), weights, n_threads, verbose)
     values *= machine.factor
     if not np.isfinite(values).all():
-        raise FloatingPointError(f"{machine.kernel!r} overflows float64 for these rows; scale the features")
+        raise FloatingPointError(
+            f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
+        )
     reached = values.sum(axis=2) + base
     return Explanation(
         values=np.ascontiguousarray(values.transpose(0, 2, 1)),
@@ -100,15 +112,15 @@ def _add_curved(
     n_threads: int,
     verbose: bool,
 ) -> None:
-    used = np.flatnonzero(weights)
-    others, weights = np.ascontiguousarray(others[used]), weights[used]
     d, n = data.shape[1], machine.vectors.shape[0]
-    step = max(1, _VALUES_PER_CALL // (max(1, d) * min(n, _vectors_per_call(d)) or 1))
+    step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
+    step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
     begun = told = time.monotonic()
     listener = listener_for(verbose)
     for start in range(0, len(data), step):
         some = slice(start, start + step)
-        for vectors, coefficients in _blocks(machine, d) if terms else ():
+        seen = 0
+        for vectors, coefficients in _blocks(machine, d):
             for term in terms:
                 _core.shapley_add(
                     values[some],
@@ -121,10 +133,11 @@ def _add_curved(
                     np.array(term.polynomial),
                     n_threads,
                 )
-        now = time.monotonic()
-        if listener is not None and now >= told + 1.0:
-            told, done = now, min(len(data), start + step)
-            listener(Sign(f"{done:,} of {len(data):,} samples explained", now - begun, done / len(data)))
+            seen += len(vectors)
+            now = time.monotonic()
+            if listener is not None and now >= told + 1.0:
+                told, done = now, start + min(step, len(data) - start) * seen / n
+                listener(Sign(f"{int(done):,} of {len(data):,} samples explained", now - begun, done / len(data)))
 
 
 def _vectors_per_call(d: int) -> int:

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 
 import mercer
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
-from mercer.files.c_fixed_point import fixed_point_body
+from mercer.files.c_fixed_point import fixed_point_body, fixed_point_outputs
 from mercer.files.c_labels import in_order, prediction, prototypes
 from mercer.files.c_parts import Parts, checked_name
 from mercer.files.c_text import floats, function, in_comment, integers, number
+from mercer.files.c_trial import float_outputs, in_parts, largest_difference, prepared
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 
 DTYPES = ("float32", "float64", "fixed32")
 # Coefficients of which fewer than this share are not zero are listed with their places.
 _SPARSE_SHARE = 0.5
+# How far outputs may be from Python's, as a share of the largest.
+_MOST_DIFFERENCE = 1e-3
 
 
 def export_c(
@@ -47,7 +50,7 @@ def export_c(
         The file to write; without one, only the text is returned.
     dtype : {"float32", "float64", "fixed32"}, default="float32"
         What rows are, and what is computed with: float, double, or 32-bit integers that stand for numbers, for
-        processors without floating point. In fixed point there are linear, polynomial, Gaussian and Laplacian kernels;
+        processors without floating point. In fixed point there are linear, Gaussian and Laplacian kernels;
         NAME_FIXED(v) turns a constant into such an integer, and the file says how large and how fine they are.
     name : str, default="model"
         What the names in the file begin with.
@@ -61,6 +64,9 @@ def export_c(
     ------
     TypeError
         For a model or kernel that cannot be written this way; the message names it.
+    ValueError
+        Where 32 bits are too few for the model: its outputs at some of its own vectors would be off by more than a
+        thousandth of the largest. The file's first lines say by how much they are.
 
     Examples
     --------
@@ -73,18 +79,29 @@ def export_c(
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
     name, parts = checked_name(name), Parts.of(model)
-    body = fixed_point_body(parts, name) if dtype == "fixed32" else _float_body(parts, name, dtype)
-    text = "\n".join([*_head(parts, dtype), *body, ""])
+    if dtype == "fixed32":
+        body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
+    else:
+        body, off = _float_body(parts, name, dtype), largest_difference(parts, *float_outputs(parts, dtype))
+    if not off <= _MOST_DIFFERENCE:
+        raise ValueError(
+            f"{dtype} is too coarse for this model: at its own vectors the outputs would be off by {off:.2g} of the "
+            "largest; standardise the features before training, or export with dtype='float64'"
+        )
+    text = "\n".join([*_head(parts, dtype, off), *body, ""])
     if path is not None:
         with replacing(path) as file:
             file.write(text.encode("ascii"))
     return text
 
 
-def _head(parts: Parts, dtype: str) -> list[str]:
+def _head(parts: Parts, dtype: str, off: float) -> list[str]:
     needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
+    n = len(parts.examples)
+    tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
     return [
         f"/* {in_comment(parts.told)}; {parts.n_features} features.",
+        *[tried] * bool(tried),
         f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, {needs}. */",
     ]
 
@@ -94,10 +111,12 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
     recipe = parts.recipe
     lines = ["", "#include <math.h>", "", *prototypes(parts, name, real), ""]
     for k, scaling in enumerate(parts.scalings):
-        lines += floats(f"{name}_shift{k}", scaling.shift, dtype) + floats(f"{name}_divisor{k}", scaling.divisor, dtype)
+        for place, part in zip(("", "_rest"), in_parts(scaling.shift, dtype), strict=False):
+            lines += floats(f"{name}_shift{k}{place}", part, dtype)
+        lines += floats(f"{name}_divisor{k}", scaling.divisor, dtype)
     if recipe.factor is not None:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
-    lines += floats(f"{name}_vectors", _prepared(recipe, parts.vectors), dtype)
+    lines += floats(f"{name}_vectors", prepared(recipe, parts.vectors), dtype)
     table = parts.coefficients * recipe.scale
     sparse = is_sparse(table) and table.nnz < _SPARSE_SHARE * table.shape[0] * table.shape[1]
     if sparse:
@@ -115,16 +134,6 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         body += in_order(parts.rank, real)
     lines += function(f"void {name}_decision(const {real} *x, {real} *f)", body)
     return [*lines, *prediction(parts, name, real, f"fabs{tail}")]
-
-
-def _prepared(recipe: Recipe, vectors: Floats) -> Floats:
-    """Vectors after the recipe's matrix, and scaled to length 1 where it says so."""
-    if recipe.factor is not None:
-        vectors = vectors @ recipe.factor
-    if recipe.normalise:
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = vectors / np.where(lengths > 0, lengths, 1.0)
-    return vectors
 
 
 def _kernel(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
@@ -149,7 +158,8 @@ def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]
     lines += [f"{real} c[{len(parts.b)}];", "int i, o;"]
     loop = f"for (i = 0; i < {d}; i++) "
     for k, scaling in enumerate(parts.scalings):
-        lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]) / {name}_divisor{k}[i];")
+        rest = f" - {name}_shift{k}_rest[i]" * (len(in_parts(scaling.shift, dtype)) > 1)
+        lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]{rest}) / {name}_divisor{k}[i];")
         if scaling.low is not None and scaling.high is not None:
             low, high = number(scaling.low, dtype), number(scaling.high, dtype)
             lines.append(f"{loop}s[i] = s[i] < {low} ? {low} : s[i] > {high} ? {high} : s[i];")

@@ -6,8 +6,8 @@ or Laplacian is
     exp(−γt) = 2^(−n) 2^(−i/256) 2^(−r),   γt/ln 2 = n + i/256 + r:  a shift, a table, and three terms of a series.
 
 Rows and vectors have 23 bits beside their sign, so that squares of differences of up to 2¹⁵ features fit into 64 bits.
-Rows beyond the range, which is four times that of the vectors, are taken as its end; under a linear kernel it is at
-least ±256 after scaling.
+Rows beyond the range, which is four times that of the machine's vectors, are taken as its end; under a linear kernel it
+is at least ±256 after scaling.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mercer.arrays import Floats
 from mercer.files.c_labels import in_order, prediction, prototypes
 from mercer.files.c_parts import Parts
 from mercer.files.c_text import function, integers
+from mercer.files.c_trial import scaled_rows
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
@@ -52,9 +53,7 @@ class _Formats:
 def fixed_point_body(parts: Parts, name: str) -> list[str]:
     """The file after its head."""
     _check(parts)
-    table = parts.coefficients * parts.recipe.scale
-    table = dense(table)
-    b = parts.b + parts.recipe.constant * np.asarray(parts.coefficients.sum(axis=0)).ravel()
+    table, b = _table(parts)
     formats, dot_shift = _formats(parts, table, b)
     lines = ["", "#include <stdint.h>", "", *_words(formats, name), *prototypes(parts, name, "int32_t"), ""]
     lines += integers("int32_t", f"{name}_vectors", _whole(parts.vectors, formats.vector))
@@ -71,6 +70,39 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
     lines += _kernel(parts, formats, name, dot_shift)
     lines += function(f"void {name}_decision(const int32_t *x, int32_t *f)", _decision(parts, formats, name, total))
     return [*lines, *prediction(parts, name, "int32_t", "")]
+
+
+def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
+    """The examples, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
+    table, b = _table(parts)
+    formats, _ = _formats(parts, table, b)
+    given = np.rint(np.ldexp(parts.examples, formats.row))
+    end = 2.0**formats.room - 1
+    seen, bits = np.clip(given, -end, end), formats.row
+    for scaling in parts.scalings:
+        seen = (seen - np.rint(np.ldexp(scaling.shift, bits))) * np.ldexp(1.0 / scaling.divisor, formats.scaled - bits)
+        if scaling.low is not None and scaling.high is not None:
+            seen = np.clip(seen, scaling.low * 2.0**formats.scaled, scaling.high * 2.0**formats.scaled)
+        end = 2.0**_ROW_BITS - 1
+        seen, bits = np.clip(np.floor(seen), -end, end), formats.scaled
+    vectors = _whole(parts.vectors, formats.vector).astype(np.float64)
+    out = np.empty((len(seen), len(b)))
+    for row, x in enumerate(seen):
+        if parts.recipe.inner == "dot":
+            t = np.ldexp(vectors @ x, -formats.vector - formats.scaled)
+        else:
+            difference = np.ldexp(vectors - x, -formats.scaled)
+            t = (difference**2 if parts.recipe.inner == "sqdist" else np.abs(difference)).sum(axis=1)
+            t = np.exp(-parts.recipe.numbers[0] * t)
+        k = np.floor(np.ldexp(t, formats.value))
+        out[row] = np.ldexp(k @ _whole(table, formats.coefficient), -formats.value - formats.coefficient) + b
+    return np.ldexp(given, -formats.row), out
+
+
+def _table(parts: Parts) -> tuple[Floats, Floats]:
+    """Coefficients and b, with the kernel's scale and constant in them."""
+    b = parts.b + parts.recipe.constant * np.asarray(parts.coefficients.sum(axis=0)).ravel()
+    return dense(parts.coefficients * parts.recipe.scale), b
 
 
 def _check(parts: Parts) -> None:
@@ -92,10 +124,11 @@ def _bits_for(largest: float, room: int) -> int:
 
 def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     """The formats, and how many bits an inner product loses."""
-    largest = float(np.abs(parts.vectors).max(initial=0.0))
+    largest = end = float(np.abs(parts.vectors).max(initial=0.0))
     vector = scaled = _bits_for(_ROOM * largest, _ROW_BITS)
     if parts.recipe.inner == "dot":  # the vectors, which may be weights, do not tell how large rows are
-        vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(max(_LARGEST_ROW, _ROOM * largest), _ROW_BITS)
+        end = max(_LARGEST_ROW, _ROOM * float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0)))
+        vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(end, _ROW_BITS)
     row, room = scaled, _ROW_BITS
     if parts.scalings:
         raw = parts.vectors
@@ -103,7 +136,7 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
             raw = raw * scaling.divisor + scaling.shift
         row, room = _bits_for(_ROOM * float(np.abs(raw).max(initial=0.0)), _BITS), _BITS
         if parts.recipe.inner == "dot":
-            ends = np.full((1, parts.n_features), _LARGEST_ROW)
+            ends = np.full((1, parts.n_features), end)
             for scaling in parts.scalings[::-1]:
                 ends = ends * np.abs(scaling.divisor) + np.abs(scaling.shift)
             row = _bits_for(float(ends.max()), _BITS)

@@ -34,7 +34,8 @@ def _kind(labels: Any) -> str:
         return "int"
     if kind == "f":
         return "double"
-    return "int" if max(abs(int(np.min(labels))), abs(int(np.max(labels)))) < 2**31 else "long long"
+    largest = max(abs(int(np.min(labels))), abs(int(np.max(labels))))
+    return "int" if largest < 2**31 else "long long" if largest < 2**63 else "unsigned long long"
 
 
 def _constants(labels: Any) -> list[str]:
@@ -48,7 +49,8 @@ def _constants(labels: Any) -> list[str]:
         return [repr(label) for label in listed]
     if any(label == -(2**63) for label in listed):
         raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
-    return [f"{int(label)}{'LL' * (_kind(labels) == 'long long')}" for label in listed]
+    suffix = {"int": "", "long long": "LL", "unsigned long long": "ULL"}[_kind(labels)]
+    return [f"{int(label)}{suffix}" for label in listed]
 
 
 def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:

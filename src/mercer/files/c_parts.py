@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats
 from mercer.expansion import Expansion
 from mercer.fitting.kinds import has_function_per_class
+from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.tables.as_pipeline import as_pipeline
 from mercer.tables.estimator import Tabular
+from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
     [
@@ -29,6 +32,9 @@ _KEYWORDS = frozenset(
         *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"),
     ]
 )
+
+# Rows at which a file's arithmetic is tried.
+_MOST_EXAMPLES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +60,7 @@ class Parts:
     b: Floats
     decides: str  # "values", "sign", "largest", "votes" or "scores"
     labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
+    examples: Floats  # rows like those to come, before any scaling, at which the file's arithmetic is tried
     rank: Any = None  # of quantiles: the place of each output in rising order
     ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
 
@@ -69,6 +76,8 @@ class Parts:
         model = as_pipeline(model) if isinstance(model, Tabular) else model
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *before, machine = steps
+        if isinstance(machine, Learner):
+            raise TypeError(f"a C file predicts a target, and {type(machine).__name__} has none; use mercer.save")
         expansion = getattr(machine, "_expansion_", None)
         weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
         ours = type(machine).__module__.startswith("mercer.")
@@ -80,10 +89,19 @@ class Parts:
         if isinstance(expansion, Expansion):
             recipe, vectors = _recipe(expansion), np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
+            examples = _before(scalings, vectors[:: math.ceil(max(1, len(vectors)) / _MOST_EXAMPLES)])
         else:
             # ⟨w, x⟩ + b: each output has its own w for a vector.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
+            examples = _before(scalings, _standardised_rows(vectors.shape[1] if scalings else 0))
+        ball = hasattr(machine, "radius_")
+        line = _straight(recipe)
+        if line is not None and not ball:
+            vectors, b = _weights(recipe.factor, *line, vectors, coefficients, b)
+            recipe, coefficients = Recipe("dot", "identity"), sp.identity(len(vectors), format="csr")
+        elif recipe.inner != "dot":
+            scalings, vectors = _centred(scalings, vectors)
         rank = None
         if hasattr(machine, "quantiles_") and len(b) > 1:
             rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
@@ -99,9 +117,51 @@ class Parts:
             b=np.asarray(b, dtype=np.float64),
             decides=decides,
             labels=labels,
+            examples=examples,
             rank=rank,
-            ball=hasattr(machine, "radius_"),
+            ball=ball,
         )
+
+
+def _before(scalings: list[Scaling], rows: Floats) -> Floats:
+    """Rows that these scalings turn into the given ones, unless they cut them off."""
+    for scaling in scalings[::-1]:
+        rows = rows * scaling.divisor + scaling.shift
+    return rows
+
+
+def _standardised_rows(d: int) -> Floats:
+    return np.random.default_rng(0).standard_normal((_MOST_EXAMPLES if d else 0, d))
+
+
+def _straight(recipe: Recipe) -> tuple[float, float] | None:
+    """A factor and a constant with which k is a multiple of an inner product, plus a number."""
+    if recipe.inner != "dot" or recipe.normalise:
+        return None
+    if recipe.ending == "polynomial" and recipe.numbers[2] == 1:
+        gamma, coef0 = recipe.numbers[:2]
+        return recipe.scale * gamma, recipe.scale * coef0 + recipe.constant
+    return (recipe.scale, recipe.constant) if recipe.ending == "identity" else None
+
+
+def _weights(
+    factor: Floats | None, scale: float, constant: float, vectors: Floats, coefficients: Any, b: Any
+) -> tuple[Floats, Floats]:
+    """w of each output, and b: sums of vectors may cancel, and do so here, in float64, instead of in the file."""
+    W = weight_vectors(vectors, coefficients)
+    if factor is not None:
+        W = factor @ (factor.T @ W)
+    return scale * W.T, b + constant * np.asarray(coefficients.sum(axis=0)).ravel()
+
+
+def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], Floats]:
+    """Vectors around zero, where they are far from it: what counts is x − z, and 32 bits are then spent on that."""
+    if not len(vectors):
+        return scalings, vectors
+    centre = vectors.mean(axis=0)
+    if not (np.abs(centre) > np.ptp(vectors, axis=0)).any():
+        return scalings, vectors
+    return [*scalings, Scaling(centre, np.ones(len(centre)))], vectors - centre
 
 
 def _words(machine: Any, n: int) -> str:

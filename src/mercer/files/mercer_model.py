@@ -25,6 +25,7 @@ from mercer.optional import require
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.threads import effective_n_threads
+from mercer.unsupervised.learner import Learner
 
 Facts = dict[str, Any]
 
@@ -38,12 +39,16 @@ class MercerFile:
     def __init__(self, model: Any, name: str) -> None:
         self._model, self._name = model, name
         self._machines = machines_in(model)
-        self._machine = self._machines[0]
+        # A Pipeline may have features of ours before what predicts.
+        predicting = [machine for machine in self._machines if not isinstance(machine, Learner)]
+        self._machine = (predicting or self._machines)[0]
 
     @property
     def kind(self) -> str:
         if hasattr(self._model, "classes_"):
             return "classification"
+        if isinstance(self._machine, Learner):
+            return "clustering" if hasattr(self._model, "predict") else "features"
         return "one-class" if isinstance(self._machine, OutlierMixin) else "regression"
 
     @property
@@ -79,7 +84,7 @@ class MercerFile:
 
     @property
     def _is_precomputed(self) -> bool:
-        kernel = getattr(self._machine, "kernel_", None)  # linear machines have none
+        kernel = getattr(self._machines[0], "kernel_", None)  # linear machines have none
         return kernel is not None and kernel.accepts == "gram"
 
     # --- prediction ------------------------------------------------------------------------------------------------
@@ -117,6 +122,11 @@ class MercerFile:
         return self.expansion(X, effective_n_threads(self._machine.n_jobs))
 
     def predict(self, X: Any) -> Any:
+        if self.kind == "features":
+            raise ValueError(
+                f"{self._name} holds a {_outline(self._model)}, which makes features and predicts nothing; in Python: "
+                f"mercer.load({self._name!r}).transform(X)"
+            )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")  # the reader compared them
             return self._model.predict(X)
@@ -184,7 +194,7 @@ class MercerFile:
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
         trained = hasattr(machine, "stop_reason_") or hasattr(machine, "_compression_")
-        unknown = () if trained else _OF_TRAINING
+        unknown = () if trained or isinstance(machine, Learner) else _OF_TRAINING
         facts["parameters"] = {
             name: "not recorded" if name in unknown else _plain(value)
             for name, value in machine.get_params(deep=False).items()
@@ -194,6 +204,8 @@ class MercerFile:
         labels = [str(label) for label in machine.classes_] if hasattr(machine, "classes_") else None
         if labels is not None:
             facts["labels"] = labels
+        if isinstance(machine, Learner):
+            return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _learnt(machine)
         facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
         facts["probabilities"] = hasattr(self._model, "predict_proba") or (
             hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
@@ -228,6 +240,8 @@ def _summary(machine: Any) -> Facts:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
@@ -263,6 +277,16 @@ def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Fa
     if hasattr(machine, "rkhs_norm_"):
         return facts | margins_told(np.atleast_1d(machine.rkhs_norm_), names)
     return facts if expansion.vectors is None else facts | margins_told(expansion.norms(), names)
+
+
+def _learnt(machine: Any) -> Facts:
+    """The numbers that a machine without targets found."""
+    names = ("eigenvalues_", "explained_variance_ratio_", "correlations_", "inertia_", "n_iter_", "converged_")
+    facts: Facts = {name.rstrip("_"): _plain(getattr(machine, name)) for name in names if hasattr(machine, name)}
+    if hasattr(machine, "labels_"):
+        clusters, counts = np.unique(machine.labels_, return_counts=True)
+        facts["cluster_sizes"] = dict(zip(map(str, clusters), counts.tolist(), strict=True))
+    return facts
 
 
 def _certificate(machine: Any) -> Any:

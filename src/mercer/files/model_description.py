@@ -11,23 +11,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 import sklearn
 
-from mercer import estimators
+from mercer import estimators, unsupervised
 from mercer.errors import ModelFormatError
 from mercer.files.calibrated_state import CALIBRATED, calibrated_class, calibrated_model, calibrated_state
 from mercer.files.description import cannot_hold, describe, rebuild
-from mercer.files.scikit_kinds import expect
+from mercer.files.scikit_kinds import Config, expect
 from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
 from mercer.files.stored_array import Array
 from mercer.files.tabular_state import table_model, table_state
 from mercer.files.tuned_state import TUNED, tuned_class, tuned_model, tuned_state
 from mercer.fitting.kinds import Unsaved
+from mercer.fitting.machine import Machine
 from mercer.fitting.state import fitted_names, restored, state_of
 from mercer.tables.estimator import Tabular
 
+# What set_output was told, in scikit-learn's name for it.
+_OUTPUT: Final = "_sklearn_output_config"
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 
 
@@ -41,7 +44,8 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
             return {"$": "estimator", "class": name, "params": params}
         header, fitted = state_of(model)
         state, learnt = describe(header, arrays, where), describe(fitted, arrays, where)
-        return {"$": "estimator", "class": name, "state": state, "arrays": learnt}
+        output = {"output": dict(vars(model)[_OUTPUT])} if _OUTPUT in vars(model) else {}
+        return {"$": "estimator", "class": name, "state": state, "arrays": learnt, **output}
     if type(model) is Tabular:
         return _describe_tabular(model, arrays, where)
     if name in TUNED and tuned_class(name) is type(model):
@@ -120,7 +124,11 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
             return found(**rebuild(description["params"], arrays, f"{where}.{name}"))
         header = rebuild(description["state"], arrays, f"{name}.state")
         fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
-        return restored(found, header, fitted)
+        model = restored(found, header, fitted)
+        if "output" in description:
+            Config().check("output", description["output"], model)
+            setattr(model, _OUTPUT, description["output"])
+        return model
     if name == "Tabular":
         return _rebuild_tabular(description, arrays, where)
     if name in TUNED:
@@ -189,7 +197,9 @@ def _params_of(model: Any) -> dict[str, Any]:
 
 def estimator_class(name: str) -> Any:
     """The class of mercer's that has this name, or None."""
-    return getattr(estimators, name) if name in estimators.__all__ else None
+    room = next((room for room in (estimators, unsupervised) if name in room.__all__), None)
+    found = getattr(room, name, None)
+    return found if isinstance(found, type) and issubclass(found, Machine) else None
 
 
 def machines_in(model: Any) -> list[Any]:

@@ -33,7 +33,7 @@ class Model(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it predicts: "classification", "regression" or "one-class"."""
+        """What it predicts: "classification", "regression", "one-class", "clustering", or nothing: "features"."""
 
     @property
     def native(self) -> str:

@@ -26,6 +26,7 @@ from mercer.kernels.matrices import dense
 from mercer.optional import require
 from mercer.tables.as_pipeline import as_pipeline
 from mercer.tables.estimator import Tabular
+from mercer.unsupervised.learner import Learner
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 _OPSET = 17
@@ -67,6 +68,8 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     model = as_pipeline(model) if isinstance(model, Tabular) else model
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     *scalers, machine = steps
+    if isinstance(machine, Learner):
+        raise TypeError(f"an ONNX file predicts a target, and {type(machine).__name__} has none; use mercer.save")
     if not all(type(step) is StandardScaler for step in scalers) or not (
         isinstance(getattr(machine, "_expansion_", None), Expansion) or _keeps_weights(machine)
     ):

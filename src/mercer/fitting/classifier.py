@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
-from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, votes, winner
+from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, winner, wins
 from mercer.data.table import Table
 from mercer.fitting.coefficients import (
     Box,
@@ -22,6 +22,7 @@ from mercer.fitting.coefficients import (
     table_expansion,
     weight_vector,
 )
+from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
@@ -69,6 +70,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         own = own_table(table, fit, box, lambda: found.largest_ridge)
         if scales is not None:
             table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
+        allow_for_copies(self, fit, solved, found, (table, own), scales)
         self._conclude_tables(fit, table, own, b)
         self._conclude_duals(fit, found, scales)
 
@@ -151,7 +153,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if len(self.classes_) > 2 and not self._function_per_class:
-            values = self._by_class(X, scores if self.break_ties else lambda f, k: votes(f, k)[0])
+            values = self._by_class(X, scores if self.break_ties else wins)
         else:
             values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])

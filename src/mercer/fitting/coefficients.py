@@ -52,11 +52,19 @@ def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lam
     sample, task = merged.member[row], own.indices
     above, below, factor = (_cells(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
     bound = np.where(own.data > 0, above, below) * factor
-    bounded = np.abs(own.data) == bound * merged.weight[sample]
+    size, whole = np.abs(own.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    shared = _split(table, own, fit, ridge())
-    return own.with_data(np.where(bounded, own_bound, shared))
+    shared = _split(table, own, fit, ridge(), bool(np.isinf(bound).all()))
+    # Rounding takes no share past a bound that its sample is within.
+    past = (size < whole) & (np.abs(shared) > np.abs(own_bound))
+    return own.with_data(np.where((size == whole) | past, own_bound, shared))
+
+
+def entries_of(table: Table, own: Table, member: Indices) -> Indices:
+    """Where `table` has what the entries of the caller's rows are shares of."""
+    place = member[own.rows] * table.n_columns + own.indices
+    return np.searchsorted(table.rows * table.n_columns + table.indices, place)
 
 
 def _cells(part: Any, sample: Indices, task: Indices) -> Any:
@@ -69,15 +77,16 @@ def _cells(part: Any, sample: Indices, task: Indices) -> Any:
     return part[sample, task] if part.shape[1] > 1 else part[sample, 0]
 
 
-def _split(table: Table, own: Table, fit: Fit, ridge: float) -> Floats:
+def _split(table: Table, own: Table, fit: Fit, ridge: float, unbounded: bool) -> Floats:
     """The coefficients of copies, which add up to that of their sample where no bound is near."""
     merged, row = fit.merged, own.rows
-    if ridge == 0:  # a small copy near its own bound must stay as near to it
-        return np.asarray(own.data * merged.share[row])
-    place = merged.member[row] * table.n_columns + own.indices
-    entry = np.searchsorted(table.rows * table.n_columns + table.indices, place)
-    exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
-    return exact_parts(table.data, own.data * merged.share[row], entry, exact)
+    shares = np.asarray(own.data * merged.share[row])
+    if ridge == 0 and not unbounded:  # a small copy near its own bound must stay as near to it
+        return shares
+    entry, exact = entries_of(table, own, merged.member), None
+    if ridge > 0:
+        exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
+    return exact_parts(table.data, shares, entry, exact)
 
 
 def diagonal_of(fit: Fit) -> Floats:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer.arrays import Floats
+from mercer.errors import ModelFormatError
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
 KEPT = frozenset(
@@ -28,6 +29,15 @@ class CompressionRecord:
     error: Floats  # at least ‖w − w'‖
     b_change: Floats  # |b − b'|
     lengths: Floats  # at least Σ |β_j| √k(x_j, x_j) of the original
+    at_vectors: Floats  # at least |⟨w − w', φ(z)⟩| at the vectors z that are kept: about zero for a projection
+
+    def check(self, name: str) -> None:
+        """An error for numbers that no compression has."""
+        for part in ("error", "b_change", "lengths", "at_vectors"):
+            if not (getattr(self, part) >= 0).all():
+                raise ModelFormatError(f"{name}.{part} must not be negative")
+        if self.removed > self.n_before:
+            raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
 def missing_since_compressed(machine: Any, name: str) -> AttributeError:

@@ -17,6 +17,7 @@ from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table
+from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -107,7 +108,10 @@ class DualMachine(Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
         own = beta[:, merged.member]
         if not merged.unique:
-            own = own_table(Table.of_array(beta.T), fit, box, lambda: found.largest_ridge).toarray().T
+            joint = Table.of_array(beta.T)
+            parts = own_table(joint, fit, box, lambda: found.largest_ridge)
+            allow_for_copies(self, fit, solved, found, (joint, parts))
+            own = parts.toarray().T
         order = np.flatnonzero(own.any(axis=0))
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))

@@ -303,6 +303,8 @@ class Record(Kind):
         for one in value if self.several else (value,):
             for part, kind in self.parts:
                 kind.check(f"{name}.{part}", getattr(one, part), model)
+            if hasattr(one, "check"):
+                one.check(name)
 
 
 def _public(value: Any) -> dict[str, Any]:

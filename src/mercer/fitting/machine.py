@@ -80,6 +80,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
             error=Array("outputs"),
             b_change=Array("outputs"),
             lengths=Array("outputs"),
+            at_vectors=Array("outputs"),
         ),
         _original_certificate_=Proof(needs="_compression_"),
     )

@@ -173,9 +173,22 @@ class Joined:
     @property
     def largest_ridge(self) -> float:
         """The largest d of any variable."""
+        return float(self.d.max(initial=0.0))
+
+    @property
+    def d(self) -> Floats:
+        """Per variable."""
+        return self._of_problems("d")
+
+    @property
+    def p(self) -> Floats:
+        """Per variable."""
+        return self._of_problems("p")
+
+    def _of_problems(self, name: str) -> Floats:
         if isinstance(self._solved, SolvedPairs):
-            return float(self._solved.tasks.problem.d.max(initial=0.0))
-        return max((float(s.task.problem.d.max(initial=0.0)) for s in self._solved), default=0.0)
+            return np.asarray(getattr(self._solved.tasks.problem, name))
+        return np.asarray(_joined([getattr(s.task.problem, name) for s in self._solved]))
 
 
 def _joined(parts: list[Any]) -> Any:

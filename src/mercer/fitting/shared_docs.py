@@ -1,9 +1,10 @@
-"""What the docstrings of estimators share: a line `%(name)s` stands for a paragraph of this file."""
+"""What docstrings share: a line `%(name)s` stands for a paragraph of this file."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 _PLACE: Final = re.compile(r"^    %\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
@@ -219,6 +220,8 @@ _SHARED: Final = {
         more samples than a kernel matrix has room for. None takes all samples, exactly.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print what is being done, a line a second at most.
     random_state : int, RandomState or None, default=None
         For what is drawn: landmarks, and where a search starts.
     n_jobs : int, optional
@@ -246,13 +249,40 @@ _SHARED: Final = {
     n_features_in_, feature_names_in_
         As in scikit-learn.
 """,
+    "leave-one-out estimate": """
+    model : SVC
+        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
+        is looked for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+
+    Returns
+    -------
+    Estimate
+""",
+    "loss of each": """
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
+    y : array
+        Labels −1 and +1, or numbers for "squared".
+    f : array
+        f(x) of each sample.
+""",
+    "target margin": """
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough.
+""",
 }
 
-Estimator = TypeVar("Estimator", bound=type)
+Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
-def shared_docs(estimator: Estimator) -> Estimator:
-    """Fill in the shared paragraphs of a class's docstring, which may name others."""
-    while estimator.__doc__ and _PLACE.search(estimator.__doc__):  # there is none under python -OO
-        estimator.__doc__ = _PLACE.sub(lambda place: _SHARED[place[1]].lstrip("\n"), estimator.__doc__)
-    return estimator
+def shared_docs(thing: Documented) -> Documented:
+    """Fill in the shared paragraphs of the docstring of a class or function, which may name others."""
+    while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
+        thing.__doc__ = _PLACE.sub(lambda place: _SHARED[place[1]].lstrip("\n"), thing.__doc__)
+    return thing

@@ -44,16 +44,20 @@ def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def restored(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     """The inverse of `state_of`; ModelFormatError for what no fit of such an estimator could have left."""
-    kinds = declared(cls)
     plain = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
     check_names(cls, plain)
     model = cls(**header["params"])
-    for name, kind in kinds.items():
+    set_fitted(model, plain)
+    check_state(model)
+    return model
+
+
+def set_fitted(model: Any, plain: Mapping[str, Any]) -> None:
+    """Set the attributes that a file holds; they are not checked yet."""
+    for name, kind in declared(type(model)).items():
         parts = {key: plain[key] for key in kind.keys(name) if key in plain}
         if parts:
             setattr(model, name, kind.from_plain(name, parts, model))
-    check_state(model)
-    return model
 
 
 def check_names(cls: type, names: Iterable[Any]) -> None:

@@ -23,6 +23,8 @@ from mercer.kernels import Kernel
 # Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
 # below 1, are predicted in float64: a tenth of the default tol.
 _FLOAT32_ERROR = 1e-4
+# How many of the vectors tell whether all point in one direction.
+_FEW_VECTORS = 48
 
 
 class BlockEvaluation:
@@ -71,14 +73,29 @@ class BlockEvaluation:
 
         Roundings of single values are taken to be independent. What all values of a sample share grows with f.
         """
-        table = self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
-        norm = float(np.sqrt(np.max(table.sum(axis=0), initial=0.0)))
+        squares, sources = self._squares, prepared.sizes
         sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
-        likely = prepared.rounding.likely(sizes, prepared.sizes, norm)
+        likely = prepared.rounding.likely(sizes, sources, squares, lambda: self._aligned)
         # Of targets in a large unit f is small, and so is what f may be off by.
-        unit = min(1.0, prepared.rounding.usual(prepared.sizes, norm))
+        unit = min(1.0, prepared.rounding.usual(sources, float(np.sqrt(np.max(squares.sum(axis=0), initial=0.0)))))
         shared = np.maximum(prepared.rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
         return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
+
+    @cached_property
+    def _squares(self) -> Any:
+        """Those of the coefficients."""
+        return self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
+
+    @cached_property
+    def _aligned(self) -> float:
+        """The largest mean of cos² between some of the vectors and any other one: 1 where all point the same way."""
+        some = take(self._vectors, np.linspace(0, self._coefficients.shape[0] - 1, _FEW_VECTORS).astype(np.intp))
+        some = some.astype(np.float64) / (float(abs(some).max()) or 1.0)  # else squares overflow
+        products = some @ some.T
+        products = products.toarray() if is_sparse(products) else products
+        lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        return float(np.linalg.eigvalsh(products / np.outer(lengths, lengths))[-1]) / len(products)
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
         vectors = others = None

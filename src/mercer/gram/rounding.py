@@ -17,6 +17,7 @@ docs/certificate.md has the derivations, and what is assumed of processor and co
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,8 @@ _SECOND_ORDER = 1.1
 _FLUSHED = 2.0**-120
 # So much is added to each N_j, beyond their mean, in the sum beside: it may be small, but not zero.
 _LEAST_ADDED = 0.05
+# What the lengths that both rows were divided by add to the roundings of a cosine in float32.
+_OF_LENGTHS = 3.0
 # Powers up to here are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
 
@@ -119,25 +122,35 @@ class Rounding:
         lost = len(absolute) * float(limits.smallest_subnormal) * values
         return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), lost, np.inf)
 
-    def likely(self, sizes: Floats, sources: Floats, norm: float) -> Floats:
-        """About what float32 kernel values do to a sum with coefficients of this 2-norm, if roundings are independent.
+    def likely(self, sizes: Floats, sources: Floats, squares: Floats, aligned: Callable[[], float]) -> Floats:
+        """About three times what float32 kernel values do to sums with coefficients of these squares, a column per sum.
 
-        No bound: it chooses a precision for predictions.
+        No bound, since roundings are taken to be independent: it chooses a precision for predictions. `aligned` is the
+        largest mean of cos² between the columns and any row: products of one sign round more when they are summed.
         """
-        a, b = np.sqrt(2 * sizes), float(np.sqrt(2 * sources.max(initial=0.0)))
-        gamma, coef0, degree = (*self.recipe.numbers, 0.0, 1.0)[:3] if self.recipe.numbers else (1.0, 0.0, 1.0)
+        a, b, recipe = np.sqrt(2 * sizes), np.sqrt(2 * sources), self.recipe
+        gamma, coef0, degree = (*recipe.numbers, 0.0, 1.0)[:3] if recipe.numbers else (1.0, 0.0, 1.0)
+        longest, norm = float(b.max(initial=0.0)), math.sqrt(float(np.max(squares.sum(axis=0), initial=0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.recipe.ending in ("gaussian", "laplacian"):
-                each = self._exponents(sizes)
-            elif self.recipe.ending == "sigmoid":
-                each = gamma * b * a + abs(coef0) + 1
+            if recipe.ending in ("gaussian", "laplacian"):
+                largest = self._exponents(sizes)
+                moved = norm * largest
+            elif recipe.ending == "sigmoid":
+                largest = gamma * longest * a + abs(coef0) + 1
+                moved = norm * largest
             else:
-                each = (gamma * b * a + abs(coef0)) ** (degree if self.recipe.ending == "polynomial" else 1.0)
-            largest = float(np.finfo(np.float32).max) / 4
-            moved = SINGLE * self.recipe.scale * norm * each
-            factor = gamma if self.recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
-            fits = (1 / largest < factor < largest) & (self.recipe.scale * each < largest)
-            return np.where(fits, moved, np.inf)
+                degree = degree if recipe.ending == "polynomial" else 1.0
+                largest = (gamma * longest * a + abs(coef0)) ** degree
+                square = aligned()
+                near = min(1.0, 2 * math.sqrt(square))  # most products are no larger than this share of both lengths
+                summed = math.sqrt(self._inner_terms(SINGLE) * square)
+                roundings = 1 + summed + _OF_LENGTHS * near * recipe.normalise
+                powers = _powers(gamma * near * a, b, abs(coef0), int(2 * degree), squares)
+                moved = degree * roundings * np.sqrt(powers)
+            most = float(np.finfo(np.float32).max) / 4
+            factor = gamma if recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
+            fits = (1 / most < factor < most) & (recipe.scale * largest < most)
+            return np.where(fits, SINGLE * recipe.scale * moved, np.inf)
 
     def in_common(self, sizes: Floats) -> Floats:
         """About what the rounding of a row's own float32 norm does to all its values alike, as a share of them."""
@@ -249,14 +262,13 @@ class SumBeside:
 
 
 def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
-    """At least Σ_j |β_j| (a_i b_j + coef0)^degree, for every i."""
+    """At least Σ_j |β_j| (a_i b_j + coef0)^degree, for every i, and any column of |β| if there are several."""
     if degree > _LARGEST_EXPANDED_DEGREE:
-        return np.asarray(absolute.sum() * (a * b.max(initial=0.0) + coef0) ** degree)
+        return np.asarray(absolute.sum(axis=0).max() * (a * b.max(initial=0.0) + coef0) ** degree)
     out = np.zeros(len(a))
-    for q in range(degree + 1):
+    for q in range(degree, -1, -1):
         factor = math.comb(degree, q) * coef0 ** (degree - q)
-        if factor:
-            out += factor * float(absolute @ b**q) * a**q
+        out = out * a + (factor * float(np.max(b**q @ absolute)) if factor else 0.0)
     return out
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze, row_blocks
 from mercer.fitting.fit import Fit
+from mercer.fitting.shared_docs import shared_docs
 from mercer.gram.gram import Gram
 from mercer.paths.settlement import Settlement, settlements
 from mercer.problems.dual_problem import DualProblem
@@ -61,24 +62,13 @@ class Estimate:
     precision: float = np.nan
 
 
+@shared_docs
 def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Joachims' ξα estimates of error, recall and precision.
 
     Parameters
     ----------
-    model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
-    y : array of shape (n_samples,)
-        Their classes.
-    sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
-
-    Returns
-    -------
-    Estimate
+    %(leave-one-out estimate)s
 
     Examples
     --------
@@ -114,24 +104,13 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     )
 
 
+@shared_docs
 def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out.
 
     Parameters
     ----------
-    model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
-    y : array of shape (n_samples,)
-        Their classes.
-    sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
-
-    Returns
-    -------
-    Estimate
+    %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
     alpha, merged = solved.alpha, solved.fit.merged
@@ -147,24 +126,13 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     )
 
 
+@shared_docs
 def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Vapnik's and Chapelle's bound.
 
     Parameters
     ----------
-    model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
-    y : array of shape (n_samples,)
-        Their classes.
-    sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
-
-    Returns
-    -------
-    Estimate
+    %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
     if not solved.biased:
@@ -186,24 +154,13 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     )
 
 
+@shared_docs
 def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples.
 
     Parameters
     ----------
-    model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
-    y : array of shape (n_samples,)
-        Their classes.
-    sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
-
-    Returns
-    -------
-    Estimate
+    %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
     one, gram = solved.one, solved.one.walk.K.gram
@@ -220,6 +177,7 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     )
 
 
+@shared_docs
 def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """4(R² + 1/C)(‖w‖² + 2C Σξ) as a share of the samples, a criterion for choosing C and the kernel.
 
@@ -228,19 +186,7 @@ def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) ->
 
     Parameters
     ----------
-    model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
-    y : array of shape (n_samples,)
-        Their classes.
-    sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
-
-    Returns
-    -------
-    Estimate
+    %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
     one, gram = solved.one, solved.one.walk.K.gram

@@ -17,25 +17,21 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import not_negative, one_of, positive
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]
 _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
+@shared_docs
 def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats:
     """The loss of each sample with target y (±1, or a number for "squared") and value f(x).
 
     Parameters
     ----------
-    loss : {"zero_one", "hinge", "ramp", "squared"}
-        Which loss.
-    y : array
-        Labels −1 and +1, or numbers for "squared".
-    f : array
-        f(x) of each sample.
-    target_margin : float, default=1.0
-        γ: the margin that counts as enough.
+    %(loss of each)s
+    %(target margin)s
     """
     one_of("loss", loss, _LOSSES)
     gamma = positive("target_margin", target_margin)
@@ -56,19 +52,14 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
     return np.minimum(1.0, hinge) if loss == "ramp" else hinge
 
 
+@shared_docs
 def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_weight: Any = None) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
 
     Parameters
     ----------
-    loss : {"zero_one", "hinge", "ramp", "squared"}
-        Which loss.
-    y : array
-        Labels −1 and +1, or numbers for "squared".
-    f : array
-        f(x) of each sample.
-    target_margin : float, default=1.0
-        γ: the margin that counts as enough.
+    %(loss of each)s
+    %(target margin)s
     sample_weight : array, optional
         The weight of each sample in the mean.
 
@@ -90,6 +81,7 @@ def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_w
     return float(np.average(each, weights=weight / weight.max()))
 
 
+@shared_docs
 def regularised_risk(
     loss: LossName, y: Any, f: Any, norm: float, theta: float, *, target_margin: float = 1.0, sample_weight: Any = None
 ) -> float:
@@ -97,18 +89,12 @@ def regularised_risk(
 
     Parameters
     ----------
-    loss : {"zero_one", "hinge", "ramp", "squared"}
-        Which loss.
-    y : array
-        Labels −1 and +1, or numbers for "squared".
-    f : array
-        f(x) of each sample.
+    %(loss of each)s
     norm : float
         ‖f‖ in the kernel's space.
     theta : float
         ϑ: the price of ‖f‖².
-    target_margin : float, default=1.0
-        γ: the margin that counts as enough.
+    %(target margin)s
     sample_weight : array, optional
         The weight of each sample in the mean.
 

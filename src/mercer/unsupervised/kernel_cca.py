@@ -25,10 +25,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, fitted
+from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.state import check_state, declared, set_fitted, state_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import integer, positive, store
+from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import Points, points_of
@@ -44,6 +46,13 @@ class _View(Learner):
         self.kernel = kernel
         self.__dict__.update(named)
 
+    @classmethod
+    def of(cls, model: Any) -> _View:
+        """The second view of a KernelCCA, before its fit."""
+        named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
+        kernel = model.kernel if model.kernel_y is None else model.kernel_y
+        return cls(kernel, **{name: getattr(model, name) for name in named})
+
     def _merges(self, X: Any, budget: int) -> bool:
         return False
 
@@ -57,6 +66,28 @@ class _View(Learner):
     def scores(self, y: Any) -> Floats:
         """The functions of this view at new samples."""
         return self._decision(self.rows(y))
+
+
+@dataclass(frozen=True)
+class _Second(Kind):
+    """The second view: in a file its attributes stand beside those of the first, under names that begin with "y."."""
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        return tuple(f"y.{key}" for each, kind in declared(_View).items() for key in kind.keys(each))
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        header, arrays = state_of(value)
+        return {f"y.{key}": part for key, part in (header["fitted"] | arrays).items()}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        second = _View.of(model)
+        set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
+        return second
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        check_state(value)
+        n, own = len(value._expansion_.b), len(model._expansion_.b)
+        expect(n == own, f"the first view has {own} functions and the second {n}")
 
 
 @shared_docs
@@ -106,9 +137,9 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     """
 
     FITTED = fitted(
-        correlations_=Array(None, required=True),
-        regularized_correlations_=Array(None, required=True),
-        _second_=None,
+        correlations_=Array("outputs", required=True),
+        regularized_correlations_=Array("outputs", required=True),
+        _second_=_Second(required=True),
     )
 
     def __init__(
@@ -123,6 +154,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         coef0: float = 0.0,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -152,13 +184,10 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         super().fit(X, y, sample_weight)
         return self
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
-        named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
-        second = _View(
-            self.kernel if self.kernel_y is None else self.kernel_y, **{name: getattr(self, name) for name in named}
-        )
+        second = _View.of(self)
         first = Fit.of(self, X, None, sample_weight)
         y = second.rows(y)
         check_consistent_length(first.X, y)
@@ -167,7 +196,9 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         assert first.kernel is not None
         assert other.kernel is not None
         p = first.weight / first.weight.sum()
-        mine, theirs = (_Side.of(points_of(fit, self.n_landmarks, _MATRICES), p) for fit in (first, other))
+        both = [points_of(fit, self.n_landmarks, _MATRICES, report) for fit in (first, other)]
+        report(lambda: f"eigenvectors of two views of {len(p):,} samples")
+        mine, theirs = (_Side.of(points, p) for points in both)
         D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (mine, theirs))
         left, rho, right = linalg.svd(D_x[:, None] * (mine.U.T @ theirs.U) * D_y, full_matrices=False)
         k = min(self.n_components, n_positive(rho, len(p)))
@@ -239,13 +270,12 @@ class _Side:
     def of(cls, points: Points, p: Floats) -> _Side:
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
-        some = slice(0, n_positive(values, points.n, float(p @ np.abs(points.squares))))
-        if some.stop == 0:
+        if len(values) == 0:
             raise ValueError(
                 f"a view does not vary: its {points.n} sample{'s' * (points.n > 1)} are one point of feature space (at "
                 "least two different ones are needed, not 1 sample)"
             )
-        return cls(points, root, points.products(p[:, None])[:, 0], values[some], U[:, some])
+        return cls(points, root, points.products(p[:, None])[:, 0], values, U)
 
     def functions(self, C: Floats) -> Expansion:
         """The functions whose values at the samples, times the roots of their shares, are U C."""

@@ -8,15 +8,16 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.arrays import Floats, Indices, freeze, take
+from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Count, Flag, Number, Places, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.telling import warn_user
 from mercer.parameters import integer, store
+from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
-from mercer.unsupervised.points import points_of
+from mercer.unsupervised.points import Mapped, points_of
 
 _MAX_STEPS = 300
 
@@ -27,8 +28,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over the ways to divide the samples into clusters c with means μ_c, by
     Lloyd's iteration from starts by k-means++. J never rises from one iteration to the next. What is found is a local
-    minimum, the best of `n_init` runs, in which no single sample can change its cluster to lower J. A cluster that
-    loses its last sample takes the one that costs most where it is. With a linear kernel this is k-means. With
+    minimum, the best of `n_init` runs: a run ends when no sample has a nearer mean and no single sample can change its
+    cluster to lower J by 1e-12 of Σ w‖φ(x)‖² or more. A cluster that loses its last sample takes the one that costs
+    most where it is. With a linear kernel this is k-means. With
     `n_landmarks`, J is that of the samples' projections.
 
     Parameters
@@ -72,11 +74,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     """
 
     FITTED = fitted(
-        labels_=Places(),
-        inertia_=Number(),
-        objective_path_=Array(None),
-        n_iter_=Count(),
-        converged_=Flag(),
+        labels_=Places("outputs", required=True),
+        inertia_=Number(required=True),
+        objective_path_=Array(None, required=True),
+        n_iter_=Count(required=True),
+        converged_=Flag(required=True),
+        _origin_=Array("features"),
     )
 
     def __init__(
@@ -91,6 +94,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         max_iter: int = -1,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -104,13 +108,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     def _max_steps(self, n: int) -> int:
         return _MAX_STEPS
 
-    def _learn(self, fit: Fit) -> None:
+    def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
-        points = points_of(fit, self.n_landmarks, 1)
+        points = points_of(fit, self.n_landmarks, 1, report)
         rng = np.random.default_rng(fit.limits.seed())
-        found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng)
+        found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)
         # The nearest mean is the one with the largest ⟨μ_c, φ(x)⟩ − ½‖μ_c‖².
         self._expansion_ = points.function(found.shares, -0.5 * found.squares)
+        if isinstance(points, Mapped) and points.origin is not None:
+            self._origin_ = freeze(points.origin)
         self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
         self.inertia_, self.objective_path_ = found.inertia, freeze(np.array(found.path))
         self.n_iter_, self.converged_ = len(found.path) - 1, found.converged
@@ -147,7 +153,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             raise ValueError(
                 "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
             )
-        return np.asarray(np.sqrt(np.maximum(self.kernel_.diag(X)[:, None] - 2 * self._values(X), 0.0)))
+        return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
+
+    def _squares(self, X: Any) -> Floats:
+        """‖φ(x)‖², from the origin that the means are told from."""
+        if not hasattr(self, "_origin_"):
+            return self.kernel_.diag(X)
+        if not is_sparse(X):
+            return self.kernel_.diag(X - self._origin_)
+        origin = self._origin_[None, :]
+        return self.kernel_.diag(X) - 2 * self.kernel_(X, origin)[:, 0] + self.kernel_.diag(origin)
 
     @property
     def _n_features_out(self) -> int:

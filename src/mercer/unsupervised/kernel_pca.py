@@ -21,7 +21,8 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, store
-from mercer.unsupervised.eigenpairs import balanced, n_positive
+from mercer.solution import Report
+from mercer.unsupervised.eigenpairs import balanced
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import points_of
 from mercer.unsupervised.pre_image import pre_images
@@ -74,10 +75,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     """
 
     FITTED = fitted(
-        eigenvalues_=Array(None, required=True),
-        explained_variance_=Array(None),
-        explained_variance_ratio_=Array(None),
-        _mean_=Array("vectors"),
+        eigenvalues_=Array("outputs", required=True),
+        explained_variance_=Array("outputs", required=True),
+        explained_variance_ratio_=Array("outputs", required=True),
+        _mean_=Array("vectors", required=True),
     )
 
     def __init__(
@@ -90,6 +91,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         coef0: float = 0.0,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -100,16 +102,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         if self.n_components is not None:
             integer("n_components", self.n_components, 1, "the number of components; None means all")
 
-    def _learn(self, fit: Fit) -> None:
-        points = points_of(fit, self.n_landmarks, _MATRICES)
+    def _learn(self, fit: Fit, report: Report) -> None:
+        points = points_of(fit, self.n_landmarks, _MATRICES, report)
         total = float(fit.merged.weight.sum())
         p = fit.merged.weight / total
         root = np.sqrt(p)
         mean = points.products(p[:, None])[:, 0]
-        variance = float(p @ points.squares) - float(p @ mean)
+        report(lambda: f"eigenvectors of {points.n:,} samples")
         values, u = points.eigenpairs(root, self.n_components, p, None)
-        some = slice(0, n_positive(values, points.n, float(p @ np.abs(points.squares))))
-        values, u = values[some], u[:, some]
         if len(values) == 0:
             raise ValueError(
                 f"there is no principal component: the {fit.n} sample{'s' * (fit.n > 1)} are a single point in feature "
@@ -117,9 +117,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
             )
         a = balanced(root[:, None] * u / np.sqrt(values), p)
         self.eigenvalues_, self.explained_variance_ = freeze(total * values), freeze(values)
-        self.explained_variance_ratio_ = freeze(values / variance)
+        self.explained_variance_ratio_ = freeze(values / points.variance(p))
         self._expansion_ = points.function(a, -(mean @ a))
-        self._mean_ = freeze(points.function(p[:, None], np.zeros(1)).coefficients[:, 0].copy())
+        self._mean_ = freeze(points.combined(p[:, None])[:, 0].copy())
 
     @property
     def n_components_(self) -> int:

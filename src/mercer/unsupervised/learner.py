@@ -6,21 +6,28 @@ from typing import Any, Self
 
 from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import fitted
+from mercer.fitting.kinds import BoundKernel, Function, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.telling import Progress, with_callbacks
 from mercer.parameters import integer
+from mercer.solution import Report
 
 
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 
-    FITTED = fitted(intercept_=None, certificate_=None, converged_=None, stop_reason_=None, n_iter_=None)
+    FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        **dict.fromkeys(("intercept_", "certificate_", "converged_", "stop_reason_", "n_iter_")),
+        **dict.fromkeys(("_compression_", "_original_certificate_")),
+    )
 
     n_landmarks: Any
+    verbose: bool
 
-    def _learn(self, fit: Fit) -> None:
-        """Set the fitted attributes."""
+    def _learn(self, fit: Fit, report: Report) -> None:
+        """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
         raise NotImplementedError
 
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
@@ -41,18 +48,17 @@ class Learner(Machine):
         self
         """
         trained = self._blank()
-        progress = Progress(self, False, 1, X, y)
-        progress.begin("")
-        trained._learn_from(X, y, sample_weight)
+        progress = Progress(self, bool(self.verbose), 1, X, y)
+        trained._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()
         progress.close(X, y, trained)
         return self._become(trained)
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
         fit = Fit.of(self, X, None, sample_weight)
         assert fit.kernel is not None
         self.kernel_ = fit.kernel
-        self._learn(fit)
+        self._learn(fit, report)
 
     def _check_parameters(self) -> None:
         if self.n_landmarks is not None:

@@ -4,27 +4,31 @@
 
 An iteration gives every point to its nearest mean, which does not raise J, and then moves the means, which does not
 either. A cluster that lost all its points takes the one that costs most where it is, which lowers J too. Where no point
-has a nearer mean, single points are moved from cluster a to b as long as that lowers J with both means moved along:
+has a nearer mean, an iteration moves single points from cluster a to b, each if that lowers J with both means moved:
 
     w W_b/(W_b + w) ‖φ(x) − μ_b‖² < w W_a/(W_a − w) ‖φ(x) − μ_a‖²        Hartigan
 
-which Lloyd's iteration alone does not see. In the end no point can change its cluster to lower J.
+which Lloyd's iteration alone does not see. In the end no point can change its cluster to lower J. All that is kept
+are the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩; an iteration adds to them the columns of the points that moved.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, row_blocks
+from mercer.solution import Report
 from mercer.unsupervised.points import Points
 
 # A move of one point must lower J by this share of Σ w‖φ(x)‖², which is more than rounding could.
 _MOVE_SHARE = 1e-12
-# Moves of single points in a row, after which the means are computed again.
-_MOVES_PER_POINT = 2
+# If more points than this share have moved, the sums are made anew, from rows of K that need not be copied first.
+_MOVED_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,69 +46,152 @@ class Clusters:
         return self.path[-1]
 
 
-def cluster(points: Points, weight: Floats, k: int, n_init: int, max_iter: int, rng: np.random.Generator) -> Clusters:
+@dataclass(frozen=True, eq=False)
+class _Run:
+    labels: Indices
+    path: list[float]
+    converged: bool
+
+
+def cluster(
+    points: Points, weight: Floats, k: int, n_init: int, max_iter: int, rng: np.random.Generator, report: Report
+) -> Clusters:
     """The best of `n_init` runs."""
-    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter) for _ in range(n_init))
-    return min(runs, key=lambda found: found.inertia)
-
-
-def _run(points: Points, weight: Floats, labels: Indices, k: int, max_iter: int) -> Clusters:
-    labels, everything = _without_empty(labels, np.zeros(len(labels)), k), np.arange(points.n)
-    found: Clusters | None = None
-    for _ in range(max_iter + 1):
-        shares, squares, distances = _means(points, weight, labels, k)
-        inertia = max(float(weight @ distances[everything, labels]), 0.0)
-        if found is not None and not inertia < found.inertia:
-            return Clusters(found.labels, found.shares, found.squares, found.path, converged=True)
-        found = Clusters(labels, shares, squares, [*(found.path if found else []), inertia], converged=False)
-        nearest = np.argmin(distances, axis=1)
-        own = distances[everything, labels]
-        nearest = np.where(distances[everything, nearest] < own, nearest, labels)
-        if (nearest == labels).all():
-            nearest = _single_moves(points, weight, labels, k)
-        if (nearest == labels).all():
-            return Clusters(found.labels, found.shares, found.squares, found.path, converged=True)
-        labels = _without_empty(nearest, weight * distances[everything, nearest], k)
-    assert found is not None
-    return found
-
-
-def _means(points: Points, weight: Floats, labels: Indices, k: int) -> tuple[Floats, Floats, Floats]:
-    """w_i/W_c, ‖μ_c‖² and all squared distances from the means."""
+    told = (partial(_tell, report, f"start {number + 1} of {n_init}") for number in range(n_init))
+    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter, tell) for tell in told)
+    best = min(runs, key=lambda run: run.path[-1])
     shares = np.zeros((points.n, k))
-    shares[np.arange(points.n), labels] = weight / np.bincount(labels, weights=weight, minlength=k)[labels]
-    products = points.products(shares)
-    squares = np.einsum("ic,ic->c", shares, products)
-    return shares, squares, points.squares[:, None] - 2 * products + squares
+    masses = np.bincount(best.labels, weights=weight, minlength=k)
+    shares[np.arange(points.n), best.labels] = weight / masses[best.labels]
+    squares = np.einsum("ic,ic->c", shares, points.products(shares))
+    return Clusters(best.labels, shares, squares, best.path, best.converged)
 
 
-def _single_moves(points: Points, weight: Floats, labels: Indices, k: int) -> Indices:
-    """The clusters after moves of one point each, the best first, that lower J."""
-    labels, everything, squares = labels.copy(), np.arange(points.n), points.squares
-    masses, counts = np.bincount(labels, weights=weight, minlength=k), np.bincount(labels, minlength=k)
-    inside = np.zeros((points.n, k))
-    inside[everything, labels] = weight
-    sums = points.products(inside)
-    least = _MOVE_SHARE * float(weight @ np.abs(squares))
-    for _ in range(_MOVES_PER_POINT * points.n):
-        lengths = np.bincount(labels, weights=weight * sums[everything, labels], minlength=k) / masses**2
-        distances = squares[:, None] - 2 * sums / masses + lengths
-        joining = (weight[:, None] * masses / (masses + weight[:, None])) * distances
-        joining[everything, labels] = math.inf
-        own = masses[labels]
+def _tell(report: Report, name: str, path: list[float]) -> None:
+    report(lambda: f"{name}  iteration {len(path):>3}" + (f"  J {path[-1]:.6g}" if path else ""))
+
+
+def _run(
+    points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, tell: Callable[[list[float]], None]
+) -> _Run:
+    division = _Division(points, weight, _without_empty(labels, np.zeros(len(labels)), k), k)
+    path: list[float] = []
+    for _ in range(max_iter + 1):
+        tell(path)
+        inertia = division.inertia()
+        if path and not inertia < path[-1]:
+            return _Run(labels, path, converged=True)
+        path.append(inertia)
+        labels = division.labels.copy()
+        if not division.improve():
+            return _Run(labels, path, converged=True)
+    return _Run(labels, path, converged=False)
+
+
+class _Division:
+    """A division of the points as it changes, with the sums of inner products over each cluster."""
+
+    def __init__(self, points: Points, weight: Floats, labels: Indices, k: int) -> None:
+        self.labels = labels.copy()
+        self._points, self._weight, self._k = points, weight, k
+        self._squares, self._everything = points.squares, np.arange(points.n)
+        self._least = _MOVE_SHARE * float(weight @ np.abs(self._squares))
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        inside = np.zeros((self._points.n, self._k))
+        inside[self._everything, self.labels] = self._weight
+        self._sums = np.ascontiguousarray(self._points.products(inside).T)  # k × n
+        self._masses = inside.sum(axis=0)
+        self._counts = np.bincount(self.labels, minlength=self._k)
+        self._patched = False
+        self._measure()
+
+    def _measure(self) -> None:
+        """‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
+        own = self._weight * self._sums[self.labels, self._everything]
+        self._lengths = np.bincount(self.labels, weights=own, minlength=self._k)
+        self._distances = self._sums * (-2 / self._masses)[:, None]
+        self._distances += self._squares
+        self._distances += (self._lengths / self._masses**2)[:, None]
+        self._own = self._distances[self.labels, self._everything]
+
+    def inertia(self) -> float:
+        """J."""
+        return max(float(self._weight @ self._own), 0.0)
+
+    def improve(self) -> bool:
+        """One iteration; False where no point would move, as sums that were made anew confirm."""
+        if self._reassign() or self._move_singly():
+            return True
+        if not self._patched:
+            return False
+        self._sum_up()
+        return self._reassign() or self._move_singly()
+
+    def _reassign(self) -> bool:
+        """Every point to its nearest mean."""
+        nearer = np.flatnonzero(self._distances.min(axis=0) < self._own)
+        if len(nearer) == 0:
+            return False
+        labels = self.labels.copy()
+        labels[nearer] = np.argmin(self._distances[:, nearer], axis=0)
+        labels = _without_empty(labels, self._weight * self._distances[labels, self._everything], self._k)
+        moved = np.flatnonzero(labels != self.labels)
+        before, self.labels = self.labels[moved], labels
+        if len(moved) > _MOVED_SHARE * len(labels):
+            self._sum_up()
+            return True
+        change = np.zeros((len(moved), self._k))
+        change[np.arange(len(moved)), before] = -self._weight[moved]
+        change[np.arange(len(moved)), labels[moved]] = self._weight[moved]
+        self._sums += self._points.products(change, moved).T
+        self._masses = np.bincount(labels, weights=self._weight, minlength=self._k)
+        self._counts = np.bincount(labels, minlength=self._k)
+        self._patched = True
+        self._measure()
+        return True
+
+    def _move_singly(self) -> bool:
+        """Each point that now promises to lower J by a change of its cluster alone, if it still does in its turn."""
+        weight, masses = self._weight, self._masses
+        joining = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
+        joining[self.labels, self._everything] = math.inf
+        own = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
-            leaving = weight * own / (own - weight) * distances[everything, labels]
-        gain = np.where(counts[labels] > 1, leaving, -math.inf) - joining.min(axis=1, initial=math.inf)
-        i = int(np.argmax(gain))
-        if not gain[i] > least:
-            break
-        old, new, column = labels[i], int(np.argmin(joining[i])), weight[i] * points.column(i)
-        sums[:, old] -= column
-        sums[:, new] += column
-        masses[[old, new]] += [-weight[i], weight[i]]
-        counts[[old, new]] += [-1, 1]
-        labels[i] = new
-    return labels
+            leaving = weight * own / (own - weight) * self._own
+        gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
+        chosen = np.flatnonzero(gain > self._least)
+        chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
+        moved = 0
+        for some in row_blocks(len(chosen), 16 * len(weight)):
+            moved += sum(self._move(int(i)) for i in chosen[some])
+        if moved:
+            self._patched = True
+            self._measure()
+        return moved > 0
+
+    def _move(self, i: int) -> bool:
+        old, w, own, sums, masses = self.labels[i], self._weight[i], self._squares[i], self._sums[:, i], self._masses
+        if self._counts[old] == 1:
+            return False
+        distances = own - 2 * sums / masses + self._lengths / masses**2
+        joining = masses / (masses + w) * distances
+        joining[old] = math.inf
+        new = int(np.argmin(joining))
+        if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._least:
+            return False
+        self._lengths[old] += w * (w * own - 2 * sums[old])
+        self._lengths[new] += w * (w * own + 2 * sums[new])
+        column = w * self._points.column(i)
+        self._sums[old] -= column
+        self._sums[new] += column
+        masses[old] -= w
+        masses[new] += w
+        self._counts[old] -= 1
+        self._counts[new] += 1
+        self.labels[i] = new
+        return True
 
 
 def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:

@@ -13,19 +13,26 @@ probability at most α, whatever the sizes, the kernel and B (Phipson and Smyth 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze, is_sparse, n_samples, row_blocks, stack
+from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
 from mercer.fitting.fit import Fit
+from mercer.fitting.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.parameters import integer, store
+from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import Points, points_of
 
 # Differences between statistics that rounding may make, as a share of the largest k(x, x): they count as equal.
 _ROUNDING_SHARE = 1e-12
+# If they are this share of the range of the statistics, the test has lost power.
+_DECIDING_SHARE = 0.01
+# Permutations between two chances to say something or to be interrupted.
+_MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +75,10 @@ class _Pooled(Learner):
     def _merges(self, X: Any, budget: int) -> bool:
         return False
 
-    def points(self, X: Any) -> tuple[Points, Fit]:
+    def points(self, X: Any, report: Report) -> tuple[Points, Fit]:
         """The points, and what was read."""
         fit = Fit.of(self, X, None, None)
-        return points_of(fit, self.n_landmarks, 1), fit
+        return points_of(fit, self.n_landmarks, 1, report), fit
 
 
 def mmd_test(
@@ -83,6 +90,7 @@ def mmd_test(
     n_permutations: int = 1000,
     n_landmarks: int | None = None,
     cache_size: float = 1000,
+    verbose: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> MMDTest:
@@ -103,6 +111,8 @@ def mmd_test(
         kernel matrix has room for. The test keeps its level.
     cache_size : float, default=1000
         Memory in MB that may be used beyond the data.
+    verbose : bool, default=False
+        Print what is being done, a line a second at most.
     random_state : int, RandomState or None, default=None
         For the permutations and the landmarks.
     n_jobs : int, optional
@@ -126,7 +136,8 @@ def mmd_test(
     integer("n_permutations", n_permutations, 1, "the number of random divisions that the test compares with")
     reader = _Pooled(kernel, gamma, n_landmarks, cache_size, random_state, n_jobs)
     n, m = _size(X, "X"), _size(Y, "Y")
-    points, fit = reader.points(_joined(X, Y, kernel_accepts(kernel)))
+    report = Progress(reader, verbose, 1, X, Y).begin("")
+    points, fit = reader.points(_joined(X, Y, kernel_accepts(kernel)), report)
     assert fit.kernel is not None
     rng = np.random.default_rng(fit.limits.seed())
     sums = _Sums(points, n, m)
@@ -134,13 +145,20 @@ def mmd_test(
     first[:n] = 1.0
     observed, biased = (float(part[0]) for part in sums.statistics(first))
     permuted = np.empty(n_permutations)
-    for some in row_blocks(n_permutations, 16 * (n + m)):
+    for some in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MOST_AT_ONCE)):
+        report(partial("{:,} of {:,} permutations".format, some.start, n_permutations))
         chosen = np.zeros((some.stop - some.start, n + m))
         for row in chosen:
             row[rng.permutation(n + m)[:n]] = 1.0
         permuted[some] = sums.statistics(chosen.T)[0]
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
     as_large = int(np.sum(permuted >= observed - slack))
+    if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp(permuted):
+        warn_user(
+            f"values of {fit.kernel!r} are so large beside their differences that rounding decides this test, and p is "
+            "too large; subtract the mean of all samples from X and Y, or use a Gaussian",
+            UserWarning,
+        )
     return MMDTest(observed, biased, (1 + as_large) / (1 + n_permutations), freeze(permuted), fit.kernel)
 
 

@@ -2,20 +2,24 @@
 
     all         ⟨φ(x_i), φ(x_j)⟩ = K_ij, stored
     landmarks   ⟨φ(x_i), φ(x_j)⟩ ≈ ⟨z_i, z_j⟩ with Z = K_nM V S^(−½), where K_MM = V S V' (Nyström)
+    linear      k(x, z) = s⟨x, z⟩ with Z = √s(X − m): the samples themselves, if they have fewer columns than rows,
+                around their mean m, so that an offset does not cost digits
 
 The second is what the points become when they are projected onto the span of M landmarks. A combination Σ_i c_i φ(x_i)
-of points is then a combination of landmarks, and with either the function x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion.
+of points is then a combination of landmarks, and with all three x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion. The third
+moves the origin of feature space to φ(m), which no method of this room can tell.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from mercer.arrays import Floats, Indices, mirror, n_samples, row_blocks, take
+from mercer.arrays import Floats, Indices, add_gram, mirror, moments, n_samples, row_blocks, take
 from mercer.data.chunks import Chunk
 from mercer.errors import NonPSDKernelWarning
 from mercer.expansion import Expansion
@@ -23,7 +27,9 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.telling import warn_user
 from mercer.gram import gram_for
 from mercer.gram.landmarks import draw
+from mercer.gram.linear_gram import linear_scale
 from mercer.kernels import Kernel
+from mercer.solution import Report
 from mercer.solvers.least_squares.memory import memory_error
 from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
 
@@ -41,8 +47,8 @@ class Points(Protocol):
         """‖φ(x_i)‖²."""
         ...
 
-    def products(self, C: Floats) -> Floats:
-        """K C."""
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        """K C; of `some` points, K[:, some] C."""
         ...
 
     def column(self, i: int) -> Floats:
@@ -52,13 +58,21 @@ class Points(Protocol):
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         """The k largest eigenvalues, all by default, of S(K̃ − diag(less))S with S = diag(scale), and their vectors.
 
-        K̃ is K, or with `centre` K of the points less their mean under these shares. Where points are represented by
-        landmarks `less` is not taken off, and eigenvalues that are zero to rounding are left out.
+        K̃ is K, or with `centre` K of the points less their mean under these shares; then eigenvalues that are zero to
+        rounding are left out. They are so in any case where points have coordinates, and `less` is not taken off.
         """
+        ...
+
+    def variance(self, p: Floats) -> float:
+        """Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i), for p that sums to 1."""
         ...
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         """x ↦ Σ_i C_i ⟨φ(x_i), φ(x)⟩ + b, a column of C and a number for each output."""
+        ...
+
+    def combined(self, C: Floats) -> Floats:
+        """Σ_i C_i φ(x_i) as coefficients of the vectors of such a function, whatever the origin."""
         ...
 
 
@@ -80,28 +94,40 @@ class Stored:
     def n(self) -> int:
         return len(self.K)
 
-    def products(self, C: Floats) -> Floats:
-        out = np.empty((self.n, C.shape[1]))
-        for some in row_blocks(self.n, 8 * self.n):
-            out[some] = self.K[some] @ C
-        return out
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        if some is None:
+            out = np.empty((self.n, C.shape[1]))
+            for rows in row_blocks(self.n, 8 * self.n):
+                out[rows] = self.K[rows] @ C
+            return out
+        sums = np.zeros((C.shape[1], self.n))
+        for rows in row_blocks(len(some), 8 * self.n):
+            sums += C[rows].T @ self.K[some[rows]]
+        return sums.T
 
     def column(self, i: int) -> Floats:
         return np.asarray(self.K[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        S = self.K.copy()
-        if centre is not None:
-            mean = S @ centre
-            S += float(centre @ mean)
-            S -= mean[:, None]
-            S -= mean
-        if less is not None:
-            np.einsum("ii->i", S)[:] -= less
-        S *= scale[:, None]
-        S *= scale
+        S = np.empty_like(self.K)
+        mean = np.zeros(self.n) if centre is None else self.products(centre[:, None])[:, 0]
+        middle = 0.0 if centre is None else float(centre @ mean)
+        for rows in row_blocks(self.n, 8 * self.n):
+            np.subtract(self.K[rows], mean[rows, None] - middle, out=S[rows])
+            S[rows] -= mean
+            if less is not None:
+                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
+            S[rows] *= scale
+            S[rows] *= scale[rows, None]
         mirror(S)
-        return leading(S, k)
+        values, vectors = leading(S, k)
+        if centre is None:
+            return values, vectors
+        some = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
+        return values[some], vectors[:, some]
+
+    def variance(self, p: Floats) -> float:
+        return float(p @ self.squares) - float(p @ self.products(p[:, None])[:, 0])
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         C = np.ascontiguousarray(C)
@@ -109,13 +135,17 @@ class Stored:
             return Expansion(self.kernel, None, C, b, self.columns, self.n_columns)
         return Expansion(self.kernel, take(self.source, np.arange(self.n)), C, b)
 
+    def combined(self, C: Floats) -> Floats:
+        return C
+
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Points with coordinates Z; `map` gives those of new samples."""
+    """Points with coordinates Z; `map` gives those of new samples, but for an `origin` in terms of its vectors."""
 
     Z: Floats
     map: Expansion | None = None
+    origin: Floats | None = None
 
     @property
     def squares(self) -> Floats:
@@ -125,39 +155,98 @@ class Mapped:
     def n(self) -> int:
         return len(self.Z)
 
-    def products(self, C: Floats) -> Floats:
-        return np.asarray(self.Z @ (self.Z.T @ C))
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        inside = np.zeros((self.Z.shape[1], C.shape[1]))
+        for rows in row_blocks(len(C), self._row_bytes):
+            inside += (self.Z[rows] if some is None else self.Z[some[rows]]).T @ C[rows]
+        out = np.empty((self.n, C.shape[1]))
+        for rows in row_blocks(self.n, self._row_bytes):
+            out[rows] = self.Z[rows] @ inside
+        return out
+
+    @property
+    def _row_bytes(self) -> int:
+        return 8 * max(1, int(self.Z.shape[1]))
 
     def column(self, i: int) -> Floats:
         return np.asarray(self.Z @ self.Z[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        B = self.Z if centre is None else self.Z - centre @ self.Z
-        B = scale[:, None] * B
-        values, right = leading(B.T @ B, k)
-        some = slice(0, n_positive(values, len(B), float(scale**2 @ self.squares)))
-        values, right = values[some], right[:, some]
-        return values, with_signs(B @ (right / np.sqrt(values)))
+        shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
+        B, gram = np.empty_like(self.Z), np.zeros((len(shift), len(shift)))
+        for rows in row_blocks(self.n, self._row_bytes):
+            np.subtract(self.Z[rows], shift, out=B[rows])
+            B[rows] *= scale[rows, None]
+        add_gram(gram, B)
+        mirror(gram)
+        values, right = leading(gram, k)
+        # Kernel values are rounded by a share of their own size; samples are what they are.
+        size = float(scale**2 @ self.squares) if self.origin is None else 0.0
+        kept = slice(0, n_positive(values, self.n, size))
+        values, right = values[kept], right[:, kept] / np.sqrt(values[kept])
+        vectors = np.empty((self.n, len(values)))
+        for rows in row_blocks(self.n, self._row_bytes):
+            vectors[rows] = B[rows] @ right
+        return values, with_signs(vectors)
+
+    def variance(self, p: Floats) -> float:
+        shift, total = p @ self.Z, 0.0
+        for rows in row_blocks(self.n, self._row_bytes):
+            total += float(p[rows] @ ((self.Z[rows] - shift) ** 2).sum(axis=1))
+        return total
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         assert self.map is not None
-        through = self.map.coefficients @ (self.Z.T @ C)
-        made = self.map
+        made, inside = self.map, self.Z.T @ C
+        through = made.coefficients @ inside
+        if self.origin is not None:
+            b = b - self._at_origin @ inside
         return Expansion(made.kernel, made.vectors, through, b, made.columns, made.n_columns)
 
+    def combined(self, C: Floats) -> Floats:
+        assert self.map is not None
+        through = np.asarray(self.map.coefficients @ (self.Z.T @ C))
+        return through if self.origin is None else through + self.origin[:, None] * C.sum(axis=0)
 
-def points_of(fit: Fit, n_landmarks: int | None, matrices: int) -> Points:
-    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks."""
+    @property
+    def _at_origin(self) -> Floats:
+        """What `map` gives for the origin."""
+        assert self.map is not None
+        assert self.origin is not None
+        return np.asarray(self.map(self.origin[None, :], 1)[0])
+
+
+def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, affinities: bool = False) -> Points:
+    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks.
+
+    `affinities` says that every kernel value is looked at by itself.
+    """
     assert fit.kernel is not None
     columns = fit.merged.rows if fit.precomputed else None
     limits, n = fit.limits, len(fit.merged.weight)
+    X = fit.merged.X
+    scale = linear_scale(fit.kernel)
+    if scale is not None and scale > 0 and isinstance(X, np.ndarray) and not affinities:
+        d = X.shape[1]
+        if d < n and (n_landmarks is None or n_landmarks >= d):
+            return _themselves(fit.kernel, X, scale)
     if n_landmarks is not None and n_landmarks < n:
+        report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
         return _on_landmarks(fit, n_landmarks, columns)
     if 8 * matrices * n * n > limits.budget:
         raise memory_error(
             f"{matrices} matrices of {n:,} × {n:,} kernel values", 8 * matrices * n * n, limits.budget, _INSTEAD
         )
+    report(lambda: f"kernel values of {n:,} samples")
     return stored(fit.kernel, fit.merged.X, limits.budget, limits.n_threads, columns, fit.n)
+
+
+def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
+    mean, _ = moments(X)
+    mean = mean + moments(X - mean)[0]  # a sum of large numbers has the digits of a large number
+    d = X.shape[1]
+    coordinates = Expansion(kernel, np.eye(d), np.eye(d) / math.sqrt(scale), np.zeros(d))
+    return Mapped(math.sqrt(scale) * (X - mean), coordinates, mean)
 
 
 def stored(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, Indices, row_blocks
 from mercer.expansion import Expansion
 
 _MAX_STEPS, _MAX_HALVINGS = 300, 30
@@ -43,8 +43,21 @@ def _combined(C: Floats, X: Any) -> Floats:
     return np.asarray((X.T @ C.T).T)  # so that a CSR matrix stands on the left
 
 
+def _best_vectors(kernel: Any, X: Any, C: Floats) -> Indices:
+    """For each row of C, the vector at which g is largest."""
+    n = C.shape[1]
+    best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
+    for some in row_blocks(n, 8 * n):
+        values = C @ kernel(X, X[some])
+        place = np.argmax(values, axis=1)
+        found = values[np.arange(len(C)), place]
+        best = np.where(found > largest, some.start + place, best)
+        largest = np.maximum(largest, found)
+    return best
+
+
 def _fixed_points(kernel: Any, X: Any, C: Floats) -> Floats:
-    best = np.argmax(C @ kernel(X), axis=1)
+    best = _best_vectors(kernel, X, C)
     Z = np.asarray(X[best].toarray() if hasattr(X, "toarray") else X[best], dtype=np.float64)
     spread = float(np.abs(Z).max(initial=0.0)) + 1.0
     K = C * kernel(Z, X)

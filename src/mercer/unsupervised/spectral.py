@@ -10,6 +10,7 @@ Malik 2000). Samples that a walk seldom leaves one another from have nearly the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from sklearn.base import ClusterMixin
 from mercer.arrays import Floats, Indices, freeze
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Places, fitted
+from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, store
+from mercer.solution import Report
 from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
@@ -33,6 +35,25 @@ _MAX_STEPS = 300
 _ROUNDING_SHARE = 1e-14
 # An eigenvector whose eigenvalue is smaller than this cannot be extended: 1/μ would only magnify rounding.
 _EXTENDED_SHARE = 1e-8
+
+
+@dataclass(frozen=True)
+class _Centres(Kind):
+    """The clusters' means in as many eigenvectors as are extended; the last output is a sample's degree."""
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        Array(None, len(model._expansion_.b) - 1).check(name, value, model)
+        expect(len(value) > 0, f"{name} must be of one cluster at least")
+
+
+@dataclass(frozen=True)
+class _Labels(Kind):
+    """Numbers of clusters, or −1 for a sample of weight 0 that has no affinity."""
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        whole = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
+        inside = whole and bool(((value >= -1) & (value < len(model._centres_))).all())
+        expect(inside, f"{name} must be numbers of clusters")
 
 
 @shared_docs
@@ -74,9 +95,9 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
     """
 
     FITTED = fitted(
-        labels_=Places(),
-        eigenvalues_=Array(None),
-        _centres_=Array(None, None),
+        _centres_=_Centres(required=True),
+        eigenvalues_=Array(None, required=True),
+        labels_=_Labels(required=True),
     )
 
     def __init__(
@@ -90,6 +111,7 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         n_init: int = 10,
         n_landmarks: int | None = None,
         cache_size: float = 1000,
+        verbose: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -100,12 +122,13 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         integer("n_clusters", self.n_clusters, 1, "the number of clusters")
         integer("n_init", self.n_init, 1, "the number of starts")
 
-    def _learn(self, fit: Fit) -> None:
+    def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
-        points, weight = points_of(fit, self.n_landmarks, _MATRICES), fit.merged.weight
+        points, weight = points_of(fit, self.n_landmarks, _MATRICES, report, affinities=True), fit.merged.weight
+        report(lambda: f"{k} eigenvectors of {points.n:,} samples")
         self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, fit.kernel)
         rng = np.random.default_rng(fit.limits.seed())
-        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng)
+        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
         self._centres_ = freeze(found.shares.T @ embedding)
         self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
 

@@ -56,8 +56,8 @@ GRAMS = {
 @pytest.mark.parametrize("make_gram", GRAMS.values(), ids=GRAMS)
 @pytest.mark.parametrize("maker", machines())
 def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch):
-    """The outer loop, the shrinking and the updates of u, with blocks of 20 out of 150 or 300 variables."""
-    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
+    """The outer loop, the shrinking and the updates of u, with blocks of 20 out of 100 or 200 variables."""
+    problem, K, X = machine_problem(maker, seed=0, n=100, with_data=True)
     gram = make_gram(X, 32 * 20**2)
     sizes = []
 
@@ -83,7 +83,7 @@ def test_decomposition_in_small_blocks(maker, make_gram, shrinking, monkeypatch)
 @pytest.mark.parametrize("maker", [m for m in machines() if not m.id.startswith(("2-norm", "Huber", "RLS"))])
 def test_what_was_shrunk_away_is_looked_at_again(maker, make_gram):
     """The loop ends on what is active; the certificate over all variables sends it back until they agree."""
-    problem, K, X = machine_problem(maker, seed=0, n=150, with_data=True)
+    problem, K, X = machine_problem(maker, seed=0, n=100, with_data=True)
     gram, stop = make_gram(X, 32 * 20**2), Stop(tol=1e-4, max_iter=10_000_000)
     alone = decompose(gram.field(problem), stop)
     assert not alone.whole, "nothing was shrunk, so this shows nothing"

@@ -21,6 +21,7 @@ from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, is_sparse
 from mercer.certificates.dual import PROOF
 from mercer.certificates.pairs import pair_certificates
+from mercer.certificates.reach import roots
 from mercer.certificates.table import CertificateTable
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -82,7 +83,7 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     beta, u = np.zeros(len(p)), np.zeros(len(p))
     which, unit = np.arange(layout.n), gram.unit_errors(layout.largest)
     if not exact.dense:  # values within a class are added one after another
-        unit = unit + layout.largest * np.finfo(float).eps * gram.diagonal.max()
+        unit = unit + layout.largest * np.finfo(float).eps * float(roots(gram).max()) ** 2
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(which):

@@ -1,0 +1,36 @@
+// What every problem with bounds says of its variables, read in one place.
+#pragma once
+
+#include "bind/arguments.hpp"
+
+// Where the variables start and end up, their bounds, and what is added to the diagonal of K.
+struct Variables {
+    Variables(nb::handle beta_, nb::handle lower_, nb::handle upper_, nb::handle d_, std::size_t n)
+        : beta(vector<double>(beta_, "beta", n)),
+          lower(vector<const double>(lower_, "lower", n)),
+          upper(vector<const double>(upper_, "upper", n)),
+          d(vector<const double>(d_, "d", n)) {}
+
+    Vector<double> beta;
+    Vector<const double> lower, upper, d;
+};
+
+inline Vector<const std::int32_t> group_of_each(nb::handle group, std::size_t n) {
+    const auto out = vector<const std::int32_t>(group, "group", n);
+    if (!mercer::all_within(out.data(), n, -1, INT32_MAX)) {
+        refuse("group", "must hold group numbers from 0, or -1 for no equality");
+    }
+    return out;
+}
+
+// The rows of K may lie apart.
+template <class Array>
+void check_contiguous_rows(const Array& K) {
+    if (K.shape(1) > 1 && K.stride(1) != 1) refuse("K", "must have contiguous rows");
+}
+
+// How steps ended: an SmoResult or a JointResult.
+template <class Result>
+nb::tuple how_ended(const Result& result) {
+    return nb::make_tuple(result.steps, result.violation, result.reason);
+}
