@@ -13,8 +13,8 @@ FITTING = [
     m(
         "rows of weight zero count",
         "mercer/data/merging.py",
-        "rows = np.flatnonzero(weight > 0)",
-        "rows = np.flatnonzero(weight >= 0)",
+        "rows = (weight > 0).nonzero()[0]",
+        "rows = (weight >= 0).nonzero()[0]",
         "tests/promises/test_properties.py",
     ),
     m(

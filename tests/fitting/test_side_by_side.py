@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from mercer import _core
+from mercer import LinearSVC, _core
 from mercer.fitting.side_by_side import map_side_by_side
 
 X = np.ones((2_000, 50))
@@ -67,3 +67,18 @@ def test_fits_in_several_threads_do_not_stop_one_another():
     for thread in threads:
         thread.join()
     assert found["works"] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(100, False), (4000, True)])
+def test_classes_of_a_linear_machine_share_threads_only_where_that_pays(monkeypatch, rows, threads):
+    called = []
+
+    def alone(call, items, n_threads):
+        called.append(n_threads)
+        return [call(item) for item in items]
+
+    monkeypatch.setattr("mercer.fitting.tasks.map_side_by_side", alone)
+    monkeypatch.setattr("mercer.fitting.limits.effective_n_threads", lambda n_jobs: 2)
+    X = np.random.default_rng(0).normal(size=(rows, 6))
+    LinearSVC().fit(X, np.arange(rows) % 3)
+    assert bool(called) is threads

@@ -45,7 +45,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
 
     Without `copy_rows` the result has all samples of X, and `first` says which rows count.
     """
-    rows = np.flatnonzero(weight > 0)
+    rows = (weight > 0).nonzero()[0]
     own = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
         kept = X if len(rows) == n_samples(X) else take(X, rows)
@@ -100,7 +100,7 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
         keys, codes = keys[rows], codes[rows]
     order = _core.order_by(keys, codes)
     ordered = keys[order]
-    near = np.flatnonzero(ordered[:-1] == ordered[1:])
+    near = (ordered[:-1] == ordered[1:]).nonzero()[0]
     if len(near) == 0:
         return order, None
     left, right = rows[order[near]], rows[order[near + 1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any
 
@@ -38,13 +39,13 @@ def is_plain(values: Any, dimensions: int) -> bool:
 
 def check_same_length(X: Any, y: Any) -> None:
     """Raise an error unless there are as many targets as samples, if there are any targets."""
-    if not (is_plain(y, 1) and hasattr(X, "shape") and X.shape[0] == len(y)):
+    if y is not None and not (is_plain(y, 1) and hasattr(X, "shape") and X.shape[0] == len(y)):
         check_consistent_length(X, y)
 
 
 def _as_expected(estimator: Any, X: np.ndarray, reset: bool) -> bool:
     """Whether an array without names of features is what an estimator was fitted on, which training lays down."""
-    if hasattr(estimator, "feature_names_in_"):
+    if "feature_names_in_" in vars(estimator):
         return False
     if reset:
         estimator.n_features_in_ = X.shape[1]
@@ -183,7 +184,8 @@ def _check_finite(X: Any) -> None:
     row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
-        if all(np.isfinite(values[some].sum(dtype=np.float64)) for some in row_blocks(len(values), row_bytes)):
+        blocks = row_blocks(len(values), row_bytes)
+        if all(math.isfinite(np.add.reduce(values[some], axis=None, dtype=np.float64)) for some in blocks):
             return
     bad = np.argwhere(~np.isfinite(values))
     if len(bad) == 0:

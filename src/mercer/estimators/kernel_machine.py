@@ -80,7 +80,7 @@ class _KernelMachine(Machine):
     def _max_steps(self, n: int) -> int:
         return _MAX_STEPS
 
-    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
 
     def _tasks(self, fit: Fit) -> list[Task]:

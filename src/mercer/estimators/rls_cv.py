@@ -91,7 +91,7 @@ class _ChoosesLam(LeastSquaresMachine):
         bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
         return [Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound]
 
-    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes all the memory there is
 
     def _record_end(self, solved: Sequence[Solved]) -> None:

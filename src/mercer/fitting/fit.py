@@ -68,7 +68,7 @@ class Fit:
         codes, target = machine._read(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
         weight, target = machine._weigh(target, codes, weight)
-        if not weight.any() and not chunk:
+        if not np.count_nonzero(weight) and not chunk:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
         if kernel is not None and kernel.accepts == "gram":
             samples.check_gram_matrix(X)
@@ -167,7 +167,7 @@ class Fit:
 
 def _balanced(machine: Any, y: Any, weight: Floats) -> Any:
     """y of a classifier without classes that have no weight; of other machines as it is."""
-    if isinstance(getattr(machine, "class_weight", None), dict):
+    if isinstance(vars(machine).get("class_weight"), dict):
         tell_unknown_classes(machine.class_weight, y)
     return without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
 

@@ -356,7 +356,8 @@ def _check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
 
 def has_function_per_class(model: Any) -> bool:
     """Whether several classes have a function each, rather than each pair; of the fit, whatever was set since."""
-    return bool(getattr(model, "_per_class_", getattr(model, "multiclass", "ovo") != "ovo"))
+    known = vars(model)
+    return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
 
 
 def expect(holds: bool, otherwise: str) -> None:

@@ -126,14 +126,15 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """What `max_iter=-1` stands for with n samples."""
         return max(10_000_000, 100 * n)
 
-    def _side_by_side(self, n_tasks: int, n_threads: int) -> int:
+    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         """How many tasks are solved at a time."""
+        n_threads = fit.limits.n_threads
         return n_threads if n_tasks >= _TASKS_PER_THREAD * n_threads > _TASKS_PER_THREAD else 1
 
     @property
     def _constant_feature(self) -> bool:
         """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
-        return bool(getattr(self, "bias", True) == "regularized")
+        return bool(vars(self).get("bias") == "regularized")
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
@@ -154,8 +155,8 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         -------
         self
         """
-        warm = bool(getattr(self, "warm_start", False))
-        before = getattr(self, "_memory_", None) if warm else None
+        warm = bool(vars(self).get("warm_start"))
+        before = vars(self).get("_memory_") if warm else None
         return self._become(self._trained(X, y, sample_weight, Training(self, before, keeps=warm)))
 
     def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
@@ -186,8 +187,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         tasks = made_exact(self._tasks(fit)) if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
-        side_by_side = self._side_by_side(len(tasks), fit.limits.n_threads)
-        solved = solve_tasks(tasks, fit, progress, starts, side_by_side)
+        solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
         if fit.kernel is not None:
             self.kernel_ = fit.kernel
         self._record_end(solved)

@@ -243,7 +243,7 @@ class KernelMatrix:
     def errors(
         self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
     ) -> Floats:
-        J = np.flatnonzero(coefficients)
+        J = coefficients.nonzero()[0]
         prepared, source = self._source.prepared, self._source
         if prepared is not None and not self.stored:
             if not prepared.has_exact:

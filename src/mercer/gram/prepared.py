@@ -382,8 +382,10 @@ def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
 
 def _is_mostly_zero(X: Any) -> bool:
     """Whether a dense array has few enough nonzero entries, estimated from rows spread over it."""
+    if X.shape[1] < _SPARSE_FEATURES:
+        return False
     some = X[:: max(1, len(X) // _SPARSE_ROWS)]
-    return bool(X.shape[1] >= _SPARSE_FEATURES and np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
+    return bool(np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
 
 
 def _in_columns(values: Floats, columns: Indices, d: int) -> Any:

@@ -86,9 +86,10 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
     if rule == "auto":
         return 1.0 / float(d)
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,) or not weight.max() > 0:
+    largest = weight.max(initial=0.0)
+    if weight.shape != (n,) or not largest > 0:
         raise ValueError(f"sample_weight must be {n} numbers ≥ 0, one per sample and not all 0")
-    weight = weight / weight.max()
+    weight = weight / largest
     gamma = _from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
     if gamma is None:
         what = "its variance is 0" if rule == "scale" else "all its rows are equal"
@@ -124,8 +125,9 @@ def gamma_from_sigma(sigma: float, convention: str = "2σ²") -> float:
 
 def _from_variance(X: Any, weight: Floats) -> float | None:
     total = math.fsum(weight.tolist()) * X.shape[1]
-    mean = _mean(X, weight, total)
-    rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = _mean(X, weight, total)
+        rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
@@ -136,34 +138,31 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
 
 
 def _row_sums(block: Any) -> Floats:
-    return over_rows(np.add, block.data, block) if is_sparse(block) else np.asarray(block.sum(axis=1))
+    return over_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
 def _mean(X: Any, weight: Floats, total: float) -> float:
     """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = (float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X))
-        return sum(sums) / total
+    return sum(float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X)) / total
 
 
 def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
     """The weighted means of x − centre and (x − centre)² over all entries, as above."""
     d = X.shape[1]
     first = second = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for rows in strips(X):
-            block = widened(X[rows])
-            if is_sparse(block):
-                shifted = block.data - centre
-                zeros = d - np.diff(block.indptr)
-                sums = over_rows(np.add, shifted, block) - zeros * centre
-                squares = over_rows(np.add, shifted**2, block) + zeros * np.square(centre)
-            else:
-                shifted = block - centre
-                sums = _row_sums(shifted)
-                squares = np.einsum("ij,ij->i", shifted, shifted)
-            first += float(weight[rows] @ sums)
-            second += float(weight[rows] @ squares)
+    for rows in strips(X):
+        block = widened(X[rows])
+        if is_sparse(block):
+            shifted = block.data - centre
+            zeros = d - np.diff(block.indptr)
+            sums = over_rows(np.add, shifted, block) - zeros * centre
+            squares = over_rows(np.add, shifted**2, block) + zeros * np.square(centre)
+        else:
+            shifted = block - centre
+            sums = _row_sums(shifted)
+            squares = np.einsum("ij,ij->i", shifted, shifted)
+        first += float(weight[rows] @ sums)
+        second += float(weight[rows] @ squares)
     return first / total, second / total
 
 

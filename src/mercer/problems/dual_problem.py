@@ -148,14 +148,16 @@ class DualProblem:
         """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
         beta: Floats = np.minimum(np.maximum(self.lower, 0.0), self.upper)
         for g, total in enumerate(self.totals.tolist()):
-            if total == 0 and not beta.any():
+            if total == 0 and not np.count_nonzero(beta):
                 continue
-            members = np.flatnonzero(self.group == g)
-            missing = total - beta[members].sum()
+            members = (self.group == g).nonzero()[0]
+            own = beta[members]
+            missing = float(total - own.sum())
             if wish is not None:
                 members = members[np.argsort(-np.sign(missing) * wish[members], kind="stable")]
+                own = beta[members]
             bound = self.upper if missing > 0 else self.lower
-            room = np.minimum(np.abs(bound[members] - beta[members]), abs(missing))
+            room = np.minimum(np.abs(bound[members] - own), abs(missing))
             taken = np.minimum(room, np.maximum(0.0, abs(missing) - (np.cumsum(room) - room)))
             reached = float(taken.sum())
             if reached < abs(missing) * (1 - 1e-12):
@@ -163,7 +165,7 @@ class DualProblem:
                     f"infeasible: the variables of group {g} can change their sum by {reached:g} towards the total "
                     f"{total:g}, but {abs(missing):g} is needed"
                 )
-            beta[members] += np.sign(missing) * taken
+            beta[members] = own + math.copysign(1.0, missing) * taken
         return beta
 
     def nearest_feasible(self, beta: Floats) -> Floats:

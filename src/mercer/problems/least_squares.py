@@ -70,11 +70,11 @@ class LeastSquares:
 
     def split(self, C: Floats, diagonal: Floats) -> Floats:
         """β of the rows from the joint coefficients C of the distinct samples, whose k(x, x) are given."""
+        if self.n == len(self.weight):  # every row is a sample of its own
+            return np.asarray(C[self.member])
         share = self.weight / self.total[self.member]
         deviation = self.Y - self.mean[self.member]
         parts = share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
-        if self.n == len(self.weight):
-            return parts
         exact = worth_exactness(diagonal, self.lam / self.weight, self.member)
         return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 

@@ -22,17 +22,18 @@ from mercer.problems.dual_problem import DualProblem
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
     """Errors up to `epsilon` cost nothing; larger ones cost their excess over it."""
-    return _twins(y - epsilon, y + epsilon, C, np.zeros(len(y)), np.zeros(len(y)))
+    return _twins(y - epsilon, y + epsilon, C)
 
 
 def squared_epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
     """Errors up to `epsilon` cost nothing; larger ones cost half the square of their excess over it."""
-    return _twins(y - epsilon, y + epsilon, np.full(len(y), np.inf), 1.0 / C, 1.0 / C)
+    return _twins(y - epsilon, y + epsilon, np.full(len(y), np.inf), np.tile(1.0 / C, 2))
 
 
 def expectile(y: Floats, C: Floats, tau: float) -> DualProblem:
     """Half the squared error, weighted τ above f and 1 − τ below."""
-    return _twins(y, y, np.full(len(y), np.inf), 1.0 / (C * tau), 1.0 / (C * (1.0 - tau)))
+    d = np.concatenate([1.0 / (C * tau), 1.0 / (C * (1.0 - tau))])
+    return _twins(y, y, np.full(len(y), np.inf), d)
 
 
 def huber(y: Floats, C: Floats, delta: float) -> DualProblem:
@@ -49,7 +50,7 @@ def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
     """The ε-insensitive loss with the width of the tube chosen so that about a share ν of the samples lies outside."""
     mass = 0.5 * nu * float(C.sum())
     group = np.repeat(np.array([0, 1], dtype=np.int32), len(y))
-    return _twins(y, y, C, np.zeros(len(y)), np.zeros(len(y)), group, np.array([mass, -mass]))
+    return _twins(y, y, C, group=group, totals=np.array([mass, -mass]))
 
 
 def _single(p: Floats, lower: Floats, upper: Floats, d: Floats) -> DualProblem:
@@ -61,8 +62,7 @@ def _twins(
     p_up: Floats,
     p_down: Floats,
     bound: Floats,
-    d_up: Floats,
-    d_down: Floats,
+    d: Floats | None = None,
     group: np.ndarray | None = None,
     totals: Floats | None = None,
 ) -> DualProblem:
@@ -73,7 +73,7 @@ def _twins(
         p=np.concatenate([p_up, p_down]),
         lower=np.concatenate([zero, -bound]),
         upper=np.concatenate([bound, zero]),
-        d=np.concatenate([d_up, d_down]),
+        d=np.zeros(2 * n) if d is None else d,
         row=np.concatenate([row, row]),
         group=np.zeros(2 * n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from mercer import _core
 from mercer.arrays import Floats
@@ -24,9 +24,13 @@ NO_FACTOR = (
 )
 
 
-@contextmanager
-def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
+def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> AbstractContextManager[None]:
     """Ends what takes longer than `stop` allows, with an error that says so; a call of LAPACK is not ended."""
+    return _ended(stop, why, grace) if stop.deadline < math.inf else nullcontext()
+
+
+@contextmanager
+def _ended(stop: Stop, why: str, grace: float) -> Iterator[None]:
     try:
         with _core.TimeLimit(stop.seconds + grace):
             yield

@@ -112,7 +112,8 @@ def _at_once(
 
 
 def _times(K: Any, coefficients: Floats) -> Floats:
-    return np.asarray((K * coefficients).sum(axis=1))
+    """Kβ without a second matrix, and without the threads that BLAS starts."""
+    return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
 
 def refined(
