@@ -70,7 +70,7 @@ def means(n: int, k: int) -> tuple[str, Call, Call, Callable[[Any, Any], str]]:
 
 
 def kernel_means(n: int, k: int, gamma: float) -> tuple[str, Call, Call, Callable[[Any, Any], str]]:
-    """Against Lloyd's iteration written down in NumPy, from the same starts at random."""
+    """Against Lloyd's iteration written down in NumPy, from samples at random; ours begins with k-means++."""
     X = np.random.default_rng(0).normal(size=(n, 5))
     return (
         f"k-means, rbf, {n:,} rows, {k} clusters",

@@ -63,7 +63,7 @@ CERTIFICATES = [
     m(
         "least squares leaves b·Σβ out of its gap",
         "mercer/certificates/least_squares.py",
-        "gap = max(near, _SUM_SLACK * (gap + total * abs(b)))",
+        "gap = max(near, summed * (gap + total * abs(b)))",
         "gap = near",
         "tests/estimators/test_least_squares_proofs.py",
     ),

@@ -28,7 +28,7 @@ def test_the_reference_has_the_numbers_of_an_honest_certificate(seed):
     with hundred_digits():
         claim = claim_of(seed)
     proof, truth = claim.certificate, claim.truth
-    assert float(truth.primal) == pytest.approx(proof.primal, rel=1e-12)
+    assert float(truth.primal) == pytest.approx(proof.primal, rel=3e-12)  # an upper bound, for sums in any order
     assert float(truth.dual) == pytest.approx(proof.dual, rel=1e-12)
     assert float(truth.violation) == pytest.approx(proof.violation, rel=1e-9)
     assert float(truth.gap) == pytest.approx(proof.gap, rel=1e-9)

@@ -1,5 +1,7 @@
 """The two-sample test: its statistics by hand, its level, its power."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -112,3 +114,10 @@ def test_what_is_refused():
         mmd_test(X, Y, n_permutations=0)
     with pytest.raises(MemoryError, match="n_landmarks=1000"):
         mmd_test(X, Y, cache_size=0.01)
+
+
+def test_one_permutation_is_no_sign_of_rounding():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mmd_test(X[:20], X[20:], n_permutations=1, n_landmarks=3, random_state=0).p_value >= 0.5

@@ -180,7 +180,7 @@ def check_gram_matrix(K: Any) -> None:
 
 def _check_finite(X: Any) -> None:
     """Raise an error that names the first entry that is not finite."""
-    values = X.data if is_sparse(X) else X
+    values = X.data if is_sparse(X) else np.asarray(X)  # np.matrix has a sum of two dimensions
     row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -159,7 +159,7 @@ def mmd_test(
         raise ValueError(f"values of {fit.kernel!r} exceed float64 on these samples; scale them")
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
     as_large = int(np.sum(permuted >= observed - slack))
-    if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp(permuted):
+    if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp([observed, *permuted]):
         warn_user(
             f"values of {fit.kernel!r} are so large beside their differences that rounding decides this test, and p is "
             "too large; subtract the mean of all samples from X and Y, or use a Gaussian",
