@@ -27,7 +27,7 @@ DTYPES = ("float32", "float64", "fixed32")
 # Coefficients of which fewer than this share are not zero are listed with their places.
 _SPARSE_SHARE = 0.5
 # How far outputs may be from Python's, as a share of the largest.
-_MOST_DIFFERENCE = 1e-3
+_MOST_DIFFERENCE = 1e-2
 
 
 def export_c(
@@ -66,7 +66,7 @@ def export_c(
         For a model or kernel that cannot be written this way; the message names it.
     ValueError
         Where 32 bits are too few for the model: its outputs at some of its own vectors would be off by more than a
-        thousandth of the largest. The file's first lines say by how much they are.
+        hundredth of the largest. The file's first lines say by how much they are.
 
     Examples
     --------
