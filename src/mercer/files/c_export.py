@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 import mercer
 from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
@@ -117,14 +115,13 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
     if recipe.factor is not None:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
     lines += floats(f"{name}_vectors", prepared(recipe, parts.vectors), dtype)
-    table = parts.coefficients * recipe.scale
+    table = parts.table
     sparse = is_sparse(table) and table.nnz < _SPARSE_SHARE * table.shape[0] * table.shape[1]
     if sparse:
         table = table.tocsr()
         lines += integers("long", f"{name}_starts", table.indptr) + integers("int", f"{name}_outputs", table.indices)
     lines += floats(f"{name}_coefficients", table.data if sparse else dense(table), dtype)
-    sums = np.asarray(parts.coefficients.sum(axis=0)).ravel()
-    lines += floats(f"{name}_b", parts.b + recipe.constant * sums, dtype)
+    lines += floats(f"{name}_b", parts.offset, dtype)
     lines += ["", *_kernel(recipe, name, real, tail, dtype, parts.width), ""]
     body = [*_row(parts, name, real, tail, dtype), *_sums(parts, name, real, sparse)]
     if parts.ball:  # R² − ‖φ(x) − a‖² = 2f − k(x, x)

@@ -53,7 +53,7 @@ class _Formats:
 def fixed_point_body(parts: Parts, name: str) -> list[str]:
     """The file after its head."""
     _check(parts)
-    table, b = _table(parts)
+    table, b = dense(parts.table), parts.offset
     formats, dot_shift = _formats(parts, table, b)
     lines = ["", "#include <stdint.h>", "", *_words(formats, name), *prototypes(parts, name, "int32_t"), ""]
     lines += integers("int32_t", f"{name}_vectors", _whole(parts.vectors, formats.vector))
@@ -74,7 +74,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
 
 def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
     """The examples, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
-    table, b = _table(parts)
+    table, b = dense(parts.table), parts.offset
     formats, _ = _formats(parts, table, b)
     given = np.rint(np.ldexp(parts.examples, formats.row))
     end = 2.0**formats.room - 1
@@ -97,12 +97,6 @@ def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
         k = np.floor(np.ldexp(t, formats.value))
         out[row] = np.ldexp(k @ _whole(table, formats.coefficient), -formats.value - formats.coefficient) + b
     return np.ldexp(given, -formats.row), out
-
-
-def _table(parts: Parts) -> tuple[Floats, Floats]:
-    """Coefficients and b, with the kernel's scale and constant in them."""
-    b = parts.b + parts.recipe.constant * np.asarray(parts.coefficients.sum(axis=0)).ravel()
-    return dense(parts.coefficients * parts.recipe.scale), b
 
 
 def _check(parts: Parts) -> None:

@@ -69,6 +69,16 @@ class Parts:
         """Features of a row as the kernel sees it."""
         return self.n_features if self.recipe.factor is None else int(self.recipe.factor.shape[1])
 
+    @property
+    def table(self) -> Any:
+        """Coefficients with the kernel's scale in them, dense or CSR."""
+        return self.coefficients * self.recipe.scale
+
+    @property
+    def offset(self) -> Floats:
+        """b with the kernel's constant in it."""
+        return _offset(self.b, self.recipe.constant, self.coefficients)
+
     @classmethod
     def of(cls, model: Any) -> Parts:
         """TypeError for what no C file can hold."""
@@ -151,7 +161,12 @@ def _weights(
     W = weight_vectors(vectors, coefficients)
     if factor is not None:
         W = factor @ (factor.T @ W)
-    return scale * W.T, b + constant * np.asarray(coefficients.sum(axis=0)).ravel()
+    return scale * W.T, _offset(b, constant, coefficients)
+
+
+def _offset(b: Any, constant: float, coefficients: Any) -> Floats:
+    """What Σ_j c_j·constant adds to b."""
+    return np.asarray(b + constant * np.asarray(coefficients.sum(axis=0)).ravel())
 
 
 def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], Floats]:

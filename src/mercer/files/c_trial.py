@@ -35,9 +35,8 @@ def _outputs(parts: Parts, rows: Floats, kind: Any) -> Floats:
     """Outputs with every number and every kernel value in a type; the file's sums lose next to nothing."""
     recipe, seen = parts.recipe, prepared(parts.recipe, scaled_rows(parts, rows.astype(kind)))
     vectors = prepared(recipe, parts.vectors).astype(kind)
-    coefficients, b = dense(parts.coefficients) * recipe.scale, parts.b + recipe.constant * _sums(parts.coefficients)
     K = np.array([_values(recipe, vectors, x) for x in seen], dtype=np.float64).reshape(len(seen), len(vectors))
-    out = K @ coefficients.astype(kind) + b.astype(kind)
+    out = K @ dense(parts.table).astype(kind) + parts.offset.astype(kind)
     if parts.ball:
         own = np.array([_values(recipe, x[None], x)[0] for x in seen], dtype=np.float64)
         out = 2 * out - (recipe.scale * own + recipe.constant)[:, None]
@@ -85,7 +84,3 @@ def in_parts(shift: Floats, dtype: str) -> list[Floats]:
     """What to subtract in turn, so that a float loses nothing of a shift: the number itself, and what rounding left."""
     rest = shift - shift.astype(dtype)
     return [shift, rest] if rest.any() else [shift]
-
-
-def _sums(coefficients: Any) -> Floats:
-    return np.asarray(coefficients.sum(axis=0)).ravel()
