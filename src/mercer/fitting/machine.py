@@ -85,6 +85,10 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         _original_certificate_=Proof(needs="_compression_"),
     )
 
+    # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
+    F_SCALE: ClassVar[float] = 1.0
+    F_LESS_OWN: ClassVar[bool] = False
+
     # Parameters under an old name, and the new one; the old ones work as long as they are here.
     _renamed: ClassVar[dict[str, str]] = {}
 
