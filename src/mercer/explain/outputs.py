@@ -101,8 +101,8 @@ def outputs_of(model: Any) -> Outputs:
         terms = expansion.kernel.terms()
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
-                f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) is "
-                "not the same for all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
+                f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) "
+                "is not the same for all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
             )
     return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, model.F_SCALE)
 
