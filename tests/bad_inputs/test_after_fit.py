@@ -27,6 +27,7 @@ from bad_inputs.given import (
     values,
 )
 from mercer import QuantileSVR, RLSRegressor, RLSRegressorCV
+from mercer.fitting.state import restored, state_of
 
 
 def raises(act, text, kind):
@@ -55,6 +56,23 @@ def test_parameters_set_after_fit_change_no_prediction(name):
                     changed = pickle.loads(kept)
                     setattr(changed, parameter, value)
                     np.testing.assert_array_equal(changed.predict(X), before, err_msg=f"{parameter}={value!r}")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_parameters_set_after_fit_leave_a_state_that_can_be_loaded(name):
+    """What a file holds is what was fitted, whatever is set since."""
+    starts = {"SVC": {"multiclass": "ovr"}, "QuantileSVR": {"quantiles": [0.2, 0.8]}, "PegasosSVC": {"bias": False}}
+    for start in ({}, starts.get(name)):
+        if start is None:
+            continue
+        model = fit(name, y=THREE if name in CLASSIFIERS else T, **start)
+        before, kept = model.predict(X), pickle.dumps(model)
+        for parameter in made(name).get_params().keys() - READ_LATER:
+            for value in (False, "regularized", "ovo", -1, [0.1, 0.9]):
+                changed = pickle.loads(kept)
+                setattr(changed, parameter, value)
+                again = restored(type(changed), *state_of(changed))
+                np.testing.assert_array_equal(again.predict(X), before, err_msg=f"{parameter}={value!r}")
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -172,6 +172,76 @@ def test_too_few_bits_are_refused(scale, kernel, dtype):
     mercer.export_c(model, dtype="float64")
 
 
+def told_end(text):
+    """How large entries may be, as the file says; all that float holds where it says nothing."""
+    found = re.search(r"Entries of rows may be up to (\S+) in size", text)
+    return float(found[1]) if found else 3e38
+
+
+LARGE = {
+    "seventh": lambda: mercer.SVC(kernel="poly", degree=7, gamma=0.05, coef0=0.0).fit(X - 3.0, y),
+    "cosine": lambda: mercer.SVC(kernel="cosine").fit(X, y),
+    "sigmoid": lambda: mercer.SVC(kernel=kernels.Sigmoid(gamma=0.01, coef0=0.1)).fit(X, y == 1),
+    "matrix": lambda: mercer.SVC(kernel=kernels.Gaussian(M=np.diag([1.0, 2.0, 3.0, 0.1]) + 0.05)).fit(X, y),
+    "gaussian": lambda: make_pipeline(StandardScaler(), mercer.SVC()).fit(X, y),
+    "laplacian": lambda: make_pipeline(MinMaxScaler(clip=True), mercer.SVC(kernel="laplacian")).fit(X, y),
+    "linear": lambda: mercer.LinearSVC().fit(X, y),
+    "ball": lambda: mercer.SVDD(nu=0.2, kernel="poly", degree=3, gamma=1.0, coef0=1.0).fit(X),
+}
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_as_large_as_the_file_says_get_pythons_labels(tmp_path):
+    """Up to there no number overflows; where a float file says nothing, rows may be as large as float holds."""
+    models, rng = {name: make() for name, make in LARGE.items()}, np.random.default_rng(0)
+    for name, file in compiled(models, "float32", tmp_path).items():
+        end = told_end((tmp_path / f"{name}.c").read_text())
+        assert {"seventh": 1e4 <= end <= 1e7, "matrix": end > 1e37, "linear": end > 1e30}.get(name, True)
+        assert name not in ("cosine", "gaussian", "laplacian") or end == 3e38
+        sizes = np.geomspace(1.0, end, 60)[:, None]
+        rows = (sizes * rng.uniform(-1, 1, (60, 4))).astype(np.float32).astype(np.float64)
+        values, truth = file.decisions(rows), wanted(models[name], rows)
+        assert np.isfinite(values).all(), name
+        sure = (np.abs(truth) > 1e-3 * np.abs(truth).max(axis=1, keepdims=True)).all(axis=1)
+        found = file.labels(rows, file.returns[1])
+        assert sure.mean() > 0.3, name
+        np.testing.assert_array_equal(found[sure], models[name].predict(rows)[sure], err_msg=name)
+
+
+def test_beyond_what_the_file_says_float_does_overflow(tmp_path):
+    """The figure is no idle caution: a thousand times beyond it, outputs of the polynomial are no numbers."""
+    models = {"seventh": LARGE["seventh"]()}
+    file = compiled(models, "float32", tmp_path)["seventh"]
+    end = told_end((tmp_path / "seventh.c").read_text())
+    assert not np.isfinite(file.decisions(np.full((1, 4), 1e3 * end))).all()
+
+
+def test_fixed_point_has_room_for_the_rows_of_a_linear_machine(tmp_path):
+    large = 1e4 * (X - X.mean(axis=0))
+    model = mercer.LinearSVC(C=1e-6).fit(large, y)
+    with pytest.raises(ValueError, match="X=rows"):
+        mercer.export_c(model, dtype="fixed32")
+    with pytest.raises(ValueError, match="X has 2 columns"):
+        mercer.export_c(model, dtype="fixed32", X=large[:, :2])
+    flat = mercer.compress(mercer.SVC(kernel="linear").fit(large, y))  # is left with its weights alone
+    with pytest.raises(ValueError, match="X=rows"):
+        mercer.export_c(flat, dtype="fixed32")
+    for name, one, rows in (
+        ("large", model, large),
+        ("small", mercer.LinearSVC(C=1e6).fit(large * 1e-8, y), large * 1e-8),
+    ):
+        text = mercer.export_c(one, tmp_path / f"{name}.c", dtype="fixed32", name=name, X=rows)
+        assert float(re.search(r"between -(\S+) and", text)[1]) >= np.abs(rows).max()
+        run = [*COMPILER, str(tmp_path / f"{name}.c"), "-o", str(tmp_path / f"{name}.so")]
+        assert subprocess.run(run, capture_output=True).returncode == 0
+        file = Compiled(ctypes.CDLL(str(tmp_path / f"{name}.so")), name, "fixed32", text, 3)
+        truth = one.decision_function(rows)
+        np.testing.assert_allclose(file.decisions(rows), truth, atol=1e-3 * np.abs(truth).max())
+        sure = np.sort(truth, axis=1)[:, -1] - np.sort(truth, axis=1)[:, -2] > 2e-3 * np.abs(truth).max()
+        np.testing.assert_array_equal(file.labels(rows, file.returns[1])[sure], one.predict(rows)[sure])
+
+
 def test_labels_beyond_long_long():
     text = mercer.export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
     assert "static const unsigned long long model_labels[2]" in text

@@ -17,7 +17,7 @@ from mercer.files.c_fixed_point import fixed_point_body, fixed_point_outputs
 from mercer.files.c_labels import in_order, prediction, prototypes
 from mercer.files.c_parts import Parts, checked_name
 from mercer.files.c_text import floats, function, in_comment, integers, number
-from mercer.files.c_trial import float_outputs, in_parts, largest_difference, prepared
+from mercer.files.c_trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 
@@ -29,7 +29,12 @@ _MOST_DIFFERENCE = 1e-2
 
 
 def export_c(
-    model: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32", name: str = "model"
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    dtype: str = "float32",
+    name: str = "model",
+    X: Any = None,
 ) -> str:
     """Write a fitted machine as one C99 file that predicts as Python does.
 
@@ -52,6 +57,10 @@ def export_c(
         NAME_FIXED(v) turns a constant into such an integer, and the file says how large and how fine they are.
     name : str, default="model"
         What the names in the file begin with.
+    X : array of shape (n_samples, n_features), optional
+        Rows like those to come, such as the training samples. The file's arithmetic is tried at some of them instead of
+        the machine's own vectors, and in fixed point there is room for four times their size. A linear machine
+        without scalers keeps neither samples nor vectors, and needs them in fixed point.
 
     Returns
     -------
@@ -63,8 +72,14 @@ def export_c(
     TypeError
         For a model or kernel that cannot be written this way; the message names it.
     ValueError
-        Where 32 bits are too few for the model: its outputs at some of its own vectors would be off by more than a
-        hundredth of the largest. The file's first lines say by how much they are.
+        Where 32 bits are too few for the model: its outputs at some of its own vectors, or of X, would be off by more
+        than a hundredth of the largest. The file's first lines say by how much they are. Also where nothing tells how
+        large rows are, and fixed point has to know.
+
+    Notes
+    -----
+    A float32 file says how large entries of rows may be: beyond, numbers overflow float on the way (a polynomial of
+    degree 7 at entries of 10⁶), and labels may not be Python's.
 
     Examples
     --------
@@ -76,7 +91,7 @@ def export_c(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
-    name, parts = checked_name(name), Parts.of(model)
+    name, parts = checked_name(name), Parts.of(model, X)
     if dtype == "fixed32":
         body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
     else:
@@ -97,9 +112,12 @@ def _head(parts: Parts, dtype: str, off: float) -> list[str]:
     needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
     n = len(parts.examples)
     tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
+    end = largest_entry(parts) if dtype == "float32" else None
+    ends = f"   Entries of rows may be up to {end or 0:g} in size; beyond, float overflows and labels may be others."
     return [
         f"/* {in_comment(parts.told)}; {parts.n_features} features.",
         *[tried] * bool(tried),
+        *[ends] * (end is not None),
         f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, {needs}. */",
     ]
 
@@ -171,8 +189,10 @@ def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]
         ]
     if recipe.normalise:
         loop = f"for (i = 0; i < {parts.width}; i++) "
-        lines += ["c[0] = 0;", f"{loop}c[0] += x[i] * x[i];", f"c[0] = c[0] > 0 ? sqrt{tail}(c[0]) : 1;"]
-        lines += [f"{loop}v[i] = x[i] / c[0];", "x = v;"]
+        # First by the largest entry, so that no square overflows or underflows.
+        lines += ["c[0] = 0;", f"{loop}if (fabs{tail}(x[i]) > c[0]) c[0] = fabs{tail}(x[i]);"]
+        lines += [f"{loop}v[i] = c[0] > 0 ? x[i] / c[0] : 0;", "c[0] = 0;", f"{loop}c[0] += v[i] * v[i];"]
+        lines += [f"c[0] = c[0] > 0 ? sqrt{tail}(c[0]) : 1;", f"{loop}v[i] = v[i] / c[0];", "x = v;"]
     return lines
 
 

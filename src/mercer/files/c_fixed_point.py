@@ -6,8 +6,8 @@ or Laplacian is
     exp(−γt) = 2^(−n) 2^(−i/256) 2^(−r),   γt/ln 2 = n + i/256 + r:  a shift, a table, and three terms of a series.
 
 Rows and vectors have 23 bits beside their sign, so that squares of differences of up to 2¹⁵ features fit into 64 bits.
-Rows beyond the range, which is four times that of the machine's vectors, are taken as its end; under a linear kernel it
-is at least ±256 after scaling.
+Rows beyond the range, which is four times that of the machine's vectors or of the rows it is told of, are taken as its
+end; under a linear kernel that is told of none it is at least ±256 after scaling.
 """
 
 from __future__ import annotations
@@ -107,6 +107,11 @@ def _check(parts: Parts) -> None:
             "in fixed point there are Gaussian, Laplacian and linear kernels only, and neither SVDD nor break_ties; "
             "export with dtype='float32'"
         )
+    if not parts.has_rows:
+        raise ValueError(
+            "a linear machine keeps no samples, and fixed point must know how large rows are; give export_c(…, X=rows) "
+            "some like those to come, or train in a Pipeline with StandardScaler"
+        )
     if parts.n_features > _MOST_FEATURES:
         raise TypeError(f"in fixed point there are at most {_MOST_FEATURES} features, not {parts.n_features}")
 
@@ -118,22 +123,24 @@ def _bits_for(largest: float, room: int) -> int:
 
 def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     """The formats, and how many bits an inner product loses."""
-    largest = end = float(np.abs(parts.vectors).max(initial=0.0))
-    vector = scaled = _bits_for(_ROOM * largest, _ROW_BITS)
+    largest = float(np.abs(parts.vectors).max(initial=0.0))
+    seen = float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0))
+    vector = scaled = _bits_for(_ROOM * max(largest, seen), _ROW_BITS)
+    end = max(0.0 if parts.told_rows else _LARGEST_ROW, _ROOM * seen)
     if parts.recipe.inner == "dot":  # the vectors, which may be weights, do not tell how large rows are
-        end = max(_LARGEST_ROW, _ROOM * float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0)))
         vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(end, _ROW_BITS)
     row, room = scaled, _ROW_BITS
     if parts.scalings:
         raw = parts.vectors
         for scaling in parts.scalings[::-1]:
             raw = raw * scaling.divisor + scaling.shift
-        row, room = _bits_for(_ROOM * float(np.abs(raw).max(initial=0.0)), _BITS), _BITS
+        entry = max(float(np.abs(rows).max(initial=0.0)) for rows in (raw, parts.examples))
+        row, room = _bits_for(_ROOM * entry, _BITS), _BITS
         if parts.recipe.inner == "dot":
             ends = np.full((1, parts.n_features), end)
             for scaling in parts.scalings[::-1]:
                 ends = ends * np.abs(scaling.divisor) + np.abs(scaling.shift)
-            row = _bits_for(float(ends.max()), _BITS)
+            row = _bits_for(max(float(ends.max()), _ROOM * entry * parts.told_rows), _BITS)
     value, lost, most = _BITS, 0, 1.0
     if parts.recipe.inner == "dot":
         lost = max(0, 2 * _ROW_BITS + math.ceil(math.log2(max(2, parts.n_features))) - _BITS)

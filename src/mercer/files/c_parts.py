@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.expansion import Expansion
@@ -61,6 +61,8 @@ class Parts:
     decides: str  # "values", "sign", "largest", "votes" or "scores"
     labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
     examples: Floats  # rows like those to come, before any scaling, at which the file's arithmetic is tried
+    has_rows: bool  # whether they tell how large rows are: a machine that is w alone has none
+    told_rows: bool  # whether they were given
     rank: Any = None  # of quantiles: the place of each output in rising order
     ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
 
@@ -80,8 +82,8 @@ class Parts:
         return _offset(self.b, self.recipe.constant, self.coefficients)
 
     @classmethod
-    def of(cls, model: Any) -> Parts:
-        """TypeError for what no C file can hold."""
+    def of(cls, model: Any, X: Any = None) -> Parts:
+        """TypeError for what no C file can hold; X are rows like those to come."""
         check_is_fitted(model)
         model = as_pipeline(model) if isinstance(model, Tabular) else model
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
@@ -99,12 +101,16 @@ class Parts:
         if isinstance(expansion, Expansion):
             recipe, vectors = _recipe(expansion), np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
-            examples = _before(scalings, vectors[:: math.ceil(max(1, len(vectors)) / _MOST_EXAMPLES)])
+            examples = _before(scalings, _some(vectors))
+            has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
         else:
             # ⟨w, x⟩ + b: each output has its own w for a vector.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             examples = _before(scalings, _standardised_rows(vectors.shape[1] if scalings else 0))
+            has_rows = bool(scalings)
+        if X is not None:
+            examples = _some(_rows(X, int(steps[0].n_features_in_)))
         ball = machine.F_LESS_OWN
         line = _straight(recipe)
         if line is not None and not ball:
@@ -128,9 +134,26 @@ class Parts:
             decides=decides,
             labels=labels,
             examples=examples,
+            has_rows=has_rows or X is not None,
+            told_rows=X is not None,
             rank=rank,
             ball=ball,
         )
+
+
+def _rows(X: Any, d: int) -> Floats:
+    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    if X.shape[1] != d:
+        raise ValueError(f"X has {X.shape[1]} columns, but the model was trained on {d}")
+    return np.asarray(dense(X))
+
+
+def _some(rows: Floats) -> Floats:
+    """Rows that are evenly spread, and that with the largest entry."""
+    if len(rows) <= _MOST_EXAMPLES:
+        return rows
+    spread = rows[:: math.ceil(len(rows) / (_MOST_EXAMPLES - 1))]
+    return np.vstack([spread, rows[[np.abs(rows).max(axis=1).argmax()]]])
 
 
 def _before(scalings: list[Scaling], rows: Floats) -> Floats:

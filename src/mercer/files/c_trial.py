@@ -11,6 +11,9 @@ from mercer.files.c_parts import Parts
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 
+# Half of the largest float: sums are rounded.
+_HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)
+
 
 def largest_difference(parts: Parts, rows: Floats, found: Floats) -> float:
     """How far outputs at some rows are from those of float64, as a share of the largest of each output."""
@@ -41,6 +44,46 @@ def _outputs(parts: Parts, rows: Floats, kind: Any) -> Floats:
         own = np.array([_values(recipe, x[None], x)[0] for x in seen], dtype=np.float64)
         out = 2 * out - (recipe.scale * own + recipe.constant)[:, None]
     return np.asarray(out)
+
+
+def largest_entry(parts: Parts) -> float | None:
+    """How large entries of rows may be without any number of a float32 file overflowing; None for all that float holds.
+
+    Distances may overflow: the kernel of an infinite one is 0, as that of a very large one is.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        for power in range(38, -46, -1):
+            for entry in (3.0 * 10.0**power, 10.0**power):
+                if _largest_number(parts, entry) <= _HALF_LARGEST:
+                    return entry if power < 38 else None
+    return 0.0
+
+
+def _largest_number(parts: Parts, entry: float) -> float:
+    """At least the largest number on the way from a row with entries up to this size to its outputs."""
+    recipe, row, numbers = parts.recipe, np.full(parts.n_features, entry), [0.0]
+    for scaling in parts.scalings:
+        row = (row + np.abs(scaling.shift)) / np.abs(scaling.divisor)
+        if scaling.low is not None and scaling.high is not None:
+            row = np.minimum(row, max(abs(scaling.low), abs(scaling.high)))
+    if recipe.factor is not None:
+        row = row @ np.abs(recipe.factor)
+        numbers.append(row.max())
+    if recipe.inner != "dot":
+        return float(np.max(numbers)) if recipe.numbers[0] > 0 else np.inf
+    row = np.ones_like(row) if recipe.normalise else row
+    vectors = np.abs(prepared(recipe, parts.vectors))
+    if parts.ball:
+        vectors = np.vstack([vectors, row])
+    t = float((vectors @ row).max(initial=0.0))
+    numbers += [row.max(initial=0.0), t]
+    if recipe.ending != "identity":
+        t = abs(recipe.numbers[0]) * t + abs(recipe.numbers[1])
+        numbers.append(t)
+        t = 1.0 if recipe.ending == "sigmoid" else t ** int(recipe.numbers[2])
+    outputs = np.abs(dense(parts.table)).sum(axis=0) * t + np.abs(parts.offset)
+    own = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
+    return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + own]), nan=np.inf))
 
 
 def scaled_rows(parts: Parts, rows: Floats) -> Floats:
@@ -75,8 +118,9 @@ def prepared(recipe: Recipe, rows: Floats) -> Floats:
     if recipe.factor is not None:
         rows = rows @ recipe.factor.astype(rows.dtype)
     if recipe.normalise:
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        rows = rows / np.where(lengths > 0, lengths, rows.dtype.type(1))
+        for length in (np.abs(rows).max(axis=1, initial=0.0, keepdims=True), None):
+            length = np.linalg.norm(rows, axis=1, keepdims=True) if length is None else length
+            rows = rows / np.where(length > 0, length, rows.dtype.type(1))
     return rows
 
 

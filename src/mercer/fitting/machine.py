@@ -85,14 +85,14 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         _original_certificate_=Proof(needs="_compression_"),
     )
 
-    # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
-    F_SCALE: ClassVar[float] = 1.0
-    F_LESS_OWN: ClassVar[bool] = False
-
     # Parameters under an old name, and the new one; the old ones work as long as they are here.
     _renamed: ClassVar[dict[str, str]] = {}
 
     # --- what a machine provides -----------------------------------------------------------------------------------
+
+    # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
+    F_SCALE: float = 1.0
+    F_LESS_OWN: bool = False
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
@@ -179,9 +179,9 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
 
     def _become(self, trained: Self) -> Self:
         expect_finite(trained)
-        for name in fitted_names(self):
-            delattr(self, name)
-        self.__dict__.update(vars(trained))
+        old = fitted_names(self)
+        # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
+        self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
