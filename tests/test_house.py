@@ -165,7 +165,7 @@ def test_private_names_stay_in_their_file() -> None:
 
 
 # What other files may ask of every machine: the steps of the pipeline, its raw outputs, and how many there are.
-HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_renamed", "_weigh", "_constant_feature"}
+HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_weigh", "_constant_feature"}
 HOOKS |= {"_decision", "_function_per_class", "_tasks"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}

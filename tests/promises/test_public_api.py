@@ -121,7 +121,6 @@ SVC_PARAMETERS = [
     "break_ties",
     "random_state",
     "n_jobs",
-    "lam",
 ]
 
 
@@ -150,9 +149,9 @@ SHARED = [
     "warm_start",
 ]
 OWN_PARAMETERS = {
-    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "theta", "lam"],
+    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "theta"],
     "NuSVR": ["nu", "C"],
-    "QuantileSVR": ["quantiles", "C", "bias", "theta", "lam"],
+    "QuantileSVR": ["quantiles", "C", "bias", "theta"],
     "OneClassSVM": ["nu"],
     "SVDD": ["nu"],
     "NuSVC": ["nu", "decision_function_shape", "break_ties"],

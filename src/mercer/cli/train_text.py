@@ -97,7 +97,8 @@ class LibsvmText:
             self._conclude_own(fitted, clock)
             return
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
-        found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
+        order = order_of_appearance(data.y) if args.machine in CLASSIFIERS else None
+        found = layout(fitted, label_order=order)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):

@@ -136,18 +136,18 @@ def read_labelled_text(
 
 
 def write_libsvm(
-    target: str | os.PathLike[str] | BinaryIO, X: Any, y: Any, *, first_index: int = 1, zeros: bool = False
+    X: Any, y: Any, target: str | os.PathLike[str] | BinaryIO, *, first_index: int = 1, zeros: bool = False
 ) -> None:
     """Write rows and labels so that reading them back gives the same float64 values.
 
     Parameters
     ----------
-    target : path or binary file
-        A path appears only when it is complete.
     X : array or sparse matrix of shape (n_samples, n_features)
         The rows.
     y : array of shape (n_samples,)
         Numbers.
+    target : path or binary file
+        A path appears only when it is complete.
     first_index : {1, 0}, default=1
         The index of the first column.
     zeros : bool, default=False

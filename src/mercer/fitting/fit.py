@@ -52,11 +52,6 @@ class Fit:
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
         """
         machine._check_parameters()
-        for old, new in machine._renamed.items():
-            given = getattr(machine, old)
-            if given is not None:
-                said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
-                warn_user(f"{said}; the old spelling will go", FutureWarning)
         kernel = machine._kernel()
         X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)

@@ -90,7 +90,7 @@ def _margin_bound(search: Search, point: int) -> _Judged:
     kind = {True: "free", False: "none"}.get(model.bias, "regularized")
     norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)  # type: ignore[arg-type]  # one of the three
     delta = _DELTA / len(search.cells.points)
-    bound = soft_margin_bound(margins.slacks, trace, norm, delta, bias=kind == "free")
+    bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=kind == "free")
     note = "no bound: b is free, and not part of ‖w‖; use bias='regularized'" if kind == "free" else ""
     proof = model.certificate_
     return 1.0 - bound.value, proof.gap, proof.relative_gap, note

@@ -18,7 +18,6 @@ from mercer.theory.concentration import (
     mcdiarmid,
     test_set_bound,
 )
-from mercer.theory.consistency import consistent_C
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
@@ -61,7 +60,6 @@ __all__ = [
     "ball_complexity",
     "best_lam",
     "chernoff",
-    "consistent_C",
     "contraction_rule",
     "convex_hull_rule",
     "dichotomies",
