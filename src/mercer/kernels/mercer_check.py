@@ -71,8 +71,8 @@ def check_kernel(
         The work grows with the cube of the number of samples.
     kernel : str, Kernel or callable
         "precomputed" where X is the matrix of kernel values itself.
-    degree, gamma, coef0
-        Of a kernel given by name, as for `SVC`.
+    degree, gamma, coef0 : as for `SVC`
+        Of a kernel given by name.
     tol : float
         What counts as rounding, relative to the largest value (symmetry) and eigenvalue (definiteness).
 
