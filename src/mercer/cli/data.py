@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import is_sparse
-from mercer.cli.dialect import UNKNOWN, Dialect
+from mercer.cli.dialect import UNKNOWN, Dialect, with_holes
 from mercer.cli.formats import TITLES, format_of
 from mercer.cli.labels import classes_in, expect_whole
 from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
@@ -90,6 +90,8 @@ def read_data(
     dialect = UNKNOWN
     if form == "parquet":
         header, columns = read_parquet(source)
+        dialect = Dialect(na=asked.na or before.na)
+        columns = with_holes(columns, dialect.na)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and asked.separator is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.data import Data, read_data
-from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for
+from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembered
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
@@ -106,7 +106,7 @@ def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN
         wanted=model.feature_names,
         as_frame=model.table is not None,
         asked=asked,
-        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding", "units"))),
+        before=remembered(read),
     )
 
 

@@ -63,6 +63,8 @@ _AS_OPTIONS = {
     "--categorical or --text",
     "in only, categorical or text": "with --only, --categorical or --text",
     "missing='drop'": "--missing drop",
+    "correct or empty the cell": "correct or empty the cell (--na names marks of holes)",
+    " (a frame: as numbers)": "",
 }
 
 
