@@ -183,9 +183,9 @@ def _expect_plain_numbers(name: str, cells: Cells) -> None:
         return
     row = next(row for row in spelt if number(cells[row]) is None)
     raise ValueError(
-        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows hold "
-        "numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a frame: "
-        "as numbers), or name the column in categorical or drop"
+        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
+        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
+        "frame: as numbers), or name the column in categorical or drop"
     )
 
 
