@@ -63,7 +63,7 @@ def test_every_figure_is_svm_trains(data, options, svm_train, request, capsys):
 def test_values_of_a_regression_differ_by_rounding_only(folder, options, libsvm):
     """Sums are taken in another order than LIBSVM's, so that the last of 17 digits may be another."""
     X, y = load_diabetes(return_X_y=True)
-    write_libsvm("data", X * 10, y)
+    write_libsvm(target="data", X=X * 10, y=y)
     run("train", "-q", *options.split(), "data", "model")
     run("predict", "-q", "data", "model", "out")
     theirs = libsvm.svm_predict(*libsvm.svm_read_problem("data"), libsvm.svm_load_model("model"), "-q")[0]
