@@ -188,3 +188,12 @@ def test_what_cannot_be_written(tmp_path, X, y, message):
     with pytest.raises(ValueError, match=message):
         write_libsvm(X, y, tmp_path / "data.txt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    text = b"1 1:2\n-1 2:3\n"
+    assert_equal(read_libsvm(io.BytesIO(b"\xef\xbb\xbf" + text)), read_libsvm(io.BytesIO(text)))
+    with pytest.raises(TextFormatError, match=r"text:1:3: expected index:value, found 'x'"):
+        read_libsvm(io.BytesIO(b"\xef\xbb\xbf1 x\n"))
+    with pytest.raises(TextFormatError, match="1:1"):  # in no other place
+        read_libsvm(io.BytesIO(b"\xef\xbb\xbf\xef\xbb\xbf1 1:2\n"))

@@ -354,3 +354,13 @@ def test_a_forged_state_is_refused(forgery):
     FORGERIES[forgery](state)
     with pytest.raises(ModelFormatError):
         table_model(state, model.estimator_)
+
+
+@pytest.mark.parametrize("cells", [["57,9", "3,25", "n/k"], ["$5", "$7.50", "$8"], ["1,200", "3,400", "1 200"]])
+def test_numbers_that_a_person_reads_are_not_left_out(cells):
+    """A frame holds them as texts: different in every row, they would pass for an identifier."""
+    table = pd.DataFrame({"area": cells * 10, "rooms": np.arange(30) % 4})
+    model = mercer.tabular(mercer.SVC())
+    with pytest.raises(ValueError, match=r"row 1 of the column 'area' holds .* rows hold numbers, but in spellings"):
+        model.fit(table, np.arange(30) % 2)
+    model.set_params(drop=["area"]).fit(table, np.arange(30) % 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 import os
@@ -104,7 +105,10 @@ def read_labelled_text(
     if first_index not in (0, 1):
         raise ValueError(f"first_index={first_index!r} must be 0 or 1")
     n_threads = effective_n_threads(n_jobs)
-    text = _core.Text(_bytes(source), n_threads)
+    content = _bytes(source)
+    if content[:3].tobytes() == codecs.BOM_UTF8:  # as editors on Windows write it
+        content = content[3:]
+    text = _core.Text(content, n_threads)
     labels = np.empty(text.rows)
     starts = np.empty(text.rows + 1, dtype=np.int64)
     queries = np.empty(text.rows, dtype=np.int64)
@@ -211,13 +215,19 @@ def _bytes(source: Any) -> NDArray[np.uint8]:
         if not isinstance(content, bytes):
             raise TypeError("give a file opened in binary mode, 'rb'")
         return np.frombuffer(content, dtype=np.uint8)
-    opener = _OPENERS.get(Path(source).suffix)
+    return np.frombuffer(content_of(source), dtype=np.uint8)
+
+
+def content_of(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file, unpacked if it ends in .gz, .bz2 or .xz."""
+    opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is not None:
-        with opener(source, "rb") as file:
-            return np.frombuffer(file.read(), dtype=np.uint8)
+        with opener(path, "rb") as file:
+            unpacked: bytes = file.read()
+            return unpacked
     # Read, not mapped: a file that shrinks while it is mapped ends the process. Nor by np.fromfile: it goes back to
     # the beginning, which a pipe does not have.
-    return np.frombuffer(Path(source).read_bytes(), dtype=np.uint8)
+    return Path(path).read_bytes()
 
 
 def _name(source: Any) -> str:

@@ -12,6 +12,7 @@ from mercer.arrays import Floats
 from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
 from mercer.tables.encodings import CYCLES, Dates, Encoding, LeftOut, Levels, Numbers, Words, finite_or_hole
 from mercer.tables.frame import Frame
+from mercer.tables.spelling import looks_numeric
 from mercer.tables.words import vocabulary
 
 # An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
@@ -87,6 +88,7 @@ def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Enco
     if all(are_numbers):
         return _numbers(name, as_numbers(cells)[0], wishes, weight)
     _expect_one_kind(name, cells, are_numbers, "numbers")
+    _expect_plain_numbers(name, cells)
     forms = date_forms(items)
     if len(forms) > 1:
         return LeftOut(
@@ -170,6 +172,20 @@ def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> Non
     raise ValueError(
         f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {sum(are):,} rows hold "
         f"{kind}; correct or empty the cell, or name the column in categorical or drop"
+    )
+
+
+def _expect_plain_numbers(name: str, cells: Cells) -> None:
+    """Raise ValueError where most of the cells are numbers to a person, but not all to a program: 57,9 and 1 200 €."""
+    known = np.flatnonzero(~holes(cells))
+    spelt = [row for row in known if isinstance(cells[row], str) and looks_numeric(cells[row])]
+    if 2 * len(spelt) <= len(known):
+        return
+    row = next(row for row in spelt if number(cells[row]) is None)
+    raise ValueError(
+        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
+        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
+        "frame: as numbers), or name the column in categorical or drop"
     )
 
 
