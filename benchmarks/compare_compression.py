@@ -96,7 +96,7 @@ def compare(folder: Path, name: str, share: float, n_rows: int) -> dict[str, Any
     times = processor_seconds({"original": model, "compressed": small}, rows)
     kept = report.keeps_label(rows)
     f, g = (one._expansion_(rows) for one in (model, small))
-    beyond = int((np.abs(f - g) > report.bound(rows)).any(axis=1).sum())
+    beyond = int((np.abs(f - g) > report.bound(rows).reshape(f.shape)).any(axis=1).sum())
     output, terms = fewest(model._expansion_, small._expansion_)
     off = np.nan
     if terms <= _MOST_TERMS:

@@ -25,6 +25,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     "arrays": 0,
     "errors": 0,
+    "long_calls": 0,
     "on_demand": 0,
     "optional": 0,
     "parameters": 0,

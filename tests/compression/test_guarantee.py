@@ -149,6 +149,13 @@ def rows_around(model, vectors, n, rng):
     return np.vstack([rows, rows[np.argsort(f)[: n // 4]] + 1e-9])
 
 
+def values_of(model, rows):
+    """What `bound` is about: decision_function, of pairs of classes one column for each."""
+    if hasattr(model, "decision_function_shape"):
+        model = model.set_params(decision_function_shape="ovo")
+    return model.decision_function(rows)
+
+
 MACHINES = {
     "two classes": lambda: mercer.SVC(C=10).fit(X, y),
     "polynomial": lambda: mercer.SVC(kernel="poly", degree=3, coef0=1.0, gamma=1.0).fit(X, y),
@@ -184,11 +191,62 @@ def test_kept_labels_are_the_originals(name, size):
         rows = rows_around(small, vectors, size, rng)
         kept = small.compression_.keeps_label(rows)
         assert (small.predict(rows) == model.predict(rows))[kept].all()
-        f, g = (np.atleast_2d(m._decision(rows).T).T for m in (model, small))
+        f, g = (values_of(m, rows) for m in (model, small))
         bound = small.compression_.bound(rows)
+        assert bound.shape == f.shape
         assert (np.abs(f - g) <= bound).all()
         kept_any |= kept.any()
     assert kept_any
+
+
+LONG = {
+    "linear": lambda P, Q: P @ Q.T,
+    "poly": lambda P, Q: (P @ Q.T + 1) ** 3,
+    "rbf": lambda P, Q: np.exp(-2 * ((P[:, None] - Q) ** 2).sum(axis=2)),
+    "laplacian": lambda P, Q: np.exp(-2 * np.abs(P[:, None] - Q).sum(axis=2)),
+}
+
+
+@pytest.mark.parametrize("kernel", LONG)
+def test_the_bound_of_a_ball_is_in_the_unit_of_its_decision_function(kernel):
+    """R² − ‖φ(x) − a‖² from vectors and coefficients in extended precision: f is twice the expansion less k(x, x)."""
+
+    def ball(machine, rows):
+        P, Q = rows.astype(np.longdouble), machine._expansion_.vectors.astype(np.longdouble)
+        own = np.array([LONG[kernel](p[None], p[None])[0, 0] for p in P])
+        return 2 * (LONG[kernel](P, Q) @ machine._expansion_.coefficients[:, 0] + machine._expansion_.b[0]) - own, own
+
+    gamma = 1.0 if kernel == "poly" else 2.0
+    model = mercer.SVDD(nu=0.4, kernel=kernel, gamma=gamma, coef0=1.0).fit(X)
+    rows = np.vstack([X, np.random.default_rng(0).normal(size=(200, 2))])
+    for asked in ({"n_vectors": 1}, {"n_vectors": 4, "X": X}, {"max_error": 0.2}):
+        small = mercer.compress(model, **asked)
+        (f, own), (g, _), report = ball(model, rows), ball(small, rows), small.compression_
+        np.testing.assert_allclose(small.decision_function(rows), g.astype(float), rtol=1e-9, atol=1e-9)
+        V = np.vstack([one._expansion_.vectors for one in (model, small)]).astype(np.longdouble)
+        c = np.vstack([model._expansion_.coefficients, -small._expansion_.coefficients])[:, 0]
+        twice = 2 * np.sqrt(max(0, c @ LONG[kernel](V, V) @ c))
+        assert twice * (1 - 1e-6) - 1e-8 <= report.error <= min(twice * (1 + 1e-6) + 1e-8, asked.get("max_error", 1e9))
+        assert report.bound(rows).shape == (len(rows),)
+        assert (np.abs(f - g) <= report.bound(rows)).all()
+        assert (np.abs(f - g) <= report.error * np.sqrt(own) * (1 + 1e-9) + report.b_change + 1e-12).all()
+
+
+def test_the_bound_has_the_shape_of_predictions_and_allows_for_their_order():
+    t = X[:, 0] + np.random.default_rng(0).normal(size=50)
+    for machine, target in [
+        (mercer.SVR(), t),
+        (mercer.RLSRegressor(lam=0.1), t),
+        (mercer.RLSRegressor(lam=0.1), t[:, None]),
+        (mercer.NystromRLS(n_landmarks=20), t[:, None]),
+        (mercer.QuantileSVR([0.5]), t),
+        (mercer.QuantileSVR([0.4, 0.45, 0.5], C=100, gamma=3.0), t),  # of which predict sorts what crosses
+    ]:
+        model = machine.fit(X, target)
+        small = mercer.compress(model, 3)
+        f, g, bound = model.predict(X), small.predict(X), small.compression_.bound(X)
+        assert f.shape == g.shape == bound.shape
+        assert (np.abs(f - g) <= bound).all()
 
 
 def test_exact_arithmetic_agrees_with_what_is_kept():

@@ -49,7 +49,7 @@ def test_of_many_vectors_some_are_candidates(monkeypatch):
     monkeypatch.setattr(reduction, "_MOST_CANDIDATES", 50)
     small = mercer.compress(MODEL, 6)
     assert small.compression_.n_vectors == 6
-    f, g = (machine._decision(X) for machine in (MODEL, small))
+    f, g = (machine.predict(X) for machine in (MODEL, small))
     assert (np.abs(f - g) <= small.compression_.bound(X)).all()
 
 

@@ -11,7 +11,7 @@ import mercer
 from mercer import _core
 from mercer.arrays import add_gram, mirror, moments, take
 from mercer.gram import gram_for
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Matern
 from mercer.solution import Stop
 from mercer.solvers.dual import certified
 from mercer.solvers.in_time import expect_in_time
@@ -83,6 +83,17 @@ def test_a_first_guess_that_cannot_be_certified_in_time_is_an_error(machine, mon
     machine.set_params(max_time=1e-3)
     with pytest.raises(TimeoutError, match=r"max_time passed .* Raise max_time"):
         machine.fit(X, NUMBERS)
+
+
+def test_slow_kernel_values_get_small_blocks():
+    """A block of a thousand variables and its proof take seconds of Bessel functions."""
+    begun = time.process_time()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine = mercer.SVC(kernel=Matern(nu=1.3), max_time=SECONDS, n_jobs=1).fit(X, LABELS > 0)
+    assert time.process_time() - begun < 3 * SECONDS  # processor time: others may be busy too
+    assert machine.n_iter_ > 0
+    assert 0 < len(machine.support_) < 1000
+    assert machine.certificate_.gap > 0
 
 
 def test_the_time_to_merge_samples_counts(monkeypatch):

@@ -57,6 +57,7 @@ def compress(
         How many vectors to keep, or which share of them.
     max_error : float, optional
         Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
+        (f of SVDD has w = 2a, twice the centre.)
         With neither, only vectors go that are not needed.
     X, y, sample_weight : the samples that the machine was trained on, or some like them, optional
         What coefficients and b are fitted to. y is needed by retrain="loss" alone, which alone takes weights.
@@ -95,6 +96,7 @@ def compress(
         return Pipeline([*before, (name, small)])
     original = _checked(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
+    max_error = None if max_error is None else float(max_error) / model.F_SCALE  # from here on of the expansion
     if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
         raise ValueError(
             f"n_vectors={n_vectors!r} asks for {count} vectors, whose kernel matrix does not fit into memory; ask for "

@@ -2,6 +2,8 @@
 
 By the reproducing property |f(x) − f'(x)| ≤ ‖w − w'‖ √k(x, x) + |b − b'| for every x, seen or not. Where |f'(x)| is
 larger, f(x) has the same sign. If w' is a projection of w, only the part of φ(x) outside the span counts.
+
+A record speaks of the machine's expansion, a report of f, which is `F_SCALE` times that.
 """
 
 from __future__ import annotations
@@ -55,9 +57,10 @@ class Compression:
         nearest to the original.
     error : float, or array of shape (n_outputs,)
         ‖w − w'‖ in the kernel's space, rounding included: never less than it is. Under a kernel that nobody says is
-        positive definite, the root of the same quadratic form, which proves nothing.
+        positive definite, the root of the same quadratic form, which proves nothing. SVDD's f, R² − ‖φ(x) − a‖², has
+        w = 2a: twice the distance of the two centres.
     b_change : float, or array of shape (n_outputs,)
-        |b − b'|.
+        |b − b'|; of SVDD the change of R² − ‖a‖².
     original_certificate : Certificate or None
         What the original proved about itself; None where it had none.
 
@@ -72,8 +75,8 @@ class Compression:
         self.n_vectors_before, self.removed = record.n_before, record.removed
         self.moved, self.retrained = record.moved, record.retrained
         self.n_vectors = int(machine._expansion_.coefficients.shape[0])
-        self.error = _one_or_all(record.error)
-        self.b_change = _one_or_all(record.b_change)
+        self.error = _one_or_all(machine.F_SCALE * record.error)
+        self.b_change = _one_or_all(machine.F_SCALE * record.b_change)
         self.original_certificate: Certificate | None = vars(machine).get("_original_certificate_")
 
     def __repr__(self) -> str:
@@ -86,7 +89,7 @@ class Compression:
         )
 
     def bound(self, X: Any) -> Floats:
-        """How far the original's f can be from this machine's at every sample, one column for each output.
+        """How far the original's f can be from this machine's at every sample.
 
         ‖w − w'‖ √k(x, x) + |b − b'|, or less where φ(x) is near the span of the vectors and w' near the projection of
         w, and what rounding may do to the two evaluations in float64. It holds for kernels
@@ -97,10 +100,21 @@ class Compression:
         ----------
         X : array, CSR matrix or sequence of samples
             As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            One number a sample where the machine has one output, as `decision_function` or `predict` has. Of pairs of
+            classes there is a column for each pair, as in decision_function_shape="ovo".
         """
-        X = self._read(X)
+        X, machine = self._read(X), self._machine
         parts = [self._bound(take(X, np.arange(some.start, some.stop))) for some in self._row_blocks(X)]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self._machine.intercept_)))
+        bound = np.concatenate(parts) if parts else np.zeros((0, len(machine.intercept_)))
+        if hasattr(machine, "quantiles_"):  # predict sorts them, and the k-th then moves as far as any of them
+            bound = np.repeat(bound.max(axis=1, keepdims=True), bound.shape[1], axis=1)
+        # Of a single column asked for as a column, predict gives one.
+        flat = vars(machine).get("_flat_", vars(machine).get("_one_output_", True))
+        return bound[:, 0] if flat and bound.shape[1] == 1 else bound
 
     def keeps_label(self, X: Any) -> Flags:
         """Which samples have, provably, the label that the original gives them.
@@ -152,18 +166,23 @@ class Compression:
         return in_float64(X)
 
     def _bound(self, X: Any) -> Floats:
+        """At least |f − f'|, with what rounding does to both, one column for each output."""
         machine = self._machine
         expansion, record = machine._expansion_, machine._compression_
         kernel, d = expansion.kernel, X.shape[1] if hasattr(X, "shape") else 0
-        own = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
+        own_lengths = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
         # Both machines' values are sums of kernel values, each right to a share of √k(x, x) k(v, v); and k(x, x) is.
         share = value_error(kernel, expansion.vectors) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
         # What underflows is below the rounding of such a root.
         roots = np.sqrt(np.maximum(np.abs(kernel.diag(X)), VANISHING)) * (1 + share + gamma(4 * d + 64))
         b = np.abs(expansion.b) + record.b_change
         apart = np.minimum(np.outer(roots, record.error), self._beyond_span(X, roots))
-        rounded = np.outer(roots, share * (record.lengths + own)) + 2.0**-50 * b
-        return np.asarray(apart + rounded + record.b_change) * (1 + 2.0**-50)
+        rounded = np.outer(roots, share * (record.lengths + own_lengths)) + 2.0**-50 * b
+        bound = machine.F_SCALE * (apart + rounded + record.b_change)
+        if machine.F_LESS_OWN:  # k(x, x) is the same number in both, and a difference is rounded
+            own = np.abs(kernel.diag(X))[:, None]
+            bound += gamma(64) * (own + np.outer(roots, record.lengths + own_lengths) + b)
+        return np.asarray(bound) * (1 + 2.0**-50)
 
     def _beyond_span(self, X: Any, roots: Floats) -> Floats:
         """At least |⟨w − w', φ(x)⟩| for every output, from what of φ(x) lies outside the span of the vectors z_i.
@@ -204,12 +223,8 @@ class Compression:
     def _kept(self, X: Any) -> Flags:
         machine = self._machine
         values, bound = machine._expansion_(X), self._bound(X)
-        if hasattr(machine, "radius_"):  # R² − ‖φ(x) − a‖² = 2f − k(x, x)
-            own = machine._expansion_.kernel.diag(X)
-            values, bound = (
-                2.0 * values - own[:, None],
-                2.0 * bound + gamma(64) * (np.abs(own)[:, None] + np.abs(values)),
-            )
+        if machine.F_LESS_OWN:
+            values = machine.F_SCALE * values - machine._expansion_.kernel.diag(X)[:, None]
         if values.shape[1] == 1:
             return np.asarray(np.abs(values[:, 0]) > bound[:, 0])
         if not hasattr(machine, "break_ties") or has_function_per_class(machine):

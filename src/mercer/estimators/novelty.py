@@ -202,6 +202,10 @@ class SVDD(NoveltyDetector):
         diagonal_=Number(or_none=True, required=True),
     )
 
+    # R² − ‖φ(x) − a‖² = 2(Σβ_j k(x_j, x) + b) − k(x, x)
+    F_SCALE = 2.0
+    F_LESS_OWN = True
+
     def _tasks(self, fit: Fit) -> list[Task]:
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
@@ -228,8 +232,7 @@ class SVDD(NoveltyDetector):
         X : array, CSR matrix or sequence of samples
             As in `fit`.
         """
-        half = self._decision(X)[:, 0]
-        return np.asarray(2.0 * half - self._diagonal_of(X))
+        return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Any) -> Any:
         kernel = self._expansion_.kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import outputs_of, weights_of
 from mercer.rkhs import Function, functions_of
 
@@ -21,7 +21,10 @@ def gradient_importance(model: Any, X: Any, sample_weight: Any = None) -> Floats
     found = functions_of(model)
     functions: list[Function] = found if isinstance(found, list) else [found]
     total = np.zeros((rows.shape[1], len(functions)))
-    for some in row_blocks(len(used), 8 * rows.shape[1]):
+    most = max((n_samples(function.vectors) for function in functions), default=0)
+    for some in row_blocks(
+        len(used), 8 * (rows.shape[1] + most)
+    ):  # the gradient, and the values between rows and vectors
         own = rows[used[some]]
         for k, function in enumerate(functions):
             total[:, k] += weights[used[some]] @ np.abs(function.gradient(own))

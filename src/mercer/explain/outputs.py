@@ -2,7 +2,7 @@
 
     f = factor · Σ_j β_j k(x_j, x) + a constant
 
-The factor is 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, and 1 elsewhere.
+The factor is the machine's `F_SCALE`: 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, 1 elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.data.labels import Pair, names_of, planes
-from mercer.estimators import SVDD
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
@@ -64,8 +63,8 @@ class Outputs:
                 values = np.asarray(rows @ self.vectors.T) + np.atleast_1d(self.model.intercept_)
             else:
                 values = expansion(rows, effective_n_threads(getattr(self.model, "n_jobs", None)))
-            if isinstance(self.model, SVDD):
-                values = 2.0 * values - self.kernel.diag(rows)[:, None]
+            if self.model.F_LESS_OWN:
+                values = self.factor * values - self.kernel.diag(rows)[:, None]
         if not np.isfinite(values).all():
             raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
         return np.asarray(values)
@@ -98,16 +97,14 @@ def outputs_of(model: Any) -> Outputs:
     if expansion is None:  # a linear machine: w is its only vector
         w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
         return Outputs(model, names, pairs, kernel_named("linear"), w, np.eye(len(w)), 1.0)
-    factor = 1.0
-    if isinstance(model, SVDD):
+    if model.F_LESS_OWN:
         terms = expansion.kernel.terms()
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
-                f"SVDD with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) is not the same for "
-                "all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
+                f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) "
+                "is not the same for all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
             )
-        factor = 2.0
-    return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, factor)
+    return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, model.F_SCALE)
 
 
 def feature_names(model: Any) -> list[str]:

@@ -19,6 +19,7 @@ import numpy as np
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.long_calls import abandonable
 from mercer.parameters import integer
 
 # Eigenvalues below this share of the largest are rounding, and their functions would be noise.
@@ -106,7 +107,7 @@ def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) 
     if n == 0 or w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all():
         raise ValueError(f"an expansion needs points, and a finite weight ≥ 0 for each of the {n}, not {w.shape}")
     root = np.sqrt(w)
-    values, vectors = np.linalg.eigh(root[:, None] * bound(points) * root)
+    values, vectors = abandonable(np.linalg.eigh, root[:, None] * bound(points) * root)
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[-1] < -1e-8 * max(float(values[0]), 0.0):
         raise ValueError(

@@ -15,6 +15,7 @@ from mercer.arrays import Floats, n_samples, take
 from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap
 from mercer.gram.landmarks import draw, leverage_scores
+from mercer.long_calls import abandonable
 from mercer.parameters import integer, one_of, positive
 
 # Eigenvalues below this share of the largest are rounding, and their directions would be noise.
@@ -84,7 +85,7 @@ class Nystrom(FeatureMap):
         if self.landmarks == "leverage":
             scores = leverage_scores(self.kernel_, found.X, n * positive("lam", self.lam), float(n))
             found = draw(everything, m, rng, scores)
-        values, vectors = np.linalg.eigh(self.kernel_(found.X))
+        values, vectors = abandonable(np.linalg.eigh, self.kernel_(found.X))
         values, vectors = values[::-1], vectors[:, ::-1]
         if values[-1] < -1e-8 * max(float(values[0]), 0.0):
             raise ValueError(

@@ -105,7 +105,7 @@ class Parts:
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             examples = _before(scalings, _standardised_rows(vectors.shape[1] if scalings else 0))
-        ball = hasattr(machine, "radius_")
+        ball = machine.F_LESS_OWN
         line = _straight(recipe)
         if line is not None and not ball:
             vectors, b = _weights(recipe.factor, *line, vectors, coefficients, b)

@@ -167,9 +167,9 @@ def _expanded(graph: _Graph, machine: Any, values: str) -> str:
     recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
     if recipe is None or recipe.inner == "l1":
         raise TypeError(f"ONNX has no operators for the kernel {expansion.kernel}; use mercer.save or pickle")
-    f, own = _decision(graph, expansion, recipe, values, own=hasattr(machine, "radius_"))
+    f, own = _decision(graph, expansion, recipe, values, own=machine.F_LESS_OWN)
     if own is not None:
-        return graph.add("Sub", [graph.add("Mul", [f, graph.constant(2.0)]), own])
+        return graph.add("Sub", [graph.add("Mul", [f, graph.constant(machine.F_SCALE)]), own])
     if hasattr(machine, "quantiles_") and len(expansion.b) > 1:
         rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
         rising = graph.sort(f, len(rank))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -84,6 +84,10 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         ),
         _original_certificate_=Proof(needs="_compression_"),
     )
+
+    # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
+    F_SCALE: ClassVar[float] = 1.0
+    F_LESS_OWN: ClassVar[bool] = False
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, row_blocks
 
 
 def exp_of_minus(gamma: float, t: Floats) -> Floats:
     """exp(−γt), which is 0 if γt overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        t *= -gamma
-        return np.exp(t, out=t)
+        for some in row_blocks(len(t), t.nbytes // max(1, len(t))):  # between two of which Ctrl-C is heard
+            part = t[some]
+            part *= -gamma
+            np.exp(part, out=part)
+    return t
 
 
 def affine(gamma: float, coef0: float, t: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from scipy import special
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, row_blocks
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import LARGEST, WithGamma
 from mercer.kernels.distances import squared_distances
@@ -25,6 +25,9 @@ from mercer.parameters import positive
 
 # From this ν on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
 _DEBYE_NU = 50.0
+# A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks of
+# them are that much smaller, so that Ctrl-C and max_time are heard in time.
+_BESSEL_BYTES = 512
 
 
 class Gaussian(WithGamma):
@@ -352,14 +355,17 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     out = np.ones_like(t)
     out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
     between = (t > 0) & (out > 0)
-    s = t[between]
-    scaled = special.kve(nu, s)
-    with np.errstate(over="ignore"):
-        values = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
-    # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
-    near = np.isinf(scaled)
-    values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
-    out[between] = np.minimum(values, 1.0)
+    values = t[between]
+    for some in row_blocks(len(values), _BESSEL_BYTES):
+        s = values[some]
+        scaled = special.kve(nu, s)
+        with np.errstate(over="ignore"):
+            found = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
+        # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
+        near = np.isinf(scaled)
+        found[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
+        values[some] = np.minimum(found, 1.0)
+    out[between] = values
     return out
 
 

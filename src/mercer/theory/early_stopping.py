@@ -22,6 +22,7 @@ from mercer.arrays import Floats, freeze, n_samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.long_calls import abandonable
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
 
@@ -214,10 +215,12 @@ def iteration_path(
     data = _Data(K, table, w, bool(bias))
     engine: Any = _Landweber(data, step_size) if method == "landweber" else _ConjugateGradients(data, n_steps)
     steps = np.arange((n_steps if method == "landweber" else engine.most) + 1)
-    fits = [engine.coefficients(t) for t in steps.tolist()]
-    U = [K @ C for C in fits]
-    errors = np.array([w @ (table - u - data.biases_of(u)) ** 2 / w.sum() for u in U])
-    norms = np.array([np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0)) for C, u in zip(fits, U, strict=True)])
+    errors, norms = np.empty((2, len(steps), table.shape[1]))
+    for t in steps.tolist():  # one after the other: all of them would need memory for steps × samples
+        C = engine.coefficients(t)
+        u = K @ C
+        errors[t] = w @ (table - u - data.biases_of(u)) ** 2 / w.sum()
+        norms[t] = np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0))
     held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
     return IterationPath(
         method,
@@ -256,7 +259,7 @@ class _Landweber:
 
     def __init__(self, data: _Data, step_size: float | None) -> None:
         self.data = data
-        values, self.basis = np.linalg.eigh(data.S)
+        values, self.basis = abandonable(np.linalg.eigh, data.S)
         self.values = np.maximum(values, 0.0)
         largest = float(self.values[-1])
         if values[0] < -1e-8 * max(largest, np.finfo(float).tiny):

@@ -44,6 +44,8 @@ _ONE_BLOCK_VARIABLES = 2500
 _CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
+# The smallest block, where slow kernel values and `max_time` leave no time for a larger one.
+_FEWEST_VARIABLES = 32
 # Blocks in a row that pair steps may leave unsolved before Newton steps are tried, which are wasted in a block that new
 # variables will change. Where a block holds all active variables, none will: there pair steps take at most this many
 # per variable before a Newton step, and twice as many if the last one did not help (letter at C=100: 147,000 pair
@@ -78,7 +80,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         if limit is not None:
             return Solution(field.beta, steps, limit, not field.shrunk)
 
-        J = field.violators(q, KEPT_SHARE)
+        J = field.violators(_block_in_time(q, stop, left), KEPT_SHARE)
         try:
             with _core.TimeLimit(left.seconds):
                 K = field.block(J)
@@ -104,9 +106,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         steps += taken
         if reason == "converged" and len(J) == n:
             return Solution(after, steps, "converged")
+        beta = field.beta.copy()
+        beta[J] = after
         if reason == "max_seconds":  # the certificate does not need u
-            beta = field.beta.copy()
-            beta[J] = after
             return Solution(beta, steps, "max_time", not field.shrunk)
         stuck = stuck + 1 if reason in ("max_steps", "stalled") else 0
         slow = everything and stuck > 0 and _is_slow(taken, violation, left_over, 0.5 * stop.tol, len(J))
@@ -116,8 +118,12 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             reached = left_over
             change = d * (after - before)
             _core.add_table(change, K, after - before, gram.n_threads)
-            after = climb_face(problem, J, K, h - change, after, gram.n_threads)
-        field.move(J, after)
+            beta[J] = after = climb_face(problem, J, K, h - change, after, gram.n_threads)
+        try:
+            with _core.TimeLimit(stop.before_proof(beta).seconds):
+                field.move(J, after)
+        except _core.OutOfTime:  # nor does it need the field
+            return Solution(beta, steps, "max_time", not field.shrunk)
         noise.moved(J, before, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
@@ -127,6 +133,14 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_INNER_SHARE
             if shrinking:
                 field.shrink()
+
+
+def _block_in_time(q: int, stop: Stop, left: Stop) -> int:
+    """At most q variables, so few that the proof of what they add ends in the time that is left."""
+    if stop.deadline < math.inf and stop.proof_seconds is not None:
+        while q > _FEWEST_VARIABLES and stop.proof_seconds(np.ones(q)) > left.seconds:
+            q //= 2
+    return q
 
 
 def _is_slow(taken: int, before: float, after: float, target: float, size: int) -> bool:

@@ -1,0 +1,64 @@
+"""Ctrl-C leaves a long call of LAPACK behind."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mercer.features import Nystrom, mercer_expansion
+from mercer.kernels import Gaussian
+from mercer.long_calls import abandonable
+from mercer.theory import iteration_path
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+def test_results_and_errors_are_those_of_the_call():
+    assert abandonable(divmod, 7, 2) == (3, 1)
+    with pytest.raises(np.linalg.LinAlgError), np.errstate(over="ignore"):
+        abandonable(np.linalg.inv, np.zeros((2, 2)))
+    with np.errstate(over="raise"):
+        assert abandonable(np.geterr)["over"] == "raise"
+    with_thread: list[int] = []
+    other = threading.Thread(target=lambda: with_thread.append(abandonable(threading.get_ident)))
+    other.start()
+    other.join()
+    assert with_thread == [other.ident]  # which never hears Ctrl-C
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: iteration_path(X=X, y=X[:, 0], kernel=Gaussian(gamma=1.0)),
+        lambda: Nystrom(Gaussian(gamma=1.0), n_components=10).fit(X),
+        lambda: mercer_expansion(Gaussian(gamma=1.0), X, 3),
+    ],
+    ids=["iteration_path", "Nystrom", "mercer_expansion"],
+)
+def test_ctrl_c_is_heard_during_an_eigenvalue_problem(monkeypatch, ask):
+    """As long as a decomposition of thousands of rows takes, for which a test has no time."""
+    begun, released = threading.Event(), threading.Event()
+
+    def endless(K):
+        begun.set()
+        released.wait(60)
+        raise np.linalg.LinAlgError
+
+    def press():
+        begun.wait(60)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sent: list[float] = []
+    monkeypatch.setattr(np.linalg, "eigh", endless)
+    threading.Thread(target=press).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+        assert time.monotonic() - sent[0] < 10.0
+    finally:
+        released.set()
