@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,7 +35,8 @@ def same_as_scikit(estimator, X, y, grid, **given):  # type: ignore[no-untyped-d
         found = mercer.tune(estimator, X, y, grid=grid, skip=False, **given)
         weight = given.pop("sample_weight", None)
         fit = {} if weight is None else {"sample_weight": weight}
-        truth = GridSearchCV(estimator, grid, **{"cv": 5, **given}).fit(X, y, **fit)
+        splitter = (StratifiedKFold if is_classifier(estimator) else KFold)(5, shuffle=True, random_state=0)
+        truth = GridSearchCV(estimator, grid, **{"cv": splitter, **given}).fit(X, y, **fit)
     assert found.cv_results_["params"] == truth.cv_results_["params"]
     for fold in range(found.n_splits_):
         own, other = (r.cv_results_[f"split{fold}_test_score"] for r in (found, truth))
@@ -185,12 +187,15 @@ def test_likely_skips_more() -> None:
 # --- choosing --------------------------------------------------------------------------------------------------------
 
 
-def test_ties_go_to_the_smaller_price() -> None:
+def test_ties_go_to_the_first_cell_as_in_scikit_learn() -> None:
     X = np.r_[np.zeros((20, 1)), np.ones((20, 1))] + 0.01 * np.random.default_rng(0).normal(size=(40, 1))
     y = np.repeat([0, 1], 20)
-    found = mercer.tune(SVC(), X, y, grid={"C": [100.0, 10.0, 1.0], "gamma": [1.0]}, refit=False)
-    assert found.best_params_["C"] == 1.0
-    assert found.best_score_ == 1.0
+    for prices in ([100.0, 10.0, 1.0], [1.0, 100.0]):
+        grid = {"C": prices, "gamma": [1.0]}
+        found = mercer.tune(SVC(), X, y, grid=grid, refit=False)
+        truth = GridSearchCV(SVC(), grid, cv=StratifiedKFold(5, shuffle=True, random_state=0)).fit(X, y)
+        assert found.best_params_ == truth.best_params_ == {"C": prices[0], "gamma": 1.0}
+        assert found.best_score_ == 1.0
 
 
 def test_one_standard_error_takes_a_smaller_price() -> None:
