@@ -112,14 +112,13 @@ class Fit:
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
-            if self.precomputed:
-                X = X if len(merged.rows) == self.n else X[:, merged.rows]
-                made = gram_for(kernel, X + 1.0 if self.constant else X, self.limits.budget, n_threads)
-            else:
-                made = gram_for(kernel + 1.0 if self.constant else kernel, X, self.limits.budget, n_threads)
+            if self.precomputed and len(merged.rows) < self.n:
+                X = X[:, merged.rows]
+            made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
             self._places[id(kernel)] = made
+            self._places["kernel", id(kernel)] = kernel  # an id is free again once its object is gone
         gram: Gram = self._places[id(kernel)]
         return gram
 

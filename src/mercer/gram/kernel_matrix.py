@@ -57,12 +57,15 @@ class KernelMatrix:
         self.evaluations = 0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int) -> KernelMatrix:
-        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`)."""
+    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0) -> KernelMatrix:
+        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
+
+        A `constant` is added to the values of a matrix that was given.
+        """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
-        diagonal = np.asarray(X.diagonal(), np.float64) if given else finite_values(kernel.diag(X), kernel)
-        return cls(Source(kernel, X, n_threads), None, diagonal, budget)
+        diagonal = X.diagonal().astype(np.float64) + constant if given else finite_values(kernel.diag(X), kernel)
+        return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
 
     @property
     def X(self) -> Any:
@@ -378,7 +381,10 @@ class KernelMatrix:
         I, J = self._global(I), self._global(J)
         X, matrix = self._source.X, self._source.matrix
         if matrix is not None:
-            return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+            values = np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+            if self._source.constant:
+                values += self._source.constant
+            return values
         self.evaluations += len(I) * len(J)
         values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
         if self.positive_definite != "yes":
