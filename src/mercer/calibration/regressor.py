@@ -146,11 +146,11 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         check_is_fitted(self)
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of targets that may be missed")
+        kernel = getattr(self.estimator_, "kernel_", None)
+        X = read_samples(self.estimator_, X, kernel, reset=False)
         n, rows = len(self.residuals_), n_samples(X)
         below, above = math.floor(alpha * (n + 1)), math.ceil((1 - alpha) * (n + 1))
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-        kernel = getattr(self.estimator_, "kernel_", None)
-        X = read_samples(self.estimator_, X, kernel, reset=False)
         for some in row_blocks(rows, 16 * n):
             values = self._left_out(take(X, np.arange(some.start, some.stop)))
             if below >= 1:

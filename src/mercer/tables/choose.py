@@ -12,6 +12,7 @@ from mercer.arrays import Floats
 from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
 from mercer.tables.encodings import CYCLES, Dates, Encoding, LeftOut, Levels, Numbers, Words, finite_or_hole
 from mercer.tables.frame import Frame
+from mercer.tables.moments import moments
 from mercer.tables.spelling import looks_numeric
 from mercer.tables.words import vocabulary
 
@@ -114,7 +115,7 @@ def _numbers(name: str, values: Floats, wishes: Wishes, weight: Floats) -> Encod
     if name not in wishes.named and _is_identifier(name, known):
         return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
     fill = _median(values, weight)
-    centre, scale = _moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
+    centre, scale = moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
 
 
@@ -141,7 +142,7 @@ def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
     fill = _median(values, weight)
-    return Dates(name, form, fill, *_moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
+    return Dates(name, form, fill, *moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
 
 
 def _median(values: Floats, weight: Floats) -> float:
@@ -152,15 +153,6 @@ def _median(values: Floats, weight: Floats) -> float:
     middle = [int(np.searchsorted(reached, reached[-1] / 2, side=side)) for side in ("left", "right")]
     below, above = (float(values[order[min(place, len(order) - 1)]]) for place in middle)
     return below + (above - below) / 2
-
-
-def _moments(values: Floats, weight: Floats) -> tuple[float, float]:
-    """Mean and standard deviation, 1 if that is 0; no square overflows."""
-    largest = float(np.abs(values).max()) or 1.0
-    shares = values / largest
-    centre = float(np.average(shares, weights=weight))
-    deviation = float(np.sqrt(np.average((shares - centre) ** 2, weights=weight)))
-    return centre * largest, deviation * largest or 1.0
 
 
 def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
