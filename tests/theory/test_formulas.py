@@ -310,6 +310,14 @@ def test_no_free_lunch():
         assert theory.off_training_error(learner, 6, 4) == theory.off_training_error(learner, 5, 3) == 0.5
 
 
+def test_a_complexity_prints_what_it_is():
+    K = np.eye(3)
+    few = str(theory.ball_complexity(K))
+    assert few == f"Rademacher complexity R̂ = 1.1547, from 8 vectors of signs\n{theory.trace_bound(3.0, 3)}"
+    drawn = theory.ball_complexity(np.diag(np.arange(12.0)) + 1.0, n_draws=64)
+    assert f"± {drawn.standard_error:.2g}, from 64 vectors" in str(drawn)
+
+
 def test_any_two_labels():
     """0 and 1, names and booleans say the same as −1 and +1."""
     f = np.array([2.0, 0.5, -3.0, 1.0])

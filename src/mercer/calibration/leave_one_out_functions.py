@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, lu_factor, lu_solve
 
-from mercer.arrays import Floats, n_samples
+from mercer.arrays import Floats, megabytes, n_samples
 from mercer.data import samples
 from mercer.fitting.fit import read_samples
 from mercer.kernels import Kernel
@@ -47,7 +47,7 @@ class LeaveOneOutFunctions:
         need = 3 * 8 * (n + 1) ** 2
         if need > machine.cache_size * 1e6:
             raise MemoryError(
-                f"leaving out each of {n} samples takes about {need / 1e6:.0f} MB, but "
+                f"leaving out each of {n} samples takes about {megabytes(need)}, but "
                 f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
             )
         weight = samples.weights(sample_weight, n)

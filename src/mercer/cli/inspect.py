@@ -88,7 +88,7 @@ def insights(model: Model, args: argparse.Namespace) -> list[Any]:
         answers = model.predict(model.rows(data.X, data.source, text=data.form == "libsvm"))
         rows, y = known_truth(data.y, answers, model.kind == "regression", data.source, data.target or "y")
         X = take(X, rows)
-    found = machine.insight(X, y, args.delta)
+    found = machine.insight(X, y, delta=args.delta)
     return found if isinstance(found, list) else [found]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.classifier import PairwiseClassifier
@@ -176,8 +176,8 @@ class SVC(PairwiseClassifier):
         need = _PAIR_BYTES * layout.n + _PAIR_VARIABLE_BYTES * int(layout.offsets[-1])
         if layout.n > _MANY_PAIRS and need > fit.limits.budget:
             raise MemoryError(
-                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {need / 1e6:.0f} MB, but "
-                f"cache_size={self.cache_size:g} allows {fit.limits.budget / 1e6:.0f} MB; use multiclass='ovr', one "
+                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {megabytes(need)}, but "
+                f"cache_size={self.cache_size:g} allows {megabytes(fit.limits.budget)}; use multiclass='ovr', one "
                 "machine per class, or raise cache_size"
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, sums_by
 from mercer.certificates import dual
@@ -68,12 +69,13 @@ def certificate_of_alpha(estimator: Any, X: Any, y: Any, alpha: Any, *, sample_w
             f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
             f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"
         )
-    machine = estimator._blank()
+    machine = clone(estimator)
     fit = Fit.of(machine, X, y, sample_weight)
     tasks = machine._tasks(fit)
     columns = _columns(alpha, n_samples(fit.X), len(tasks))
     machine._record_end([_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)])
-    return machine.certificate_
+    certificate: Certificate = machine.certificate_
+    return certificate
 
 
 certify = certificate_of_alpha

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
-from mercer.theory.rademacher import deviation
+from mercer.theory.complexity import deviation
 
 _ERROR = "the probability of error"
 FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were fixed before the data were seen")

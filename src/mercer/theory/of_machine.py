@@ -14,6 +14,7 @@ from mercer.arrays import Floats, n_samples, take
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
 from mercer.theory.bound import Assumption, Bound
+from mercer.theory.complexity import Complexity, ball_complexity, trace_bound
 from mercer.theory.margin_bounds import (
     FIXED_KERNEL,
     leave_one_out_bound,
@@ -21,7 +22,6 @@ from mercer.theory.margin_bounds import (
     radius_margin,
     soft_margin_bound,
 )
-from mercer.theory.rademacher import Complexity, ball_complexity, trace_bound
 from mercer.theory.radius import enclosing_ball
 from mercer.theory.risks import risk
 from mercer.theory.sparseness import support_vectors_bound

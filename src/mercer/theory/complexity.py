@@ -48,6 +48,14 @@ class Complexity:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
+        told = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
+        return told if self.bound is None else f"{told}\n{self.bound}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
 
 def ball_complexity(
     K: Any, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
