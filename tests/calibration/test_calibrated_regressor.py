@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SVR, NuSVR, RLSRegressor
@@ -76,7 +80,7 @@ def test_interpolants_are_left_out_from_or_the_reason_is_told() -> None:
     far = X * [1.0, 1e-9]
     with pytest.raises(ValueError, match="does not resolve these samples"):
         RLSRegressor(kernel="linear", lam=0.0).fit(far, y).calibrate(far, y, cv="leave-one-out")
-    with pytest.warns(SingularSystemWarning):
+    with pytest.warns((SingularSystemWarning, ConvergenceWarning)):
         smooth = RLSRegressor(lam=0.0, gamma=1e-3).fit(X, y)
     with pytest.raises(ValueError, match="needs a kernel matrix of clear rank"):
         smooth.calibrate(X, y, cv="leave-one-out")
@@ -180,3 +184,18 @@ def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]  # fixt
     X, y = curve(30, 0)
     SVR().fit(X, y).calibrate(X, y, cv=3, verbose=True)
     assert "3 of 3 folds of the calibration" in capsys.readouterr().out
+
+
+def test_steps_before_the_machine_are_fitted_in_every_fold() -> None:
+    X, y = curve(60, 0)
+    pipeline = make_pipeline(StandardScaler(), SVR(C=3.0))
+    model = CalibratedRegressor(pipeline, cv=KFold(4)).fit(X, y)
+    for train, test in KFold(4).split(X):
+        other = clone(pipeline).fit(X[train], y[train])
+        np.testing.assert_array_equal(model.residuals_[test], np.abs(y[test] - other.predict(X[test])))
+    low, high = model.predict_interval(X, alpha=0.2)
+    assert 0.7 < np.mean((low <= y) & (y <= high)) <= 1
+    frozen = CalibratedRegressor(FrozenEstimator(clone(pipeline).fit(X[:40], y[:40]))).fit(X[40:], y[40:])
+    np.testing.assert_array_equal(frozen.residuals_, np.abs(y[40:] - frozen.predict(X[40:])))
+    with pytest.raises(ValueError, match="'leave-one-out' is for RLSRegressor and SVR, not Pipeline"):
+        CalibratedRegressor(pipeline, cv="leave-one-out").fit(X, y)
