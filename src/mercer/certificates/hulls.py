@@ -80,8 +80,7 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     primal = 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
     alpha = float(size.sum())
     dual = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
-    known = 0.0 if soft.precision.startswith("float32") else soft.dual
-    dual = max(known, dual) if math.isfinite(dual) else max(known, 0.0)
+    dual = max(soft.dual, dual) if math.isfinite(dual) else max(soft.dual, 0.0)
     return replace(soft, primal=primal, dual=dual, gap=_gap(primal, dual))
 
 
