@@ -93,7 +93,7 @@ def certify(
 
     def counted() -> Flags:
         up, low = problem.movable(beta)
-        counted = coefficients != 0
+        counted: Flags = coefficients != 0
         counted[problem.row[up & low]] = True
         return counted
 

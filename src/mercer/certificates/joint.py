@@ -50,7 +50,7 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
         still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
         return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
-    u, error, precision = bounded_u(gram, product, undecided, lambda: beta.any(axis=1))
+    u, error, precision = bounded_u(gram, product, undecided, lambda: np.asarray(beta.any(axis=1)))
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision, error), u
 
 
