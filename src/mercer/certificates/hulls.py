@@ -104,8 +104,7 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     primal = _feasible_value(energy, float(np.where(y > 0, low, -high).min()) * (1 - gamma(4)))
     alpha, summed = float(np.abs(beta).sum()), gamma(len(beta) + 16)
     best = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
-    known = 0.0 if soft.precision.startswith("float32") else soft.dual
-    best = max(known, best) if math.isfinite(best) else max(known, 0.0)
+    best = max(soft.dual, best if math.isfinite(best) else 0.0)
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
 
