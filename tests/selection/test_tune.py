@@ -156,7 +156,8 @@ def test_novelty() -> None:
 def test_skipping_never_changes_what_is_chosen(seed: int) -> None:
     X, y = data()
     order = np.random.default_rng(seed).permutation(len(y))
-    given = {"grid": {"C": CS, "gamma": [0.01, *GAMMAS, 30.0]}, "cv": StratifiedKFold(5), "refit": False}
+    folds = StratifiedKFold(5)
+    given = {"grid": {"C": CS, "gamma": [0.01, *GAMMAS, 30.0]}, "cv": folds, "refit": False, "n_jobs": 2}
     every, some = (mercer.tune(SVC(), X[order], y[order], skip=skip, **given) for skip in (False, True))
     assert every.best_index_ == some.best_index_
     assert every.best_score_ == some.best_score_
@@ -179,9 +180,10 @@ def test_a_score_without_a_known_maximum_skips_nothing() -> None:
 
 def test_likely_skips_more() -> None:
     X, y = data()
-    given = {"grid": {"C": [*CS, 1.0, 10.0], "gamma": GAMMAS}, "refit": False}
+    # With several threads the number depends on which fit ends first.
+    given = {"grid": {"C": [*CS, 1.0, 10.0], "gamma": GAMMAS}, "refit": False, "n_jobs": 1}
     sure, likely = (mercer.tune(SVC(), X, y, skip=skip, **given) for skip in (True, "likely"))
-    assert likely.cv_results_["skipped"].sum() >= sure.cv_results_["skipped"].sum()
+    assert likely.cv_results_["skipped"].sum() > sure.cv_results_["skipped"].sum()
 
 
 # --- choosing --------------------------------------------------------------------------------------------------------
