@@ -29,7 +29,7 @@ KERNELS = [
     ),
     m(
         "Matérn 5/2 with a wrong coefficient",
-        "mercer/kernels/radial.py",
+        "mercer/kernels/matern_function.py",
         "1.0 + t + t**2 / 3.0",
         "1.0 + t + t**2 / 2.0",
         "tests/kernels/test_kernel_values.py",

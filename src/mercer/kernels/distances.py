@@ -1,4 +1,4 @@
-"""Distances between rows, accurate for data far from 0: squared Euclidean ones (never negative) and L1.
+"""Distances between rows, accurate for data far from 0: Euclidean ones, their squares (never negative) and L1.
 
     ‖x − z‖² = ‖x − c‖² + ‖z − c‖² − 2⟨x − c, z − c⟩  for any centre c
 
@@ -26,6 +26,7 @@ from mercer.kernels.matrices import (
     width,
     with_data,
 )
+from mercer.kernels.sizes import exponents, length_of_differences, ordinary, times_power
 from mercer.kernels.used_columns import narrowed
 
 # Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
@@ -35,8 +36,29 @@ _GATHER_BYTES = 4 << 20
 # Up to this share of stored entries, only those that two rows have in common are compared: at a tenth, 500 rows of
 # 3,000 features take 0.12 s instead of 0.42 s, of 300 features 46 ms instead of 62 ms.
 _DENSE_SHARE = 0.1
+# Squares below this, of entries whose largest is about 1, may have lost digits.
+_LOST_SQUARE = 2.0**-760
 # If more than this share of the pairs must be recomputed, recomputing all of them without gathering rows is faster.
 _GATHER_SHARE = 0.05
+
+
+def distances(X: Any, Z: Any) -> Floats:
+    """‖x_i − z_j‖ of numbers of any size, also where squares would overflow or underflow."""
+    check_same_width(X, Z)
+    if ordinary(X, Z):
+        out = squared_distances(X, Z)
+        return np.sqrt(out, out=out)
+    x, z = widened(X), widened(Z)
+    exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
+    out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
+    lost = np.flatnonzero(~(out > _LOST_SQUARE))
+    with np.errstate(over="ignore"):
+        out = np.ldexp(np.sqrt(out, out=out), exponent)
+    step = max(1, _GATHER_BYTES // (8 * max(1, x.shape[1])))
+    for start in range(0, len(lost), step):
+        i, j = np.divmod(lost[start : start + step], out.shape[1])
+        out[i, j] = length_of_differences(x[i], z[j])
+    return out
 
 
 def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:

@@ -13,6 +13,7 @@ from mercer.kernels.distances import sums_over_features
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.matrices import as_matrix, combined, dense, dot, row_and_rows, squared_lengths, widened
+from mercer.kernels.sizes import exponents, ordinary, times_power
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
 
@@ -63,7 +64,9 @@ class Chi2(Kernel):
         return exp_of_minus(float(self.gamma), self._distances(X, Z))
 
     def _distances(self, X: Any, Z: Any) -> Floats:
-        return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
+        if ordinary(X, Z):
+            return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
+        return sums_over_features(_chi2_of_any_size, _chi2_term, X, Z)
 
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
@@ -76,8 +79,9 @@ class Chi2(Kernel):
                     f"the chi2 kernel has no derivative where both samples have a 0, but row {i} of X and row "
                     f"{rows.start + j} of Z have one in column {feature}"
                 )
-            # The derivative of (x − z)²/(x + z).
-            out[i] += own @ np.divide((x - z) * (x + 3 * z), total**2, out=np.zeros_like(z), where=total > 0)
+            # The derivative of (x − z)²/(x + z), without squares.
+            total[total == 0] = 1.0
+            out[i] += own @ ((x - z) / total * ((x + 3 * z) / total))
         return out
 
     def terms(self) -> Terms:
@@ -116,20 +120,41 @@ class Tanimoto(Kernel):
     differentiable: Answer = "no"
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        shared = dot(X, Z)
-        lengths_x = squared_lengths(X)
-        lengths_z = lengths_x if Z is X else squared_lengths(Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            either = lengths_x[:, None] + lengths_z
-            either -= shared
-            nothing = either == 0
-            np.divide(shared, either, out=shared, where=~nothing)
+        shared, either = self._shared_and_either(X, Z)
+        nothing = either == 0
+        np.divide(shared, either, out=shared, where=~nothing)
         shared[nothing] = 1.0
         return shared
 
+    @staticmethod
+    def _shared_and_either(X: Any, Z: Any) -> tuple[Floats, Floats]:
+        """⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩, both divided by the square of the longer of the two where squares would
+        overflow or underflow; the second is 0 only where both are 0."""
+        usual = ordinary(X, Z)
+        x, z = X, Z
+        if not usual:  # each row by a power of two of its own
+            above, beside = (exponents(samples) for samples in (widened(X), widened(Z)))
+            x, z = times_power(widened(X), -above), times_power(widened(Z), -beside)
+        shared, lengths_x = dot(x, z), squared_lengths(x)
+        lengths_z = lengths_x if z is x else squared_lengths(z)
+        if usual:
+            either = lengths_x[:, None] + lengths_z
+        else:
+            # A row of zeros has no size: the other one's counts.
+            above = np.where(lengths_x > 0, above, -3000)[:, None]
+            beside = np.where(lengths_z > 0, beside, -3000)
+            larger = np.maximum(above, beside)
+            shared = np.ldexp(shared, above + beside - 2 * larger)
+            either = np.ldexp(lengths_x[:, None], 2 * (above - larger)) + np.ldexp(lengths_z, 2 * (beside - larger))
+        either -= shared
+        return shared, either
+
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        shared = dot(X, Z)
-        either = squared_lengths(X)[:, None] + squared_lengths(Z) - shared
+        if not ordinary(X, Z):
+            raise ValueError(
+                "derivatives of the Tanimoto kernel need entries between 1e-114 and 1e114 in size; scale the features"
+            )
+        shared, either = self._shared_and_either(X, Z)
         empty = (either == 0) & (weights != 0)
         if empty.any():
             i, j = np.argwhere(empty)[0]
@@ -140,6 +165,20 @@ class Tanimoto(Kernel):
         values = np.divide(shared, either, out=np.zeros_like(either), where=either > 0)
         own = (2 * weights * values).sum(axis=1)
         return np.asarray(combined(weights * (1 + values), Z) - own[:, None] * dense(widened(X)))
+
+
+def _chi2_term(x: Floats, z: Floats) -> Floats:
+    """(x − z)²/(x + z) of numbers of any size; halves, because a sum of two may overflow."""
+    total = 0.5 * x + 0.5 * z
+    return np.asarray((x - z) * ((0.5 * x - 0.5 * z) / np.where(total > 0, total, 1.0)))
+
+
+def _chi2_of_any_size(X: Floats, Z: Floats) -> Floats:
+    out = np.zeros((X.shape[0], Z.shape[0]))
+    with np.errstate(over="ignore"):
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = _chi2_term(x, z).sum(axis=1)
+    return out
 
 
 def _chi2(x: Floats, z: Floats) -> Floats:

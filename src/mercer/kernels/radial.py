@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Polynomial
-from scipy import special
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import LARGEST, WithGamma
-from mercer.kernels.distances import squared_distances
+from mercer.kernels.distances import distances, squared_distances
 from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import dense, weighted_differences, widened
+from mercer.kernels.matern_function import matern, matern_slope_over_t
+from mercer.kernels.matrices import dense, strips, weighted_differences, widened
 from mercer.kernels.recipe import Recipe
+from mercer.kernels.sizes import ordinary
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import positive
-
-# From this ν on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
-_DEBYE_NU = 50.0
-# A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks of
-# them are that much smaller, so that Ctrl-C and max_time are heard in time.
-_BESSEL_BYTES = 512
 
 
 class Gaussian(WithGamma):
@@ -109,9 +102,16 @@ class Gaussian(WithGamma):
         gamma, factor = self._gamma(), self._factor()
         if factor is not None and factor.shape[0] != X.shape[1]:
             raise ValueError(f"M has shape {factor.shape}, but the samples have {X.shape[1]} features")
+        if self.sigma is not None and not _has_square(self.sigma):
+            return _gaussian_of_width(self.sigma, X, Z)
+        if factor is None and not ordinary(X, Z):
+            return _gaussian(distances(X, Z) * math.sqrt(gamma))
         return exp_of_minus(gamma, squared_distances(X, Z, factor))
 
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        if self.sigma is not None:
+            out = weighted_differences(-weights * self._values(X, Z), X, Z)
+            return out / float(self.sigma) / float(self.sigma)
         out = weighted_differences(-2.0 * self._gamma() * weights * self._values(X, Z), X, Z)
         factor = self._factor()
         return out if factor is None else out @ factor @ factor.T
@@ -125,7 +125,7 @@ class Gaussian(WithGamma):
         if self.sigma is None:
             yield "gamma", (), by_gamma
         else:
-            yield "sigma", (), -by_gamma / float(self.sigma) ** 3
+            yield "sigma", (), -by_gamma / float(self.sigma) / float(self.sigma) / float(self.sigma)
 
     def _slopes_by_matrix(self, X: Any, Z: Any, values: Floats) -> Iterator[Slope]:
         """−(x − z)_a (x − z)_b k, from one column of the differences for each of the two."""
@@ -135,10 +135,14 @@ class Gaussian(WithGamma):
             for b in range(x.shape[1]):
                 yield "M", (a, b), part * (x[:, b, None] - z[:, b])
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Recipe | None:
+        if not _has_square(self.sigma):
+            return None
         return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
 
     def terms(self) -> Terms | None:
+        if not _has_square(self.sigma):
+            return None
         if self.M is None:
             return (Term(square=self._gamma()),)
         M = np.asarray(self.M, dtype=np.float64)
@@ -195,14 +199,15 @@ class Matern(Kernel):
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
-        squares = squared_distances(X, Z)
         if self.nu == math.inf:
-            return exp_of_minus(_half_inverse_square(self.length_scale), squares)
+            if _has_square(self.length_scale) and ordinary(X, Z):
+                return exp_of_minus(_half_inverse_square(self.length_scale), squared_distances(X, Z))
+            return _gaussian_of_width(self.length_scale, X, Z)
+        t = distances(X, Z)
         with np.errstate(over="ignore"):
-            t = np.sqrt(squares, out=squares)
-            t *= math.sqrt(2 * self.nu)
             t /= float(self.length_scale)
-        return _matern(float(self.nu), t)
+            t *= math.sqrt(2 * self.nu)
+        return matern(float(self.nu), t)
 
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
         slope, t = self._slope_over_t(X, Z)
@@ -212,8 +217,8 @@ class Matern(Kernel):
                 f"a Matérn kernel with nu={self.nu} has no derivative where its two samples are equal, as row {i} of X "
                 f"and row {j} of Z are; leave such pairs out, or give nu a number above 0.5"
             )
-        scale = 1.0 if self.nu == math.inf else 2 * float(self.nu)
-        return weighted_differences(weights * slope * (scale / float(self.length_scale) ** 2), X, Z)
+        scale, length = 1.0 if self.nu == math.inf else 2 * float(self.nu), float(self.length_scale)
+        return weighted_differences(weights * slope * scale, X, Z) / length / length
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
         slope, t = self._slope_over_t(X, Z)
@@ -222,20 +227,23 @@ class Matern(Kernel):
     def _slope_over_t(self, X: Any, Z: Any) -> tuple[Floats, Floats]:
         """k'(t)/t and t, which is √(2ν) r / length_scale, or r / length_scale for the Gaussian."""
         self._check()
-        t = np.sqrt(squared_distances(X, Z)) / float(self.length_scale)
+        with np.errstate(over="ignore"):
+            t = distances(X, Z) / float(self.length_scale)
         if self.nu == math.inf:
-            return -np.exp(-0.5 * t * t), t
+            return -_gaussian(t * math.sqrt(0.5)), t
         t *= math.sqrt(2 * self.nu)
-        return _matern_slope_over_t(float(self.nu), t), t
+        return matern_slope_over_t(float(self.nu), t), t
 
     def recipe(self) -> Recipe | None:
         self._check()
-        if self.nu == math.inf:
+        if self.nu == math.inf and _has_square(self.length_scale):
             return Recipe("sqdist", "gaussian", (_half_inverse_square(self.length_scale),))
         return None
 
     def terms(self) -> Terms | None:
-        return (Term(square=_half_inverse_square(self.length_scale)),) if self.nu == math.inf else None
+        if self.nu == math.inf and _has_square(self.length_scale):
+            return (Term(square=_half_inverse_square(self.length_scale)),)
+        return None
 
     @property
     def differentiable(self) -> Answer:
@@ -283,16 +291,23 @@ class RationalQuadratic(Kernel):
 
     def _values(self, X: Any, Z: Any) -> Floats:
         self._check()
-        t = squared_distances(X, Z)
-        with np.errstate(over="ignore"):
-            t *= min(_half_inverse_square(self.length_scale) / float(self.alpha), LARGEST)
-            np.log1p(t, out=t)
-        return exp_of_minus(float(self.alpha), t)
+        return exp_of_minus(float(self.alpha), self._logarithms(distances(X, Z)))
+
+    def _logarithms(self, r: Floats) -> Floats:
+        """log(1 + r² / (2α length_scale²)), also where the square overflows; overwrites r."""
+        alpha, length = float(self.alpha), float(self.length_scale)
+        for rows in strips(r):
+            with np.errstate(over="ignore"):
+                u = (r[rows] / length) ** 2 * min(0.5 / alpha, LARGEST)
+            far = np.isinf(u)
+            beyond = 2.0 * (np.log(r[rows][far]) - math.log(length)) - math.log(2.0) - math.log(alpha)
+            np.log1p(u, out=r[rows])
+            r[rows][far] = beyond
+        return r
 
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        u = self._relative_squares(X, Z)
-        slope = -((1.0 + u) ** (-float(self.alpha) - 1.0)) / float(self.length_scale) ** 2
-        return weighted_differences(weights * slope, X, Z)
+        u, length = self._relative_squares(X, Z), float(self.length_scale)
+        return weighted_differences(-weights * (1.0 + u) ** (-float(self.alpha) - 1.0), X, Z) / length / length
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
         alpha, u = float(self.alpha), self._relative_squares(X, Z)
@@ -304,7 +319,8 @@ class RationalQuadratic(Kernel):
     def _relative_squares(self, X: Any, Z: Any) -> Floats:
         """‖x − z‖² / (2α length_scale²)."""
         self._check()
-        return squared_distances(X, Z) * min(_half_inverse_square(self.length_scale) / float(self.alpha), LARGEST)
+        with np.errstate(over="ignore"):
+            return (distances(X, Z) / float(self.length_scale)) ** 2 * min(0.5 / float(self.alpha), LARGEST)
 
     @property
     def lipschitz(self) -> float | None:
@@ -316,81 +332,24 @@ def _half_inverse_square(length: float) -> float:
     return min(0.5 / float(length) / float(length), LARGEST)
 
 
+def _has_square(length: float | None) -> bool:
+    """Whether a Gaussian of this width has a coefficient γ in float64; else distances are divided by the width."""
+    return length is None or ordinary(np.array([[float(length)]]))
+
+
+def _gaussian_of_width(width: float, X: Any, Z: Any) -> Floats:
+    """exp(−r²/(2 width²)) of numbers of any size."""
+    with np.errstate(over="ignore"):
+        return _gaussian(distances(X, Z) / float(width) * math.sqrt(0.5))
+
+
+def _gaussian(t: Floats) -> Floats:
+    """exp(−t²); overwrites t."""
+    with np.errstate(over="ignore", under="ignore"):
+        t *= t
+    return exp_of_minus(1.0, t)
+
+
 def _times(squares: Floats, values: Floats) -> Floats:
     """The product, 0 where the values vanish, as they do at infinite distances."""
     return np.where(values == 0, 0.0, squares * values)
-
-
-def _matern_slope_over_t(nu: float, t: Floats) -> Floats:
-    """k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
-
-    Where ν ≤ 1 it is infinite at t = 0. The differences x − z that it is multiplied by are 0 there: so is the result.
-    """
-    if nu > 1:
-        return _matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
-    out = np.zeros_like(t)
-    between = (t > 0) & (t < 1e3)  # beyond, the exponential is 0
-    s = t[between]
-    if nu == 0.5:
-        out[between] = -np.exp(-s) / s
-    else:
-        size = (1 - nu) * math.log(2) - special.gammaln(nu) + (nu - 1) * np.log(s)
-        out[between] = -np.exp(size + np.log(special.kve(1.0 - nu, s)) - s)
-    return out
-
-
-def _matern(nu: float, t: Floats) -> Floats:
-    """The Matérn function of t = √(2ν) r / length_scale; overwrites t."""
-    if nu == 0.5:
-        return exp_of_minus(1.0, t)
-    if nu in (1.5, 2.5):
-        np.minimum(t, 1e3, out=t)  # there the exponential is 0 already, and ∞ · 0 would not be a number
-        polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
-        polynomial *= exp_of_minus(1.0, t)
-        return polynomial
-    return _matern_by_debye(nu, t) if nu >= _DEBYE_NU else _matern_by_bessel(nu, t)
-
-
-def _matern_by_bessel(nu: float, t: Floats) -> Floats:
-    out = np.ones_like(t)
-    out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
-    between = (t > 0) & (out > 0)
-    values = t[between]
-    for some in row_blocks(len(values), _BESSEL_BYTES):
-        s = values[some]
-        scaled = special.kve(nu, s)
-        with np.errstate(over="ignore"):
-            found = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
-        # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
-        near = np.isinf(scaled)
-        found[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
-        values[some] = np.minimum(found, 1.0)
-    out[between] = values
-    return out
-
-
-def _matern_by_debye(nu: float, t: Floats) -> Floats:
-    """Debye's expansion of K_ν, uniform in t (DLMF 10.41.4), divided by its value at t = 0.
-
-    With z = t/ν, s = √(1 + z²) and p = 1/s:  log k = −ν(s − 1 − log((1 + s)/2)) − ½ log s + log Σ(p) − log Σ(1),
-    where Σ(p) = Σ_k (−1)^k U_k(p)/ν^k.
-    """
-    with np.errstate(over="ignore"):
-        z = np.minimum(t / nu, 1e150)
-        s = np.sqrt(1.0 + z**2)
-        above = z**2 / (1.0 + s)  # s − 1 without cancellation
-        series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), Polynomial([0.0]))
-        logarithm = -nu * (above - np.log1p(above / 2)) - 0.5 * np.log1p(above)
-        logarithm += np.log(series(1.0 / s) / series(1.0))
-    return np.exp(logarithm)
-
-
-@cache
-def _debye_polynomials() -> tuple[Polynomial, ...]:
-    """U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 the later terms are below rounding."""
-    polynomials = [Polynomial([1.0])]
-    for _ in range(10):
-        last = polynomials[-1]
-        integral = (Polynomial([1.0, 0.0, -5.0]) * last).integ()
-        polynomials.append(Polynomial([0.0, 0.0, 0.5, 0.0, -0.5]) * last.deriv() + integral / 8)
-    return tuple(polynomials)
