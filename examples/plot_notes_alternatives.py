@@ -29,7 +29,9 @@ for column, (name, example) in zip(axes.T, examples.items(), strict=True):
         xx, zz = np.meshgrid(*(np.linspace(*ends, 800) for ends in (ax.get_xlim(), ax.get_ylim())))
         rule = example.bayes_rule(np.column_stack([xx.ravel(), zz.ravel()])).reshape(xx.shape)
         ax.contour(xx, zz, rule, levels=[0], colors="#4f9d69", linewidths=2.5)
-        test = (datasets.location if name == "location" else datasets.location_scale)(20_000, 2.0, random_state=9)
+        test = (datasets.location if name == "location" else datasets.location_scale)(
+            20_000, distance=2.0, random_state=9
+        )
         wrong = np.mean(machine.predict(test.X) != test.y)
         kind = "linear" if machine.kernel == "linear" else "Gaussian"
         title = f"{name}, {kind}\nerror {wrong:.1%}, Bayes {example.bayes_risk:.1%}"
