@@ -15,7 +15,7 @@ from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
 from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
-from mercer.gram.linear_gram import linear_scale
+from mercer.gram.linear_gram import linear_terms
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
@@ -274,16 +274,19 @@ class KernelMatrix:
 
     @cached_property
     def _linear_rows(self) -> LinearRows | None:
-        """The samples for sums in twice the precision, if the kernel is linear."""
-        scale = linear_scale(self.kernel)
-        return None if scale is None else LinearRows(self.X, self.n_threads)
+        """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
+        return None if linear_terms(self.kernel) is None else LinearRows(self.X, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> tuple[Floats, Floats]:
-        """Kβ = X(X'β) in twice the precision."""
-        linear, scale = self._linear_rows, linear_scale(self.kernel)
+        """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
+        linear, terms = self._linear_rows, linear_terms(self.kernel)
         assert linear is not None
-        assert scale is not None
-        u, e = (scale * part for part in linear.gram_product(coefficients))
+        assert terms is not None
+        u, e = (terms[0] * part for part in linear.gram_product(coefficients))
+        if terms[1]:
+            added = terms[1] * math.fsum(coefficients.tolist())
+            e += 6 * DOUBLE * (np.abs(u) + abs(added))
+            u += added
         return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
