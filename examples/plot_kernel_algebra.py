@@ -44,5 +44,5 @@ for ax, (name, kernel) in zip(axes, kernels.items(), strict=True):
 # general not a kernel, so there is no ``-``. Written as a plain function, it is refuted by these samples.
 
 print(kernels["season + 0.1·linear"].positive_definite)
-print(check_kernel(kernels["season + 0.1·linear"], t))
-print(check_kernel(lambda a, b: Gaussian(2.0)(a, b) - 0.5 * Gaussian(8.0)(a, b), t))
+print(check_kernel(t, kernel=kernels["season + 0.1·linear"]))
+print(check_kernel(t, kernel=lambda a, b: Gaussian(2.0)(a, b) - 0.5 * Gaussian(8.0)(a, b)))

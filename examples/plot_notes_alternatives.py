@@ -11,8 +11,8 @@ import numpy as np
 
 from mercer import SVC, datasets
 from mercer.displays import DecisionDisplay
+from mercer.estimators.regularisation import C_from_consistency
 from mercer.kernels import Gaussian
-from mercer.theory import consistent_C
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 
@@ -29,7 +29,9 @@ for column, (name, example) in zip(axes.T, examples.items(), strict=True):
         xx, zz = np.meshgrid(*(np.linspace(*ends, 800) for ends in (ax.get_xlim(), ax.get_ylim())))
         rule = example.bayes_rule(np.column_stack([xx.ravel(), zz.ravel()])).reshape(xx.shape)
         ax.contour(xx, zz, rule, levels=[0], colors="#4f9d69", linewidths=2.5)
-        test = (datasets.location if name == "location" else datasets.location_scale)(20_000, 2.0, random_state=9)
+        test = (datasets.location if name == "location" else datasets.location_scale)(
+            20_000, distance=2.0, random_state=9
+        )
         wrong = np.mean(machine.predict(test.X) != test.y)
         kind = "linear" if machine.kernel == "linear" else "Gaussian"
         title = f"{name}, {kind}\nerror {wrong:.1%}, Bayes {example.bayes_risk:.1%}"
@@ -48,7 +50,7 @@ errors = np.empty((len(sizes), 5))
 for k, n in enumerate(sizes.tolist()):
     for seed in range(5):
         X, y = datasets.location_scale(n, distance=2.0, scale=2.0, random_state=seed)
-        machine = SVC(C=consistent_C(n, C0=3.0, n0=50), kernel=Gaussian(gamma=0.5)).fit(X, y)
+        machine = SVC(C=C_from_consistency(n, 3.0, 50), kernel=Gaussian(gamma=0.5)).fit(X, y)
         errors[k, seed] = np.mean(machine.predict(test.X) != test.y)
 
 figure, ax = plt.subplots(figsize=(6, 4))

@@ -105,17 +105,19 @@ figure.subplots_adjust(left=0.0, right=0.95, bottom=0.04, top=1.0)
 gauss = Gaussian(gamma=1.0)
 centres, weights = np.array([[-1.5], [0.2], [1.4]]), np.array([1.0, -0.8, 1.2])
 line = np.linspace(-4, 4, 400)[:, None]
-whole = Function(gauss, centres, weights)
+whole = Function(centres, weights, kernel=gauss)
 
 figure, (above, below) = plt.subplots(2, 1, figsize=(6, 5), sharex=True)
-for phi, centre, colour in zip(canonical(gauss, centres), centres[:, 0], (BLUE, ORANGE, GREEN), strict=True):
+for phi, centre, colour in zip(canonical(centres, kernel=gauss), centres[:, 0], (BLUE, ORANGE, GREEN), strict=True):
     above.plot(line[:, 0], phi(line), color=colour, linewidth=2)
     above.plot([centre], [0], "o", color=colour, clip_on=False, zorder=4)
 above.set(ylabel="k(·, x)", ylim=(0, 1.15), title="three samples, and what they become")
 for weight, centre, colour in zip(weights, centres, (BLUE, ORANGE, GREEN), strict=True):
-    below.plot(line[:, 0], Function(gauss, [centre], [weight])(line), color=colour, linestyle="--", linewidth=1.2)
+    below.plot(
+        line[:, 0], Function([centre], [weight], kernel=gauss)(line), color=colour, linestyle="--", linewidth=1.2
+    )
 below.plot(line[:, 0], whole(line), color="black", linewidth=2)
 below.axhline(0, color="0.7", linewidth=1)
 below.set(xlabel="x", ylabel="f(x)", title=f"their sum f with weights 1, −0.8 and 1.2: ‖f‖ = {whole.norm:.3f}")
-here = canonical(gauss, [[0.5]])[0]
+here = canonical([[0.5]], kernel=gauss)[0]
 print(f"⟨f, k(·, 0.5)⟩ = {whole.inner(here):.6f}, f(0.5) = {whole([[0.5]])[0]:.6f}")

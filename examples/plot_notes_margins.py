@@ -65,7 +65,7 @@ frame(ax, "signed distances from the plane")
 # **Large and small margins, and the ball** (Igel 4.2, Rosasco). Both lines separate the samples. The left one has the
 # largest margin ρ; R is the radius of the smallest ball around the samples, and (R/ρ)² is what bounds are made of.
 
-ball = enclosing_ball("linear", X)
+ball = enclosing_ball(X, kernel="linear")
 centre = ball.coefficients @ X[ball.rows]
 tilted = np.array([1.0, -0.32])  # another direction, its plane halfway between the nearest samples
 values = X @ tilted

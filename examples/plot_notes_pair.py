@@ -17,7 +17,7 @@ plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_
 
 C = 1.0
 X, y = datasets.location(30, distance=1.5, random_state=2)
-run = trace(Gaussian(gamma=0.5), X, y, C=C, rule="most violating")
+run = trace(X, y, kernel=Gaussian(gamma=0.5), C=C, rule="most violating")
 print(str(run).partition("\n   11")[0])
 
 
@@ -83,7 +83,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 figure, ax = plt.subplots(figsize=(6, 3.8))
 styles = {"most violating": "#3b6fb6", "second order": "#d1603d", "maximum gain": "#4f9d69"}
 for rule, colour in styles.items():
-    steps = trace(Gaussian(gamma=0.5), X, y, C=C, rule=rule, tol=1e-8)
+    steps = trace(X, y, kernel=Gaussian(gamma=0.5), C=C, rule=rule, tol=1e-8)
     behind = steps.dual - np.array([step.dual for step in steps][:-1])
     name = f"{rule}, {len(steps)} steps"
     ax.semilogy(np.arange(1, len(behind) + 1), np.maximum(behind, 1e-16), color=colour, linewidth=2, label=name)

@@ -8,15 +8,15 @@ from scipy import stats
 
 from mercer import SVC, datasets
 from mercer.errors import NotSeparableError
+from mercer.estimators.regularisation import C_from_consistency
 from mercer.kernels import Gaussian, Polynomial
-from mercer.theory import consistent_C
 
 
 @pytest.mark.parametrize(
     ("distance", "scale", "d"), [(2.0, 1.0, 2), (0.0, 2.0, 2), (1.5, 3.0, 1), (1.5, 0.4, 3), (3.0, 1.2, 2)]
 )
 def test_bayes_rules_and_risks(distance, scale, d):
-    example = datasets.location_scale(200_000, distance, scale, d, random_state=1)
+    example = datasets.location_scale(200_000, distance=distance, scale=scale, d=d, random_state=1)
     wrong = np.mean(example.bayes_rule(example.X) != example.y)
     assert wrong == pytest.approx(example.bayes_risk, abs=4 * math.sqrt(0.25 / 200_000))
     for other in (lambda X: np.sign(X[:, 0] - distance / 2 + 0.2), lambda X: -example.bayes_rule(X)):
@@ -24,13 +24,13 @@ def test_bayes_rules_and_risks(distance, scale, d):
 
 
 def test_location():
-    example = datasets.location(50, 3.0)
+    example = datasets.location(50, distance=3.0)
     assert example.bayes_risk == pytest.approx(stats.norm.cdf(-1.5))
     X, y = example
     assert X.shape == (50, 2)
     assert set(y) == {-1.0, 1.0}
-    np.testing.assert_array_equal(X, datasets.location(50, 3.0).X)
-    assert not np.array_equal(X, datasets.location(50, 3.0, random_state=1).X)
+    np.testing.assert_array_equal(X, datasets.location(50, distance=3.0).X)
+    assert not np.array_equal(X, datasets.location(50, distance=3.0, random_state=1).X)
 
 
 def test_the_interval():
@@ -62,13 +62,13 @@ def test_the_rings():
 
 
 def test_the_error_tends_to_the_bayes_risk_under_the_schedule():
-    test = datasets.location_scale(20_000, 2.0, 2.0, random_state=99)
+    test = datasets.location_scale(20_000, distance=2.0, scale=2.0, random_state=99)
     excess = []
     for n in (50, 400, 3200):
         errors = []
         for seed in range(3):
-            X, y = datasets.location_scale(n, 2.0, 2.0, random_state=seed)
-            model = SVC(C=consistent_C(n, C0=3.0, n0=50), kernel=Gaussian(gamma=0.5), tol=1e-2).fit(X, y)
+            X, y = datasets.location_scale(n, distance=2.0, scale=2.0, random_state=seed)
+            model = SVC(C=C_from_consistency(n, 3.0, 50), kernel=Gaussian(gamma=0.5), tol=1e-2).fit(X, y)
             errors.append(np.mean(model.predict(test.X) != test.y))
         excess.append(np.mean(errors) - test.bayes_risk)
     assert excess[0] > excess[1] > excess[2] - 0.003

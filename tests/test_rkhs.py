@@ -31,7 +31,7 @@ def functions(draw, kernel, rows=5):
     n = draw(st.integers(1, rows))
     vectors = draw(hnp.arrays(np.float64, (n, 2), elements=quarters))
     coefficients = draw(hnp.arrays(np.float64, n, elements=st.floats(-8, 8, width=32)))
-    return Function(kernel, vectors, coefficients)
+    return Function(vectors, coefficients, kernel=kernel)
 
 
 def by_hand(f, g):
@@ -61,7 +61,7 @@ def test_the_axioms(kernel, data):
     # ⟨f, φ(x)⟩ = f(x), and |f(x)| ≤ ‖f‖√k(x, x)
     X = data.draw(hnp.arrays(np.float64, (3, 2), elements=quarters))
     values = f(X)
-    for value, x, diagonal in zip(values, canonical(kernel, X), kernel.diag(X), strict=True):
+    for value, x, diagonal in zip(values, canonical(X, kernel=kernel), kernel.diag(X), strict=True):
         assert abs(f.inner(x) - value) <= 1e-10 * (np.abs(f.coefficients).sum() * (1 + f.norm) + 1) * max(1, diagonal)
         assert abs(value) <= f.norm_bounds[1] * math.sqrt(diagonal) + 1e-9 * (1 + abs(value))
     np.testing.assert_allclose((f + a * g - 1.5)(X), f(X) + a * g(X) - 1.5, rtol=1e-9, atol=1e-9 * (1 + size))
@@ -77,25 +77,28 @@ def test_expansions_of_the_same_function_have_distance_zero(kernel, data):
     halves = f.coefficients[again].copy()
     halves[0] /= 2
     halves[-1] /= 2
-    g = Function(kernel, f.vectors[again] - 0.0, halves)
+    g = Function(f.vectors[again] - 0.0, halves, kernel=kernel)
     assert f.distance(g) == 0.0
     assert f.distance(f * 3.0 / 3.0) <= (f - f * 3.0 / 3.0).norm_bounds[1]
     low, high = f.norm_bounds
     assert low <= f.norm <= high
-    moved = f + canonical(kernel, f.vectors + 1.0)[0]
+    moved = f + canonical(f.vectors + 1.0, kernel=kernel)[0]
     assert moved.distance(f) == pytest.approx(math.sqrt(kernel.diag(f.vectors[:1] + 1.0)[0]), rel=1e-6)
 
 
 def test_equal_functions_with_other_vectors():
     """⟨x, ·⟩ for x = 3 from the vector 1 three times over: no merging sees that, but the bound on rounding does."""
-    f, g = Function(Linear(), [[3.0, 0.3]], [1.0]), Function(Linear(), [[1.0, 0.1], [2.0, 0.2]], [1.0, 1.0])
+    f, g = (
+        Function([[3.0, 0.3]], [1.0], kernel=Linear()),
+        Function([[1.0, 0.1], [2.0, 0.2]], [1.0, 1.0], kernel=Linear()),
+    )
     assert f.distance(g) == 0.0
     assert (f - g).norm_bounds[1] < 1e-4
 
 
 def test_a_function_that_is_zero():
     """⟨f, f⟩ = 0 only for f = 0 (Igel, exercise 4.2)."""
-    f = Function(Gaussian(gamma=1.0), [[0.0], [1.0]], [1.0, -1.0])
+    f = Function([[0.0], [1.0]], [1.0, -1.0], kernel=Gaussian(gamma=1.0))
     zero = f - f
     assert len(zero) == 0
     assert zero.norm == zero.inner(f) == 0.0
@@ -108,8 +111,8 @@ def test_a_function_that_is_zero():
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_projections(kernel):
     rng = np.random.default_rng(1)
-    f = Function(kernel, rng.normal(size=(8, 2)), rng.normal(size=8), b=0.3)
-    basis = [Function(kernel, rng.normal(size=(4, 2)), rng.normal(size=4)) for _ in range(3)]
+    f = Function(rng.normal(size=(8, 2)), rng.normal(size=8), kernel=kernel, b=0.3)
+    basis = [Function(rng.normal(size=(4, 2)), rng.normal(size=4), kernel=kernel) for _ in range(3)]
     g = f.projected_on([*basis, basis[0] + basis[1]])
     rest = f - g
     for one in basis:
@@ -128,23 +131,23 @@ def test_projections(kernel):
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel.lipschitz is not None], ids=repr)
 def test_lipschitz_constants(kernel):
     rng = np.random.default_rng(2)
-    f = Function(kernel, rng.normal(size=(6, 2)), rng.normal(size=6))
+    f = Function(rng.normal(size=(6, 2)), rng.normal(size=6), kernel=kernel)
     X, Z = rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
     slopes = np.abs(f(X) - f(Z)) / np.linalg.norm(X - Z, axis=1)
     assert slopes.max() <= f.lipschitz
     assert slopes.max() > 0.02 * f.lipschitz
-    assert Function(Polynomial(gamma=1.0), X, np.ones(200)).lipschitz is None
+    assert Function(X, np.ones(200), kernel=Polynomial(gamma=1.0)).lipschitz is None
 
 
 def test_gradients():
     rng = np.random.default_rng(3)
-    f = Function(Gaussian(gamma=0.4) + 0.1 * Linear(), rng.normal(size=(7, 3)), rng.normal(size=7), b=2.0)
+    f = Function(rng.normal(size=(7, 3)), rng.normal(size=7), kernel=Gaussian(gamma=0.4) + 0.1 * Linear(), b=2.0)
     X, h = rng.normal(size=(4, 3)), 1e-5
     for k in range(3):
         step = h * np.eye(3)[k]
         np.testing.assert_allclose(f.gradient(X)[:, k], (f(X + step) - f(X - step)) / (2 * h), rtol=1e-7, atol=1e-9)
     with pytest.raises(NotDifferentiableError, match="feature in common"):
-        Function(Laplacian(gamma=1.0), X, np.ones(4)).gradient(X[:1])
+        Function(X, np.ones(4), kernel=Laplacian(gamma=1.0)).gradient(X[:1])
 
 
 def test_sparse_vectors_and_strings():
@@ -152,38 +155,40 @@ def test_sparse_vectors_and_strings():
     X = rng.normal(size=(9, 5)) * (rng.random((9, 5)) < 0.4)
     c = rng.normal(size=9)
     for kernel in (Gaussian(gamma=0.3), Linear()):
-        thin, thick = Function(kernel, sp.csr_array(X), c), Function(kernel, X, c)
+        thin, thick = Function(sp.csr_array(X), c, kernel=kernel), Function(X, c, kernel=kernel)
         assert thin.norm == pytest.approx(thick.norm, rel=1e-12)
         np.testing.assert_allclose(thin(X), thick(X), rtol=1e-12, atol=1e-12)
         assert thin.distance(thick) == 0.0
-        assert len(thin - Function(kernel, sp.csr_array(X[::-1]), c[::-1])) == 0
+        assert len(thin - Function(sp.csr_array(X[::-1]), c[::-1], kernel=kernel)) == 0
         np.testing.assert_allclose(thin.gradient(sp.csr_array(X)), thick.gradient(X), rtol=1e-9, atol=1e-12)
     words = ["banana", "bandana", "cabana"]
-    f = Function(Spectrum(2), words, [1.0, -2.0, 0.5])
-    g = Function(Spectrum(2), words[::-1], [0.5, -2.0, 1.0])
-    assert f.inner(canonical(Spectrum(2), ["ban"])[0]) == f(["ban"])[0]
+    f = Function(words, [1.0, -2.0, 0.5], kernel=Spectrum(2))
+    g = Function(words[::-1], [0.5, -2.0, 1.0], kernel=Spectrum(2))
+    assert f.inner(canonical(["ban"], kernel=Spectrum(2))[0]) == f(["ban"])[0]
     assert len(f - g) == 0
 
 
 def test_a_kernel_that_is_not_positive_definite():
-    f = Function(Sigmoid(gamma=1.0, coef0=-1.0), [[0.1], [0.2]], [1.0, 1.0])
+    f = Function([[0.1], [0.2]], [1.0, 1.0], kernel=Sigmoid(gamma=1.0, coef0=-1.0))
     assert f.squared_norm < 0
     with pytest.raises(ValueError, match="not positive definite: ⟨f, f⟩ = -"):
         f.norm  # noqa: B018
 
 
 def test_what_does_not_fit_together():
-    f = Function(Gaussian(gamma=1.0), [[1.0]], [1.0])
+    f = Function([[1.0]], [1.0], kernel=Gaussian(gamma=1.0))
     with pytest.raises(ValueError, match=r"different spaces.*Gaussian\(gamma=1.0\) and Gaussian\(gamma=2.0\)"):
-        f + Function(Gaussian(gamma=2.0), [[1.0]], [1.0])
+        f + Function([[1.0]], [1.0], kernel=Gaussian(gamma=2.0))
     with pytest.raises(ValueError, match="for each of the 1 vectors"):
-        Function(Gaussian(gamma=1.0), [[1.0]], [1.0, 2.0])
+        Function([[1.0]], [1.0, 2.0], kernel=Gaussian(gamma=1.0))
     with pytest.raises(ValueError, match="at least one function"):
         f.projected_on([])
     with pytest.raises(TypeError):
         f + "a"
     M = np.eye(1)
-    assert (Function(Gaussian(M=M), [[1.0]], [1.0]) - Function(Gaussian(M=M.copy()), [[1.0]], [1.0])).norm == 0.0
+    assert (
+        Function([[1.0]], [1.0], kernel=Gaussian(M=M)) - Function([[1.0]], [1.0], kernel=Gaussian(M=M.copy()))
+    ).norm == 0.0
 
 
 rng = np.random.default_rng(5)

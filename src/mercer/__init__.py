@@ -133,8 +133,18 @@ else:
         "mmd_test": "mercer.unsupervised",
     }
     _ROOMS = (
-        "arrays calibration certificates compression data datasets displays errors estimators expansion features "
-        "files fitting gram kernels losses margins optional parameters paths problems rkhs selection solution solvers "
-        "tables teaching theory threads unsupervised versions"
+        "arrays calibration certificates compression data datasets displays errors estimators expansion explain "
+        "features files fitting gram kernels losses margins optional parameters paths problems rkhs selection solution "
+        "solvers tables teaching theory threads unsupervised versions"
     )
-    __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()})
+    _MEANT = {
+        "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
+        "KernelRidge": "RLSRegressor",
+        "LSSVM": "RLSClassifier or RLSRegressor",
+        "KernelLogisticRegression": 'KernelMachine("logistic")',
+        "GaussianProcess": "theory.GaussianProcess",
+        "GaussianProcessRegressor": "theory.GaussianProcess",
+        "RBF": "kernels.Gaussian",
+        "xi_alpha": "paths.xi_alpha",
+    }
+    __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()}, _MEANT)

@@ -34,6 +34,11 @@ def _check_stop() -> None:
         core.check_stop()
 
 
+def megabytes(size: float) -> str:
+    """Bytes as a message tells them, with enough digits for a small budget."""
+    return f"{size / 1e6:.0f} MB" if size >= 1e7 else f"{size / 1e6:.2g} MB"
+
+
 def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
     """Ranges of n rows of `row_bytes` each that take about BLOCK_BYTES; raises where a thread is to stop."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))

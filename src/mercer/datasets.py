@@ -38,7 +38,7 @@ class Example:
         return iter((self.X, self.y))
 
 
-def location(n: int = 200, distance: float = 2.0, d: int = 2, random_state: Any = 0) -> Example:
+def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: Any = 0) -> Example:
     """Two normal laws that differ in their means: N(0, I) with the label −1, N(μ, I) with +1, ‖μ‖ = distance.
 
     The Bayes rule is the plane halfway between the means, and the Bayes risk Φ(−distance/2).
@@ -61,11 +61,11 @@ def location(n: int = 200, distance: float = 2.0, d: int = 2, random_state: Any 
     >>> X.shape, round(example.bayes_risk, 4)
     ((100, 2), 0.1587)
     """
-    return location_scale(n, distance, 1.0, d, random_state)
+    return location_scale(n, distance=distance, scale=1.0, d=d, random_state=random_state)
 
 
 def location_scale(
-    n: int = 200, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Any = 0
+    n: int = 200, *, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Any = 0
 ) -> Example:
     """Two normal laws that differ in mean and scale: N(0, I) with the label −1, N(μ, scale²I) with +1, ‖μ‖ = distance.
 
@@ -127,7 +127,7 @@ def _risk(distance: float, scale: float, d: int) -> float:
     return float(0.5 * (1.0 - inside_narrow + inside_wide))
 
 
-def interval(n: int | None = None, random_state: Any = 0) -> Example:
+def interval(n: int | None = None, *, random_state: Any = 0) -> Example:
     """Numbers from −3 to 3, with +1 where the absolute value is at most 1: no threshold separates them, (x, x²) does.
 
     Without n they are −3, −2, …, 3, for which the margin in (x, x²) is 1.5.
@@ -143,7 +143,7 @@ def interval(n: int | None = None, random_state: Any = 0) -> Example:
     return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
 
 
-def rings(n: int = 200, inner: float = 1.0, outer: float = 2.0, random_state: Any = 0) -> Example:
+def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Any = 0) -> Example:
     """Points on two circles around the origin, +1 on the inner one: no line separates them.
 
     With radii 1 and 2 the margin is 1.5/√2 under the kernel ⟨x, z⟩², and 1.5 after `with_paraboloid`, up to how densely

@@ -21,6 +21,8 @@ class ModelVersionWarning(UserWarning):
 class NotSeparableError(ValueError):
     """No hard margin: the convex hulls of the classes touch in feature space, or could not be proven apart in time.
 
+    Without b it is the origin that lies in, or could not be proven outside of, the hull of y_i φ(x_i).
+
     Attributes
     ----------
     verdict : "not separable" or "undecided"
@@ -28,7 +30,7 @@ class NotSeparableError(ValueError):
         The geometric margin is proven to lie between these.
     combinations : ((rows, weights), (rows, weights)) or None
         A convex combination of samples of each class; the distance of these two points in feature space gives the
-        upper bound.
+        upper bound. Without b the weights of both classes together add up to 1.
     rows : list of arrays
         Rows that hold the same sample with both labels, if that is the reason.
     """

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The package's `__getattr__` and `__dir__`; `homes` tells the module of each name, or of a module its own name."""
+def on_demand(
+    package: str, homes: Mapping[str, str], meant: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The package's `__getattr__` and `__dir__`; `homes` tells the module of each name, or of a module its own name.
+
+    `meant` is as in `suggesting`.
+    """
+    missing = suggesting(package, homes, meant or {})
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            missing(name)
         home = import_module(homes[name])
         found = home if homes[name] == f"{package}.{name}" else getattr(home, name)
         setattr(sys.modules[package], name, found)
@@ -23,6 +29,32 @@ def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def suggesting(package: str, names: Iterable[str], meant: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` that raises, and says which name was probably looked for.
+
+    `meant` tells what other libraries and books call by another name; of the others the nearest name is suggested.
+    """
+
+    def missing(name: str) -> Any:
+        text = f"module {package!r} has no attribute {name!r}"
+        likely = None if name.startswith("_") else meant.get(name) or _nearest(name, names)
+        if likely is None:
+            raise AttributeError(text)
+        # Python would suggest a second name from the module that the error names.
+        raise AttributeError(f"{text}; did you mean {likely}?", name=name, obj=object())
+
+    return missing
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that differs by case or by little."""
+    from difflib import get_close_matches
+
+    known = {own.lower(): own for own in names}
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
+    return known[near[0]] if near else None
 
 
 def attribute_of(module: str, name: str) -> Any:

@@ -11,8 +11,6 @@ from mercer.errors import MissingExtraError
 EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
-    "torch": "torch",
-    "dask": "dask",
     "onnx": "onnx",
     "clarabel": "qp",
     "piqp": "qp",

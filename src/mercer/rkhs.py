@@ -32,12 +32,12 @@ class Function:
 
     Parameters
     ----------
-    kernel : Kernel or str
-        k, with all its parameters as numbers.
     vectors : array, CSR matrix or list of strings
         The samples x_j.
     coefficients : array
         c_j.
+    kernel : Kernel or str
+        k, with all its parameters as numbers.
     b : float, default=0.0
         The constant, which is no part of the space.
 
@@ -45,7 +45,7 @@ class Function:
     --------
     >>> from mercer.kernels import Gaussian
     >>> from mercer.rkhs import Function
-    >>> f = Function(Gaussian(gamma=0.5), [[0.0], [1.0]], [1.0, -2.0])
+    >>> f = Function([[0.0], [1.0]], [1.0, -2.0], kernel=Gaussian(gamma=0.5))
     >>> f([[0.0], [2.0]]).round(4)
     array([-0.2131, -1.0777])
     >>> round(f.norm**2, 4), (f - 2 * f + f).norm
@@ -55,7 +55,7 @@ class Function:
     # NumPy scalars leave ``np.float64(2) * f`` to the function.
     __array_ufunc__ = None
 
-    def __init__(self, kernel: Any, vectors: Any, coefficients: Any, b: float = 0.0) -> None:
+    def __init__(self, vectors: Any, coefficients: Any, *, kernel: Any, b: float = 0.0) -> None:
         self.kernel: Kernel = bound_kernel(kernel, vectors)
         self.vectors = as_matrix(vectors) if self.kernel.accepts == "vectors" else vectors
         c = np.array(coefficients, dtype=np.float64)
@@ -145,7 +145,7 @@ class Function:
         total = others[0] * float(weights[0])
         for weight, one in zip(weights[1:].tolist(), others[1:], strict=True):
             total = total + one * weight
-        return Function(total.kernel, total.vectors, total.coefficients)
+        return Function(total.vectors, total.coefficients, kernel=total.kernel)
 
     @property
     def lipschitz(self) -> float | None:
@@ -157,13 +157,13 @@ class Function:
 
     def __add__(self, other: Any) -> Function:
         if isinstance(other, Real):
-            return Function(self.kernel, self.vectors, self.coefficients, self.b + float(other))
+            return Function(self.vectors, self.coefficients, kernel=self.kernel, b=self.b + float(other))
         if not isinstance(other, Function):
             return NotImplemented
         self._check_same_kernel(other)
         vectors = stack(self.vectors, other.vectors)
         coefficients = np.concatenate([self.coefficients, other.coefficients])
-        return Function(self.kernel, *merged(vectors, coefficients), self.b + other.b)
+        return Function(*merged(vectors, coefficients), kernel=self.kernel, b=self.b + other.b)
 
     __radd__ = __add__
 
@@ -171,7 +171,7 @@ class Function:
         if not isinstance(factor, Real):
             return NotImplemented
         number = float(factor)
-        return Function(self.kernel, self.vectors, number * self.coefficients, number * self.b)
+        return Function(self.vectors, number * self.coefficients, kernel=self.kernel, b=number * self.b)
 
     __rmul__ = __mul__
 
@@ -234,27 +234,27 @@ class Function:
         return float(np.abs(self.coefficients) @ np.sqrt(diagonal))
 
 
-def canonical(kernel: Any, X: Any) -> list[Function]:
+def canonical(X: Any, *, kernel: Any) -> list[Function]:
     """The canonical feature map: φ(x) = k(·, x) of every sample, for which ⟨f, φ(x)⟩ = f(x).
 
     Parameters
     ----------
-    kernel : Kernel or str
-        k, with all its parameters as numbers.
     X : array, CSR matrix or list of strings
         The samples.
+    kernel : Kernel or str
+        k, with all its parameters as numbers.
 
     Examples
     --------
     >>> from mercer.kernels import Gaussian
     >>> from mercer.rkhs import canonical
-    >>> first, second = canonical(Gaussian(gamma=0.5), [[0.0], [1.0]])
+    >>> first, second = canonical([[0.0], [1.0]], kernel=Gaussian(gamma=0.5))
     >>> round(first.inner(second), 4), first.norm  # k(x, z), √k(x, x)
     (0.6065, 1.0)
     """
     bound = bound_kernel(kernel, X)
     samples = as_matrix(X) if bound.accepts == "vectors" else X
-    return [Function(bound, take(samples, np.array([i])), [1.0]) for i in range(n_samples(samples))]
+    return [Function(take(samples, np.array([i])), [1.0], kernel=bound) for i in range(n_samples(samples))]
 
 
 def functions_of(model: Any) -> Function | list[Function]:
@@ -262,7 +262,10 @@ def functions_of(model: Any) -> Function | list[Function]:
     expansion: Expansion | None = getattr(model, "_expansion_", None)
     if expansion is None:
         table, biases = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-        found = [Function(kernel_named("linear"), w[None].copy(), [1.0], b) for w, b in zip(table, biases, strict=True)]
+        found = [
+            Function(w[None].copy(), [1.0], kernel=kernel_named("linear"), b=b)
+            for w, b in zip(table, biases, strict=True)
+        ]
         return found[0] if len(found) == 1 else found
     table, vectors = dense(expansion.coefficients), expansion.vectors
     if expansion.columns is not None:  # of the matrix of kernel values, one column per training sample
@@ -277,8 +280,8 @@ def _without_zeros(expansion: Expansion, vectors: Any, coefficients: Floats, b: 
     """One output, by the vectors that it uses."""
     used = np.flatnonzero(coefficients)
     if expansion.columns is not None or len(used) == len(coefficients):
-        return Function(expansion.kernel, vectors, coefficients, b)
-    return Function(expansion.kernel, take(vectors, used), coefficients[used], b)
+        return Function(vectors, coefficients, kernel=expansion.kernel, b=b)
+    return Function(take(vectors, used), coefficients[used], kernel=expansion.kernel, b=b)
 
 
 def merged(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:

@@ -159,16 +159,16 @@ def test_the_smallest_useful_nu_is_the_smallest():
     with pytest.raises(ValueError, match="too small") as caught:
         NuSVC(nu=0.05, kernel="linear").fit(points, labels)
     smallest = float(str(caught.value).partition("useful nu is ")[2].split(" ")[0])
-    assert NuSVC(nu=1.01 * smallest, kernel="linear").fit(points, labels).equivalent_C_[0] > 0
+    assert NuSVC(nu=1.01 * smallest, kernel="linear").fit(points, labels).equivalent_C_ > 0
     with pytest.raises(ValueError, match="too small"):
         NuSVC(nu=0.97 * smallest, kernel="linear").fit(points, labels)
 
 
 def test_auto_takes_what_is_feasible_and_says_so():
-    assert NuSVC().fit(X, Y).nu_[0] == pytest.approx(0.5)
+    assert NuSVC().fit(X, Y).nu_ == pytest.approx(0.5)
     with pytest.warns(UserWarning, match=r"nu=0.5 is infeasible.*took 0.198 for 1 against 0"):
         model = NuSVC().fit(X, RARE)
-    assert model.nu_[0] == pytest.approx(0.99 * 0.2)
+    assert model.nu_ == pytest.approx(0.99 * 0.2)
 
 
 @pytest.mark.parametrize("name", MACHINES)

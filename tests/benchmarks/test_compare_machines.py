@@ -27,7 +27,7 @@ def test_truth_is_what_the_certificate_says(machine):
     model = getattr(mercer, machine)(gamma=0.3, **compare_machines._OPTIONS[machine]).fit(X, target)
     beta = compare_machines.duals(machine, model, 150, target)
     found = compare_machines.judge(machine, X, target, 0.3, beta)
-    unit = float(model.equivalent_C_[0]) if machine == "NuSVC" else 1.0  # its certificate is in the scale of f
+    unit = model.equivalent_C_ if machine == "NuSVC" else 1.0  # its certificate is in the scale of f
     assert unit * found["violation"] == pytest.approx(model.certificate_.violation, abs=1e-8)
     assert unit**2 * found["dual"] == pytest.approx(model.certificate_.dual, rel=1e-8)
     assert found["infeasibility"] < 1e-8

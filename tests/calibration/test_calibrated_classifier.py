@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -9,18 +10,25 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC as PeerSVC
+from sklearn.svm import LinearSVC as PeerLinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
-from mercer.calibration import CalibratedClassifier
+from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.calibration.out_of_fold import out_of_fold
 
 
-@parametrize_with_checks([CalibratedClassifier(), CalibratedClassifier(method="venn-abers", cv=3)])
+# A check has fewer than five samples of a class; scikit-learn's own is checked with cv=3 too.
+@parametrize_with_checks(
+    [CalibratedClassifier(method=method, cv=3) for method in ("sigmoid", "isotonic", "temperature", "venn-abers")]
+)
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 
@@ -78,6 +86,84 @@ def test_temperature_leaves_the_decision() -> None:
     X, y = two_classes(seed=3)
     machine = SVC().fit(X, y)
     np.testing.assert_array_equal(machine.calibrate(X, y, method="temperature").predict(X), machine.predict(X))
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_the_temperature_of_one_function_for_each_class_is_scikit_learns(load) -> None:
+    X, y = standardised(load)
+    learn, rest, codes, truth = train_test_split(X, y, random_state=0, stratify=y)
+    mine = CalibratedClassifier(LinearSVC(bias="regularized"), "temperature").fit(learn, codes)
+    peer = CalibratedClassifierCV(PeerLinearSVC(), method="temperature", ensemble=False).fit(learn, codes)
+    theirs = peer.calibrated_classifiers_[0].calibrators[0].beta_
+    np.testing.assert_allclose(mine.curves_.slope, theirs, rtol=0.01)  # the machines have a tol of their own
+    np.testing.assert_allclose(mine.predict_proba(rest), peer.predict_proba(rest), atol=0.01)
+    assert log_loss(truth, mine.predict_proba(rest)) < 1.02 * log_loss(truth, peer.predict_proba(rest))
+    np.testing.assert_array_equal(mine.predict(rest), mine.estimator_.predict(rest))
+
+
+def test_classes_that_are_far_apart_do_not_make_a_temperature_of_zero() -> None:
+    X, y = make_blobs(60, centers=[[0, 0], [50, 0], [0, 50]], random_state=0)
+    model = CalibratedClassifier(LinearSVC(), "temperature").fit(X, y)
+    p = model.predict_proba(X).max(axis=1)
+    assert p.min() < 1 - 1e-3  # of 60 samples without an error: 1/61 for the nearest
+
+
+@pytest.mark.parametrize("cv", [5, StratifiedKFold(3)], ids=str)
+def test_fewer_samples_of_a_class_than_folds_are_refused(cv) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(np.arange(40) < 2, "rare", "often")
+    with pytest.raises(ValueError, match=r"folds, but class 'rare' has 2 samples; use fewer folds"):
+        CalibratedClassifier(SVC(), cv=cv).fit(X, y)
+    weight = np.ones(40)
+    weight[2:38] = 0.0  # two members of the other class are left
+    with pytest.raises(ValueError, match=r"folds, but class .* has 2 samples"):
+        SVC().fit(X, y).calibrate(X, y, cv=cv, sample_weight=weight)
+    CalibratedClassifier(SVC(), cv=2).fit(X, y)
+
+
+def test_steps_before_the_machine_are_fitted_in_every_fold() -> None:
+    X, y = load_wine(return_X_y=True)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    pipeline = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    model = CalibratedClassifier(pipeline).fit(X, y, weight)
+    splits = list(StratifiedKFold(5).split(X, y))
+    found = out_of_fold(model.estimator_, X, y, weight, splits)
+    for train, test in splits:
+        scaler = StandardScaler().fit(X[train])
+        machine = clone(pipeline[-1]).fit(scaler.transform(X[train]), y[train], weight[train])
+        np.testing.assert_array_equal(found[test], machine.decision_function(scaler.transform(X[test])))
+    assert log_loss(y, model.predict_proba(X)) < 0.2
+    np.testing.assert_array_equal(model.predict_proba(X[::2]), model.predict_proba(X)[::2])
+    assert clone(model).set_params(estimator__svc__C=3.0).estimator[-1].C == 3.0
+
+
+def test_frozen_models_are_asked_as_they_are() -> None:
+    X, y = load_wine(return_X_y=True)
+    fitted = make_pipeline(StandardScaler(), SVC()).fit(X[::2], y[::2])
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1::2], y[1::2])
+    seen = fitted[0].transform(X)
+    same = fitted[-1].calibrate(seen[1::2], y[1::2], cv="held-out")
+    np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(seen))
+    with pytest.raises(TypeError, match="SVC is not a classifier of mercer's"):
+        CalibratedClassifier(make_pipeline(StandardScaler(), PeerSVC())).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model", [CalibratedClassifier(cv=3), CalibratedRegressor(cv=3)], ids=lambda m: type(m).__name__
+)
+def test_names_of_features_are_compared_once(model) -> None:
+    frame, y = load_iris(return_X_y=True, as_frame=True)
+    model.fit(frame, y)
+    ask = "predict_proba" if hasattr(model, "predict_proba") else "predict_interval"
+    want = getattr(model, ask)(frame)
+    with pytest.warns(UserWarning, match="does not have valid feature names, but Calibrated") as told:
+        np.testing.assert_array_equal(getattr(model, ask)(frame.to_numpy()), want)
+    assert len(told) == 1
+    without = copy.deepcopy(model)
+    without.feature_names_in_ = None  # as shap does
+    np.testing.assert_array_equal(getattr(without, ask)(frame.to_numpy()), want)  # any warning would be an error
+    with pytest.raises(ValueError, match="feature names should match"):
+        getattr(model, ask)(frame.iloc[:, ::-1])
 
 
 def test_a_larger_decision_value_never_has_a_smaller_probability() -> None:
@@ -208,7 +294,7 @@ def test_bad_requests_are_answered() -> None:
         CalibratedClassifier(cv="held-out").fit(X, y)
     labels = np.append(y[:-1], 7)
     with pytest.raises(ValueError, match="every class in every fold"):
-        SVC().fit(X, labels).calibrate(X, labels, cv=StratifiedKFold(2))
+        SVC().fit(X, labels).calibrate(X, labels, cv=LeaveOneOut())
 
 
 @pytest.mark.parametrize(

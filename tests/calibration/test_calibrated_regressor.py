@@ -5,15 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import LeaveOneOut
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SVR, NuSVR, RLSRegressor
 from mercer.calibration import CalibratedRegressor
+from mercer.errors import SingularSystemWarning
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
-@parametrize_with_checks([CalibratedRegressor(), CalibratedRegressor(RLSRegressor(), cv=3)])
+@parametrize_with_checks(
+    [
+        CalibratedRegressor(),
+        CalibratedRegressor(RLSRegressor(), cv=3),
+        CalibratedRegressor(RLSRegressor(), cv="leave-one-out"),
+    ]
+)
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 
@@ -40,6 +52,38 @@ def test_functions_without_one_sample_are_those_of_refits(bias: bool, weighted: 
         np.testing.assert_allclose(found[:, i], refit.predict(new), atol=1e-9)
         np.testing.assert_allclose(model.residuals_[i], abs(y[i] - refit.predict(X[i : i + 1])[0]), atol=1e-9)
     np.testing.assert_array_equal(model.predict(new), machine.predict(new))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_without_a_ridge_they_are_those_of_least_squares(bias: bool, weighted: bool) -> None:
+    X, y = curve(40, 0)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40) if weighted else None
+    model = CalibratedRegressor(RLSRegressor(kernel="linear", lam=0.0, bias=bias), "leave-one-out").fit(X, y, weight)
+    found = model._left_out(X[:5])
+    for i in range(40):
+        rest = np.delete(np.arange(40), i)
+        refit = LinearRegression(fit_intercept=bias).fit(X[rest], y[rest], None if weight is None else weight[rest])
+        np.testing.assert_allclose(found[:, i], refit.predict(X[:5]), atol=1e-9)
+        np.testing.assert_allclose(model.residuals_[i], abs(y[i] - refit.predict(X[i : i + 1])[0]), atol=1e-9)
+
+
+def test_interpolants_are_left_out_from_or_the_reason_is_told() -> None:
+    X, y = curve(20, 0)
+    machine = RLSRegressor(lam=0.0, gamma=5.0).fit(X, y)
+    model = machine.calibrate(X, y, cv="leave-one-out")
+    refit = clone(machine).fit(X[1:], y[1:])
+    np.testing.assert_allclose(model.residuals_[0], abs(y[0] - refit.predict(X[:1])[0]), atol=1e-9)
+    alone = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="sample 4 is fitted exactly whatever its y is"):
+        RLSRegressor(kernel="linear", lam=0.0).fit(alone, y[:5]).calibrate(alone, y[:5], cv="leave-one-out")
+    far = X * [1.0, 1e-9]
+    with pytest.raises(ValueError, match="does not resolve these samples"):
+        RLSRegressor(kernel="linear", lam=0.0).fit(far, y).calibrate(far, y, cv="leave-one-out")
+    with pytest.warns((SingularSystemWarning, ConvergenceWarning)):
+        smooth = RLSRegressor(lam=0.0, gamma=1e-3).fit(X, y)
+    with pytest.raises(ValueError, match="needs a kernel matrix of clear rank"):
+        smooth.calibrate(X, y, cv="leave-one-out")
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "huber", "squared_epsilon_insensitive"])
@@ -140,3 +184,18 @@ def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]  # fixt
     X, y = curve(30, 0)
     SVR().fit(X, y).calibrate(X, y, cv=3, verbose=True)
     assert "3 of 3 folds of the calibration" in capsys.readouterr().out
+
+
+def test_steps_before_the_machine_are_fitted_in_every_fold() -> None:
+    X, y = curve(60, 0)
+    pipeline = make_pipeline(StandardScaler(), SVR(C=3.0))
+    model = CalibratedRegressor(pipeline, cv=KFold(4)).fit(X, y)
+    for train, test in KFold(4).split(X):
+        other = clone(pipeline).fit(X[train], y[train])
+        np.testing.assert_array_equal(model.residuals_[test], np.abs(y[test] - other.predict(X[test])))
+    low, high = model.predict_interval(X, alpha=0.2)
+    assert 0.7 < np.mean((low <= y) & (y <= high)) <= 1
+    frozen = CalibratedRegressor(FrozenEstimator(clone(pipeline).fit(X[:40], y[:40]))).fit(X[40:], y[40:])
+    np.testing.assert_array_equal(frozen.residuals_, np.abs(y[40:] - frozen.predict(X[40:])))
+    with pytest.raises(ValueError, match="'leave-one-out' is for RLSRegressor and SVR, not Pipeline"):
+        CalibratedRegressor(pipeline, cv="leave-one-out").fit(X, y)

@@ -20,7 +20,7 @@ def two(folder):
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X[::4]).round(4)
     y = np.where(y[::4], 1, -1)
-    write_libsvm("two", X, y)
+    write_libsvm(X, y, "two")
     return X, y
 
 
@@ -29,7 +29,7 @@ def three(folder):
     X, y = load_iris(return_X_y=True)
     rows = np.random.default_rng(0).permutation(150)
     X, y = (X[rows] - 4) / 4, np.array([30, 7, -2])[y[rows]]  # LIBSVM's kernel values are float32: keep them small
-    write_libsvm("three", X, y)
+    write_libsvm(X, y, "three")
     return X, y
 
 

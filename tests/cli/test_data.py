@@ -1,7 +1,10 @@
 """Tables as people have them: CSV with a named target, .npz, Parquet, standard input; and what is wrong with them."""
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import sys
 import warnings
@@ -135,7 +138,7 @@ def test_kinds_of_labels(folder):
         (
             "x,y\n1,2\n2,3\nred,3\n4,2\n",
             ["--target", "y"],
-            "t.csv: row 3 of the column 'x' holds 'red', but 3 rows hold numbers; correct or empty the cell, or name",
+            "t.csv: row 3 of the column 'x' holds 'red', but 3 rows hold numbers; correct or empty the cell",
         ),
         ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': left out: 1 in every"),
         ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
@@ -156,3 +159,44 @@ def test_ranking_data_are_refused(folder, capsys):
     (folder / "rank").write_text("1 qid:1 1:1\n2 qid:1 1:2\n")
     run("train", "rank", code=1)
     assert "has qid: fields: ranking data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "t.json"], "t.json: files that end in .json are not read; write the table as .csv"),
+        (["train", "t.xlsx", "--target", "y"], "t.xlsx: files that end in .xlsx are not read"),
+        (["tune", "t.json.gz", "--target", "y"], "files that end in .json are not read"),
+        (["train", ".", "--target", "y"], ". is a folder; name a file"),
+        (["train", "plain", "--target", "y"], "if it is a table, say so: --format csv"),
+        (["train", "t.csv", "m.pkl", "--target", "y"], "m.pkl: models that end in .pkl are not written"),
+        (["train", "t.csv", "m.onnx", "--target", "y"], "save the model as .mercer, and mercer convert makes .onnx"),
+        (["convert", "t.mercer", "m.pmml"], "m.pmml: models that end in .pmml are not written; .mercer, .onnx and"),
+        (["predict", "t.mercer", "t.csv"], "t.csv is no model, but t.mercer is: give the two in the other order"),
+        (["inspect", "t.csv", "t.mercer"], "t.csv is no model, but t.mercer is: give the two in the other order"),
+        (["predict", "t.csv", "t.csv"], "t.csv is no model: it does not begin as a .mercer file"),
+        (["train", "zero"], "uses index 0, but indices count from 1; add 1 to every index of the file"),
+    ],
+)
+def test_files_that_are_not_what_is_asked_for(folder, words, message, capsys):
+    (folder / "t.csv").write_text("\n".join(["x,y", *(f"{i},{'ab'[i > 9]}" for i in range(20)), ""]))
+    (folder / "plain").write_text("1 1:1\n-1 1:2\n")
+    (folder / "zero").write_text("1 0:1\n-1 0:2\n")
+    run("train", "t.csv", "--target", "y", "-q")
+    before = sorted(os.listdir(folder))
+    run(*words, code=1)
+    assert message in capsys.readouterr().err
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_packed_tables(folder, ending, pack, capsys):
+    text = "\n".join(["x,y", *(f"{i},{'ab'[i > 9]}" for i in range(20)), ""])
+    (folder / "t.csv").write_text(text)
+    run("train", "t.csv", "--target", "y", "-q")
+    plain = (folder / "t.mercer").read_bytes()
+    (folder / f"t.csv.{ending}").write_bytes(pack(text.encode()))
+    run("train", f"t.csv.{ending}", "--target", "y", "-q")
+    assert (folder / "t.mercer").read_bytes() == plain
+    run("predict", f"t.csv.{ending}", "t.mercer", "out")
+    assert "20/20" in capsys.readouterr().out

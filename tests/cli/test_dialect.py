@@ -202,3 +202,76 @@ def test_parquet_by_polars(folder, capsys):
         assert main(["train", name, name.replace(".", "_") + ".mercer", "--target", "y", "--json"]) == 0
     one, other = (mercer.load(f"t_{form}.mercer").estimator_ for form in ("csv", "parquet"))
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+# --- a column of numbers with cells that are none ---------------------------------------------------------------------
+
+
+def areas(mark, odd, separator=";", unit=""):
+    """Two hundred areas with two odd cells among them, the first in row 8; and prices that follow them."""
+    rng = np.random.default_rng(0)
+    area = rng.uniform(20, 200, 200).round(1)
+    cells = [f"{a}{unit}".replace(".", mark) for a in area]
+    cells[7] = cells[100] = odd
+    rows = [
+        separator.join((cell, str(i % 5), str(int(1000 * a))))
+        for i, (cell, a) in enumerate(zip(cells, area, strict=True))
+    ]
+    return "\n".join([separator.join(("area", "rooms", "price")), *rows, ""])
+
+
+def price(folder, text, *flags):
+    (folder / "t.csv").write_text(text, encoding="utf-8")
+    return main(["train", "t.csv", "--target", "price", "--machine", "epsilon_svr", "--C", "10", "--json", *flags])
+
+
+@pytest.mark.parametrize(
+    ("mark", "flags", "unit"),
+    [(".", [], ""), (",", [], ""), (",", ["--decimal", ","], ""), (",", [], " €"), (".", [], " %")],
+)
+@pytest.mark.parametrize("odd", ["n/k", "-", "7/5"])
+def test_an_odd_cell_in_a_column_of_numbers_is_told(mark, flags, unit, odd, folder, capsys):
+    assert price(folder, areas(mark, odd, unit=unit), *flags) == 1
+    told = capsys.readouterr().err
+    assert f"t.csv: row 8 of the column 'area' holds '{odd}' (and 1 more such rows), but 198 rows hold numbers" in told
+    assert "--na names marks of holes" in told
+
+
+@pytest.mark.parametrize(("unit", "odd"), [("", "57.9"), (" €", "$5"), (" €", "5")])
+def test_two_spellings_of_numbers_in_a_column_are_told(unit, odd, folder, capsys):
+    """Nobody knows whether 57.9 among decimal commas, or 5 dollars among euros, is what it seems."""
+    assert price(folder, areas(",", odd, unit=unit)) == 1
+    assert "of the column 'area' holds '" in (told := capsys.readouterr().err)
+    assert "200 of 200 rows hold numbers, but in spellings that cannot be read together" in told
+    assert price(folder, areas(",", odd, unit=unit), "--drop", "area") == 0
+
+
+def test_marks_of_holes_are_named_and_remembered(folder, capsys):
+    text = areas(",", "k.A.").replace(";1;", ";-;")
+    assert price(folder, text, "--na", "k.A.,-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "hole filled" in found["columns"]["area"]
+    assert "holes filled" in found["columns"]["rooms"]
+    assert found["read_as"]["na"] == "k.A.\n-"
+    assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
+    assert len((folder / "out").read_text().splitlines()) == 200
+    emptied = text.replace("k.A.", "").replace(";-;", ";;")
+    (folder / "t.csv").write_text(emptied)
+    assert main(["predict", "t.csv", "t.mercer", "again"]) == 0
+    assert (folder / "out").read_text() == (folder / "again").read_text()
+
+
+def test_a_mark_of_holes_in_the_target_is_an_empty_cell(folder, capsys):
+    (folder / "t.csv").write_text("x,y\n1,a\n2,-\n3,b\n")
+    assert main(["train", "t.csv", "--target", "y", "--na", "-"]) == 1
+    assert "row 2 of the column 'y' is empty" in capsys.readouterr().err
+
+
+def test_marks_of_holes_in_parquet(folder, capsys):
+    pl = pytest.importorskip("polars")
+    cells = [str(i) if i % 10 else "n/k" for i in range(60)]
+    pl.DataFrame({"x": cells, "z": range(60), "y": ["a", "b"] * 30}).write_parquet("t.parquet")
+    assert main(["train", "t.parquet", "--target", "y", "--json"]) == 1
+    assert "row 1 of the column 'x' holds 'n/k'" in capsys.readouterr().err
+    assert main(["train", "t.parquet", "--target", "y", "--json", "--na", "n/k"]) == 0
+    assert "holes filled" in json.loads(capsys.readouterr().out)["columns"]["x"]

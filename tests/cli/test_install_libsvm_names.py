@@ -31,7 +31,7 @@ print('{0} {1}'.format(*best))
 def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("a desk with blanks")
     X = np.random.default_rng(0).normal(size=(60, 3))
-    write_libsvm(folder / "train", 5 * X, np.where(X[:, 0] > 0, 1, -1))
+    write_libsvm(5 * X, np.where(X[:, 0] > 0, 1, -1), folder / "train")
     assert main(["install-libsvm-names", "--quiet", str(folder / "tools")]) == 0
     return folder
 

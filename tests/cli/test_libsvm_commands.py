@@ -128,7 +128,7 @@ def test_the_default_name_is_in_this_folder(folder, two, monkeypatch):
 
 
 def test_one_class_only(capsys):
-    write_libsvm("one", [[1.0], [2.0]], [4, 4])
+    write_libsvm([[1.0], [2.0]], [4, 4], "one")
     run("train", "one")
     assert "training data in only one class" in capsys.readouterr().out
     run("predict", "one", "one.model", "out")
@@ -140,12 +140,12 @@ def test_precomputed(three, libsvm):
     X, y = three
     K = X @ X.T
     table = np.column_stack([np.arange(1, 151), K])
-    write_libsvm("gram", table[:100], y[:100], first_index=0, zeros=True)
+    write_libsvm(table[:100], y[:100], "gram", first_index=0, zeros=True)
     run("train", "-t", "4", "-q", "-e", "1e-9", "gram")
-    write_libsvm("plain", X[:100], y[:100])
+    write_libsvm(X[:100], y[:100], "plain")
     run("train", "-t", "0", "-q", "-e", "1e-9", "plain")
     np.testing.assert_allclose(read_libsvm_model("gram.model").rho, read_libsvm_model("plain.model").rho, atol=1e-6)
-    write_libsvm("test", np.column_stack([np.zeros(50), K[100:]]), y[100:], first_index=0, zeros=True)
+    write_libsvm(np.column_stack([np.zeros(50), K[100:]]), y[100:], "test", first_index=0, zeros=True)
     run("predict", "test", "gram.model", "out", "-q")
     model = libsvm.svm_load_model("gram.model")
     rows = [{0: 1, **{j + 1: value for j, value in enumerate(row)}} for row in K[100:].tolist()]
@@ -156,7 +156,7 @@ def test_rows_of_a_kernel_matrix_in_any_order(three):
     X, y = three
     serials = np.random.default_rng(1).permutation(150)[:60]
     table = np.column_stack([serials + 1, (X @ X.T)[serials]])
-    write_libsvm("some", table, y[serials], first_index=0, zeros=True)
+    write_libsvm(table, y[serials], "some", first_index=0, zeros=True)
     run("train", "-t", "4", "-q", "some")
     assert set(read_libsvm_model("some.model").serials - 1) <= set(serials.tolist())
 

@@ -43,7 +43,7 @@ def test_a_mercer_file_holds_the_probabilities_too(data, options, first, request
     """Whichever class stands first in the file, which decides LIBSVM's order and signs but not the estimator's."""
     X, y = request.getfixturevalue(data)
     order = np.argsort(y)[::first]
-    write_libsvm(data, X[order], y[order])
+    write_libsvm(X[order], y[order], data)
     tables = []
     for model in ("m.model", "m.mercer"):
         run("train", "-b", "1", "-q", *options.split(), data, model)
@@ -66,7 +66,7 @@ def test_a_nu_that_a_fold_cannot_reach(two, options):
     """All rows allow it to the last digit, some folds do not; LIBSVM goes on, too."""
     X, y = two
     rows = np.concatenate([np.flatnonzero(y == 1)[:60], np.flatnonzero(y == -1)[:40]])
-    write_libsvm("some", X[rows], y[rows])
+    write_libsvm(X[rows], y[rows], "some")
     run("train", "-s", "1", "-n", "0.8", "-q", *options.split(), "some")
 
 
@@ -85,10 +85,10 @@ def test_kernels_that_libsvm_does_not_know(two, capsys):
 def test_some_rows_of_a_kernel_matrix_need_libsvms_format(three, capsys):
     X, y = three
     table = np.column_stack([np.arange(1, 151), X @ X.T])
-    write_libsvm("some", table[::-1], y[::-1], first_index=0, zeros=True)
+    write_libsvm(table[::-1], y[::-1], "some", first_index=0, zeros=True)
     run("train", "-t", "4", "-q", "some", "m.mercer", code=1)
     assert "only LIBSVM's format remembers which" in capsys.readouterr().err
-    write_libsvm("all", table, y, first_index=0, zeros=True)
+    write_libsvm(table, y, "all", first_index=0, zeros=True)
     for model in ("m.mercer", "m.model"):
         run("train", "-t", "4", "-q", "all", model)
         run("predict", "-q", "all", model, f"{model}.out")

@@ -85,7 +85,7 @@ def test_inspect_says_what_theory_says(capsys):
     model = SVC(bias=False, gamma=0.03).fit(X, y)
     mercer.save(model, "m.mercer")
     np.savez("d.npz", X=X, y=y)
-    expected = model.insight(X, y, 0.1)
+    expected = model.insight(X, y, delta=0.1)
     run("inspect", "m.mercer", "d.npz", "--delta", "0.1", "--json")
     (told,) = json.loads(capsys.readouterr().out)["insight"]
     assert told["risks"] == pytest.approx(dict(expected.risks))

@@ -47,8 +47,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 12)).round(3)
-    write_libsvm(folder / "long", X, np.where(X[:, 0] * X[:, 1] + rng.normal(size=9000) > 0, 1, -1))
-    write_libsvm(folder / "short", X[:200], np.arange(200) % 3)
+    write_libsvm(X, np.where(X[:, 0] * X[:, 1] + rng.normal(size=9000) > 0, 1, -1), folder / "long")
+    write_libsvm(X[:200], np.arange(200) % 3, folder / "short")
     return folder
 
 

@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-c", "import sys; from mercer.cli.main import main; 
 @pytest.fixture
 def data(tmp_path):
     X = np.random.default_rng(0).normal(size=(800, 8))
-    write_libsvm(tmp_path / "data", X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1))
+    write_libsvm(X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1), tmp_path / "data")
     return tmp_path
 
 

@@ -36,6 +36,12 @@ def test_values_regions_and_rings():
     assert display.figure_ is display.ax_.figure
 
 
+def test_places_of_other_features_are_a_dict():
+    Z, labels = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match=r"at=\[1, 2\] must be a dict from columns.*to their values"):
+        DecisionDisplay.from_estimator(SVC().fit(Z, labels), Z, labels, at=[1, 2])
+
+
 @pytest.mark.parametrize("options", [{}, {"class_weight": {0: 1.0, 1: 0.3}}, {"theta": 0.005, "C": 1.0}])
 def test_rings_follow_the_box_of_each_sample(options):
     weight = np.random.default_rng(0).choice([0.25, 0.5, 1.0], size=len(y))

@@ -1,5 +1,6 @@
 """The hard margin: closed forms where it exists, evidence where it does not."""
 
+import math
 import warnings
 from fractions import Fraction
 
@@ -278,6 +279,75 @@ def test_no_plane_through_the_origin():
         hard(kernel="linear", bias=False).fit(X, y)
     assert caught.value.verdict == "not separable"
     assert caught.value.margin_bounds[1] <= 1e-6
+
+
+def exact_length(rows, weights):
+    """The length of a combination of rows, from exact rational numbers."""
+    total = [sum(w * x for w, x in zip(weights, column, strict=True)) for column in zip(*rows, strict=True)]
+    return math.sqrt(sum(t * t for t in total))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+def test_the_cited_combinations_meet(bias, kernel, seed):
+    """φ written out, and the verdict of a linear program: with one common b, without b, or with a constant feature."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(6, 40))
+    X, y = rng.normal(size=(n, 2)) + rng.normal(size=2), rng.integers(0, 2, n)
+    y[:2] = [0, 1]
+    a, b = X.T
+    phi = (
+        X if kernel == "linear" else np.column_stack([np.full(n, 2.0), 2 * a, 2 * b, a * a, np.sqrt(2) * a * b, b * b])
+    )
+    signed = np.where(y, 1.0, -1.0)[:, None] * (phi if bias is False else np.column_stack([phi, np.ones(n)]))
+    d = signed.shape[1]
+    separable = linprog(np.zeros(d), A_ub=-signed, b_ub=-np.ones(n), bounds=(None, None)).status == 0
+    # (⟨x, z⟩ + 2)² is ⟨φ(x), φ(z)⟩.
+    model = SVC(C=np.inf, kernel=kernel, degree=2, gamma=1.0, coef0=2.0, bias=bias)
+    if separable:
+        assert model.fit(X, y).converged_
+        assert model.score(X, y) == 1.0
+        return
+    with pytest.raises(NotSeparableError) as caught:
+        model.fit(X, y)
+    error = caught.value
+    assert error.verdict == ("not separable" if kernel == "linear" else "undecided")
+    low, high = error.margin_bounds
+    assert low == 0.0
+    (rows1, weights1), (rows0, weights0) = error.combinations
+    assert (y[rows1] == 1).all()
+    assert (y[rows0] == 0).all()
+    sums = [weights1.sum() + weights0.sum()] if bias is False else [weights1.sum(), weights0.sum()]
+    assert sums == pytest.approx(np.ones(len(sums)), rel=1e-12)
+    rows = [[Fraction(v) for v in phi[i]] for i in (*rows1, *rows0)]
+    length = exact_length(rows, [Fraction(w) for w in (*weights1, *-weights0)])
+    size = np.sqrt((phi**2).sum(axis=1).max())
+    # A regularised b lets the two sums differ by the bound, before each becomes 1.
+    bound = {False: high, True: 2 * high, "regularized": 2 * high * (1 + 2 * size)}[bias]
+    assert length <= bound + 1e-15 * size
+    if kernel == "linear":
+        assert high <= 4e-8 * np.sqrt(size**2 + 1)
+        assert ("origin of feature space" if bias is False else "meet in feature space") in str(error)
+
+
+def test_one_sample_of_each_class_on_the_same_side_of_the_origin():
+    """1 and 2 do not meet; −1 and 2 have the origin between them, at a third of the way."""
+    with pytest.raises(NotSeparableError, match="origin of feature space") as caught:
+        hard(kernel="linear", bias=False).fit([[1.0], [2.0]], [0, 1])
+    (rows1, weights1), (rows0, weights0) = caught.value.combinations
+    assert (rows1.tolist(), rows0.tolist()) == ([1], [0])
+    assert weights1 == pytest.approx([1 / 3], abs=1e-7)
+    assert weights0 == pytest.approx([2 / 3], abs=1e-7)
+
+
+def test_nobody_separates_xor_with_a_regularised_bias():
+    X, y = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), [0, 0, 1, 1]
+    with pytest.raises(NotSeparableError, match="does not exist") as caught:
+        hard(kernel="linear", bias="regularized").fit(X, y)
+    assert caught.value.verdict == "not separable"
+    for _, weights in caught.value.combinations:
+        np.testing.assert_allclose(weights, 0.5)
 
 
 @pytest.mark.parametrize("solver", ["decomposition", "chunking", "qp"])

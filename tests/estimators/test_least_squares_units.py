@@ -101,5 +101,6 @@ def test_weights_of_all_sizes(kernel, solver, power):
     weight = 10.0 ** np.linspace(-power, power, 100)
     model = RLSRegressor(kernel=kernel, solver=solver).fit(X, Y, sample_weight=weight)
     assert model.converged_ or power == 12
-    assert model.residual_ < 0.1  # rounding times λ/w made it hundreds
+    # Rounding times λ/w made it hundreds. Corrections of c see light samples too; features have none to correct.
+    assert model.residual_ < (1e-4 if kernel == "rbf" else 0.1)
     assert model.certificate_.relative_gap < 1e-6

@@ -173,6 +173,14 @@ def test_the_enclosing_ball_in_closed_form():
     np.testing.assert_allclose(model.score_samples([[2.0, 0.0]]), [-4.0], atol=1e-8)
 
 
+def test_the_certificate_of_a_ball_is_that_of_the_problem_as_written():
+    """½R² + ½Σξ/(νW) by hand, from the radius and the distances."""
+    model = SVDD(nu=0.2, gamma=0.1, tol=1e-9).fit(X)
+    squares = -model.score_samples(X)
+    by_hand = model.radius_**2 + np.maximum(0.0, squares - model.radius_**2).sum() / (0.2 * len(X))
+    assert model.certificate_.primal == pytest.approx(0.5 * by_hand, rel=1e-7)
+
+
 def test_svdd_with_a_precomputed_kernel():
     K = gram_matrix("rbf", X, gamma=0.1)
     a = SVDD(nu=0.2, kernel="precomputed", tol=1e-8).fit(K)

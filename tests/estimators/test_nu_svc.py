@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from mercer import SVC, NuSVC
 
@@ -15,7 +15,7 @@ def violation_of_f(model, X, y, weight, f=None):
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_[0]
     f = model.decision_function(X) if f is None else f
-    C, r = model.equivalent_C_[0] * weight, s - f
+    C, r = model.equivalent_C_ * weight, s - f
     grow = beta < np.where(s > 0, C, 0.0) - 1e-12 * C
     shrink = beta > np.where(s > 0, 0.0, -C) + 1e-12 * C
     sides = [r[grow & side].max(initial=-np.inf) - r[shrink & side].min(initial=np.inf) for side in (s > 0, s < 0)]
@@ -33,6 +33,18 @@ def test_tol_is_in_the_scale_of_f(weight):
     assert model.converged_
     assert model.certificate_.violation <= 1e-3
     assert violation_of_f(model, X, y, w) <= 1e-3 * (1 + 1e-6)
+
+
+def test_its_C_makes_the_same_machine():
+    """As a number for two classes, so that SVC takes it; one for each pair of several."""
+    X, y = load_iris(return_X_y=True)
+    two = y > 0
+    model = NuSVC(nu=0.3, tol=1e-9).fit(X[two], y[two])
+    other = SVC(C=model.equivalent_C_, tol=1e-9).fit(X[two], y[two])
+    np.testing.assert_allclose(other.decision_function(X), model.decision_function(X), atol=1e-6)
+    assert isinstance(model.nu_, float)
+    several = NuSVC(nu=0.3).fit(X, y)
+    assert several.equivalent_C_.shape == several.nu_.shape == (3,)
 
 
 @pytest.mark.parametrize(("load", "nu"), [(load_wine, 0.1), (load_breast_cancer, 0.03)])
@@ -67,7 +79,7 @@ def test_its_certificate_is_that_of_its_coefficients():
     X, y = load_wine(return_X_y=True)
     X, y = X[y < 2, :3], y[y < 2]
     model = NuSVC(nu=0.4, tol=1e-7, gamma=0.1).fit(X, y)
-    C, s = model.equivalent_C_[0], np.where(y == 1, 1.0, -1.0)
+    C, s = model.equivalent_C_, np.where(y == 1, 1.0, -1.0)
     beta, V = model.dual_coef_[0], model.support_vectors_
     square = beta @ np.exp(-0.1 * ((V[:, None] - V) ** 2).sum(-1)) @ beta
     primal = 0.5 * square + C * np.maximum(0, 1 - s * model.decision_function(X)).sum() - C * 0.4 * len(y)
@@ -90,9 +102,9 @@ def test_auto_never_refuses_overlapping_classes(seed):
     told = [str(one.message) for one in seen]
     assert model.converged_
     assert any("nu='auto' took" in text for text in told) == bool(
-        ((model.nu_ != 0.5) & (model.equivalent_C_ > 0)).any()
+        np.any((np.asarray(model.nu_) != 0.5) & (np.asarray(model.equivalent_C_) > 0))
     )
-    assert any("f is constant" in text for text in told) == bool((model.equivalent_C_ == 0).any())
+    assert any("f is constant" in text for text in told) == bool(np.any(np.asarray(model.equivalent_C_) == 0))
     assert model.score(X, y) >= SVC(kernel="linear").fit(X, y).score(X, y) - 0.1
 
 
@@ -102,7 +114,7 @@ def test_auto_takes_the_smallest_useful_nu():
     keep = y != 0
     X, y = X[keep], y[keep]
     with pytest.warns(UserWarning, match="too small"):
-        nu = NuSVC(kernel="linear").fit(X, y).nu_[0]
+        nu = NuSVC(kernel="linear").fit(X, y).nu_
     assert nu > 0.5
     with pytest.raises(ValueError, match="too small"):
         NuSVC(nu=nu - 0.01, kernel="linear").fit(X, y)

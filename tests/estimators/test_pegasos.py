@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import scale
 
-import mercer
 from mercer import PegasosSVC
 from mercer.kernels import Gaussian, Linear, Spectrum
 from mercer.problems.classification import soft_margin
@@ -281,20 +280,6 @@ def test_precomputed_kernels_and_strings():
     text = ["aab", "aba", "baa", "bbc", "cbb", "bcb"] * 2
     words = PegasosSVC(LAM, kernel=Spectrum(), random_state=0).fit(text, [0, 0, 0, 1, 1, 1] * 2)
     assert words.score(text, [0, 0, 0, 1, 1, 1] * 2) == 1.0
-
-
-def test_lam_is_the_old_spelling_of_alpha(tmp_path):
-    X, y = noisy()
-    new = PegasosSVC(alpha=LAM, max_iter=3, random_state=0).fit(X, y)
-    with pytest.warns(FutureWarning, match=r"lam=0.03 is spelt alpha=0.03 in PegasosSVC now") as told:
-        old = PegasosSVC(lam=LAM, max_iter=3, random_state=0).fit(X, y)
-    assert told[0].filename == __file__
-    np.testing.assert_array_equal(old.coef_, new.coef_)
-    mercer.save(old, tmp_path / "m.mercer")
-    loaded = mercer.load(tmp_path / "m.mercer")
-    with pytest.warns(FutureWarning, match="alpha"):
-        loaded.partial_fit(X, y)
-    np.testing.assert_array_equal(loaded.coef_, new.partial_fit(X, y).coef_)
 
 
 def test_fitted_arrays_are_read_only_and_inputs_untouched():

@@ -5,7 +5,7 @@ import pytest
 from sklearn import svm
 from sklearn.datasets import load_breast_cancer
 
-from mercer import SVC, SVR, QuantileSVR, kernels
+from mercer import SVC, SVR, KernelMachine, PegasosSVC, QuantileSVR, kernels
 from mercer.estimators import regularisation
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -47,11 +47,31 @@ def test_lam_minimises_what_defines_it():
         assert objective(model.coef_[0] + step[:30], model.intercept_[0] + step[30]) >= best - 1e-9
 
 
-def test_conversions_are_inverse_and_consistent():
-    assert regularisation.lam_from_C(regularisation.C_from_lam(0.3, 50), 50) == pytest.approx(0.3)
-    assert regularisation.C_from_theta(0.3, 50) == regularisation.C_from_lam(0.3, 50)
-    # (λ/2)‖w‖² is λ' ‖w‖² with λ' = λ/2.
-    assert regularisation.C_from_half_lam(0.3, 50) == pytest.approx(regularisation.C_from_lam(0.15, 50))
+def test_conversions_have_inverses():
+    for there, back, rest in (
+        (regularisation.C_from_theta, regularisation.theta_from_C, (50,)),
+        (regularisation.C_from_lam, regularisation.lam_from_C, ()),
+        (regularisation.C_from_half_lam, regularisation.half_lam_from_C, (50,)),
+        (regularisation.C_from_liblinear, regularisation.liblinear_from_C, ()),
+    ):
+        assert back(there(0.3, *rest), *rest) == pytest.approx(0.3, rel=1e-15)
+        for bad in (0.0, -1.0, np.nan):
+            with pytest.raises(ValueError, match="above 0"):
+                there(bad, *rest)
+
+
+def test_each_price_is_that_of_the_machine_with_its_name():
+    """One C through the three machines that take another price: 120 rows, so that a factor n would be seen."""
+    few, label, C, n = X[:120], y[:120], 0.4, 120
+    f = SVC(C=C, gamma=0.02, tol=1e-9).fit(few, label).decision_function(few)
+    for other in (
+        SVC(theta=regularisation.theta_from_C(C, n), gamma=0.02, tol=1e-9),
+        KernelMachine("hinge", lam=regularisation.lam_from_C(C), gamma=0.02, tol=1e-9),
+    ):
+        np.testing.assert_allclose(other.fit(few, label).decision_function(few), f, atol=1e-5)
+    exact = SVC(C=C, kernel="linear", bias=False, tol=1e-8).fit(few, label).certificate_.primal
+    noisy = PegasosSVC(regularisation.half_lam_from_C(C, n), bias=False, random_state=0).fit(few, label)
+    assert noisy.objective_ == pytest.approx(exact / (C * n), rel=0.05)
 
 
 def test_C_and_lam_together_are_refused():
@@ -121,27 +141,16 @@ def test_without_bias_f_passes_through_the_origin():
     assert model.certificate_.b == ()
 
 
-@pytest.mark.parametrize(
-    ("machine", "y"), [(SVC, np.arange(40) % 2), (SVR, np.arange(40) / 10), (QuantileSVR, np.arange(40) / 10)]
-)
-def test_the_old_spelling_of_theta_works_and_says_so(machine, y):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.warns(FutureWarning, match=r"lam=0.01 is spelt theta=0.01 in \w+ now") as told:
-        old = machine(lam=0.01).fit(X, y)
-    assert told[0].filename == __file__
-    np.testing.assert_array_equal(old.predict(X), machine(theta=0.01).fit(X, y).predict(X))
-
-
 def test_a_schedule_of_C_that_is_consistent():
-    C = [regularisation.C_from_consistency(n, 10.0, 100, 0.3) for n in (100, 1_000, 10_000)]
+    C = [regularisation.C_from_consistency(n, 10.0, 100, a=0.3) for n in (100, 1_000, 10_000)]
     assert C[0] == 10.0
     theta = 1 / (2 * np.array(C) * [100, 1_000, 10_000])
     assert (np.diff(theta) < 0).all()
     assert (np.diff(theta**2 * [100, 1_000, 10_000]) > 0).all()
     for a in (0.0, 0.5, -1):
         with pytest.raises(ValueError, match="between 0 and 1/2"):
-            regularisation.C_from_consistency(1_000, 10.0, 100, a)
+            regularisation.C_from_consistency(1_000, 10.0, 100, a=a)
     for kernel in ("linear", "poly", kernels.Linear() + kernels.Polynomial()):
         with pytest.raises(ValueError, match="universal"):
-            regularisation.C_from_consistency(1_000, 10.0, 100, 0.3, kernel=kernel)
-    assert regularisation.C_from_consistency(1_000, 10.0, 100, 0.3, kernel="laplacian") == C[1]
+            regularisation.C_from_consistency(1_000, 10.0, 100, a=0.3, kernel=kernel)
+    assert regularisation.C_from_consistency(1_000, 10.0, 100, a=0.3, kernel="laplacian") == C[1]

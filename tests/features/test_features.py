@@ -21,7 +21,9 @@ X, Z = rng.normal(size=(25, 2)), rng.normal(size=(10, 2))
 def test_the_closed_form_for_a_gaussian_under_a_normal_law(sigma, gamma):
     """λ_j = √(2a/A) B^j with a = 1/4σ², c = √(a² + 2aγ), A = a + γ + c, B = γ/A (Rasmussen and Williams, 4.3.1)."""
     x, w = np.polynomial.hermite.hermgauss(150)
-    found = mercer_expansion(Gaussian(gamma=gamma), math.sqrt(2) * sigma * x[:, None], 8, w / math.sqrt(math.pi))
+    found = mercer_expansion(
+        math.sqrt(2) * sigma * x[:, None], kernel=Gaussian(gamma=gamma), n_terms=8, weights=w / math.sqrt(math.pi)
+    )
     a = 1 / (4 * sigma**2)
     c = math.sqrt(a**2 + 2 * a * gamma)
     A = a + gamma + c
@@ -38,13 +40,13 @@ def test_the_closed_form_for_a_gaussian_under_a_normal_law(sigma, gamma):
     "kernel", [Gaussian(gamma=0.5), Matern(nu=1.5), Polynomial(2, 1.0, 1.0), Laplacian(gamma=0.3)], ids=repr
 )
 def test_expansions_on_samples(kernel):
-    whole = mercer_expansion(kernel, X, 25)
+    whole = mercer_expansion(X, kernel=kernel, n_terms=25)
     assert whole.error(X) < 1e-9 * np.abs(kernel(X)).max()
     functions = whole.functions(X)
     np.testing.assert_allclose(functions.T @ functions / 25, np.eye(len(whole.eigenvalues)), atol=1e-5)
-    errors = [mercer_expansion(kernel, X, terms).error(X) for terms in (1, 3, 25)]
+    errors = [mercer_expansion(X, kernel=kernel, n_terms=terms).error(X) for terms in (1, 3, 25)]
     assert errors[0] > errors[1] > errors[2]
-    some = mercer_expansion(kernel, X, 3)
+    some = mercer_expansion(X, kernel=kernel, n_terms=3)
     assert np.mean(kernel.diag(X) - some.values(X).diagonal()) == pytest.approx(some.rest, rel=1e-9)
     assert some.values(X, Z).shape == (25, 10)
     assert some.error(X, Z) == pytest.approx(np.abs(some.values(X, Z) - kernel(X, Z)).max())
@@ -52,22 +54,22 @@ def test_expansions_on_samples(kernel):
 
 def test_expansions_of_strings_and_what_has_none():
     words = ["ab", "ba", "aab", "bb"]
-    assert mercer_expansion(Spectrum(1), words, 4).error(words) < 1e-12
-    assert len(mercer_expansion(Linear(), X, 10).eigenvalues) == 2
+    assert mercer_expansion(words, kernel=Spectrum(1), n_terms=4).error(words) < 1e-12
+    assert len(mercer_expansion(X, kernel=Linear(), n_terms=10).eigenvalues) == 2
     with pytest.raises(ValueError, match="Mercer's theorem does not hold"):
-        mercer_expansion(Sigmoid(gamma=1.0, coef0=-1.0), X, 3)
+        mercer_expansion(X, kernel=Sigmoid(gamma=1.0, coef0=-1.0), n_terms=3)
     with pytest.raises(ValueError, match="a finite weight ≥ 0 for each of the 25"):
-        mercer_expansion(Linear(), X, 3, np.ones(3))
+        mercer_expansion(X, kernel=Linear(), n_terms=3, weights=np.ones(3))
 
 
 def test_mercers_condition_as_an_integral():
     x, w = np.polynomial.legendre.leggauss(30)
     points = x[:, None]
     for f in (np.ravel, lambda x: np.cos(5 * x[:, 0]), lambda x: np.sign(x[:, 0])):
-        assert mercer_integral(Gaussian(gamma=2.0), f, points, w) > 0
+        assert mercer_integral(points, f, kernel=Gaussian(gamma=2.0), weights=w) > 0
     # ∫∫ xz·x·z dx dz over [−1, 1]² = (2/3)²
-    assert mercer_integral(Linear(), np.ravel, points, w) == pytest.approx(4 / 9)
-    assert mercer_integral(Sigmoid(gamma=1.0, coef0=-1.0), lambda x: np.ones(len(x)), points, w) < 0
+    assert mercer_integral(points, np.ravel, kernel=Linear(), weights=w) == pytest.approx(4 / 9)
+    assert mercer_integral(points, lambda x: np.ones(len(x)), kernel=Sigmoid(gamma=1.0, coef0=-1.0), weights=w) < 0
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -54,6 +55,14 @@ def test_regressors(cv, machine, kind, tmp_path):
     np.testing.assert_array_equal(found.predict_interval(X), model.predict_interval(X))
     np.testing.assert_array_equal(found.predict(X), model.predict(X))
     np.testing.assert_array_equal(found.residuals_, model.residuals_)
+
+
+@pytest.mark.parametrize("around", [FrozenEstimator, mercer.tabular, lambda m: make_pipeline(StandardScaler(), m)])
+def test_what_is_around_a_machine(around, tmp_path):
+    X, y = samples(3)
+    inner = around(SVC().fit(X, y))
+    model = CalibratedClassifier(inner, cv=3).fit(X, y)
+    np.testing.assert_array_equal(again(model, tmp_path).predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("cv", [3, "leave-one-out"])

@@ -180,7 +180,7 @@ def test_convert_and_predict(path, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = IRIS[SPECIES < 2], LABELS[SPECIES < 2]
     write_liblinear_model(liblinear_from_estimator(LinearSVC().fit(X, y)), "a.model")
-    mercer.files.libsvm_text.write_libsvm("data", X, y)
+    mercer.files.libsvm_text.write_libsvm(X, y, "data")
     assert main(["convert", "a.model", "b.mercer"]) == 0
     assert main(["convert", "b.mercer", "c.model"]) == 0
     assert (tmp_path / "a.model").read_bytes() == (tmp_path / "c.model").read_bytes()

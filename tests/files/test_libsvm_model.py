@@ -167,7 +167,7 @@ def test_another_order_of_classes_is_the_same_classifier():
     model = libsvm_from_estimator(machine)
     assert model.label == (0, 1, 2)
     for order in ([2, 0, 1], [1, 0, 2], [0, 2, 1]):
-        other = libsvm_from_estimator(machine, order)
+        other = libsvm_from_estimator(machine, label_order=order)
         assert other.label == tuple(order)
         values, flipped = model.expansion()(X), other.expansion()(X)
         for p, (i, j) in enumerate(other.pairs):

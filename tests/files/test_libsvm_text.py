@@ -158,7 +158,7 @@ tables = hnp.arrays(
 def test_what_is_written_is_read(X, sparse, zeros, data):
     y = data.draw(hnp.arrays(np.float64, X.shape[0], elements=st.floats(allow_nan=False, allow_infinity=False)))
     file = io.BytesIO()
-    write_libsvm(file, sp.csr_array(X) if sparse else X, y, zeros=zeros)
+    write_libsvm(sp.csr_array(X) if sparse else X, y, file, zeros=zeros)
     Z, t = parsed(file.getvalue().decode(), n_features=X.shape[1])
     np.testing.assert_array_equal(Z.toarray(), X)
     np.testing.assert_array_equal(t, y)
@@ -168,7 +168,7 @@ def test_what_is_written_is_read(X, sparse, zeros, data):
 
 def test_scikit_learn_reads_what_is_written(tmp_path):
     X, y = make_classification(50, 6, random_state=1)
-    write_libsvm(tmp_path / "data.txt", X, y)
+    write_libsvm(X, y, tmp_path / "data.txt")
     Z, t = load_svmlight_file(str(tmp_path / "data.txt"), zero_based=False)
     np.testing.assert_array_equal(Z.toarray(), X)
     np.testing.assert_array_equal(t, y)
@@ -186,5 +186,14 @@ def test_scikit_learn_reads_what_is_written(tmp_path):
 )
 def test_what_cannot_be_written(tmp_path, X, y, message):
     with pytest.raises(ValueError, match=message):
-        write_libsvm(tmp_path / "data.txt", X, y)
+        write_libsvm(X, y, tmp_path / "data.txt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    text = b"1 1:2\n-1 2:3\n"
+    assert_equal(read_libsvm(io.BytesIO(b"\xef\xbb\xbf" + text)), read_libsvm(io.BytesIO(text)))
+    with pytest.raises(TextFormatError, match=r"text:1:3: expected index:value, found 'x'"):
+        read_libsvm(io.BytesIO(b"\xef\xbb\xbf1 x\n"))
+    with pytest.raises(TextFormatError, match="1:1"):  # in no other place
+        read_libsvm(io.BytesIO(b"\xef\xbb\xbf\xef\xbb\xbf1 1:2\n"))

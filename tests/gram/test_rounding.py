@@ -20,6 +20,7 @@ from mercer.kernels import (
     Polynomial,
     Precomputed,
     Sigmoid,
+    Tanimoto,
 )
 
 WIDE = np.longdouble
@@ -262,3 +263,30 @@ def test_sums_of_large_values_beside_a_small_diagonal(given):
     gram = gram_for(Precomputed(), K) if given else gram_for(kernel, X)
     u, error = gram.product_bound(beta)
     assert not (np.abs(u - K.astype(WIDE) @ beta.astype(WIDE)) > error).any()
+
+
+@pytest.mark.parametrize(("degree", "coef0", "power"), [(3, 0.0, -109), (3, 1.0, -150), (5, 0.3, -148), (12, 1.0, -30)])
+def test_polynomials_of_rows_whose_lengths_have_no_such_power(degree, coef0, power):
+    """γ‖x‖‖z‖ is of ordinary size, but ‖z‖^degree is 0 in float64: the largest term of the bound was missing."""
+    rng = np.random.default_rng(0)
+    X, beta = rng.normal(size=(40, 4)), rng.normal(size=40)
+    kernel = Polynomial(degree=degree, gamma=10.0 ** (-2 * power), coef0=coef0)
+    small = X * 10.0**power
+    u, error = gram_for(kernel, small).product_bound(beta)
+    wide = small.astype(WIDE)
+    true = (WIDE(kernel.gamma) * (wide @ wide.T) + WIDE(coef0)) ** degree @ beta.astype(WIDE)
+    assert (np.abs(u - true) <= error).all()
+    plain = gram_for(Polynomial(degree=degree, gamma=1.0, coef0=coef0), X).errors(beta)
+    np.testing.assert_allclose(error, plain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [3, 10**7])
+def test_a_power_has_the_errors_of_all_its_factors(exponent):
+    rng = np.random.default_rng(0)
+    X, beta = 1.0 + 1e-5 * rng.random((30, 3)), rng.normal(size=30)
+    u, error = gram_for(Tanimoto() ** exponent, X).product_bound(beta)
+    wide = X.astype(WIDE)
+    inner, squares_of = wide @ wide.T, (wide * wide).sum(axis=1)
+    true = (inner / (squares_of[:, None] + squares_of - inner)) ** exponent @ beta.astype(WIDE)
+    assert (np.abs(u - true) <= error).all()
+    assert error.max() <= 1e-2 * np.abs(beta).sum()

@@ -113,7 +113,7 @@ def test_statements(kernel, answers, lipschitz):
 def test_every_no_has_a_counterexample(kernel):
     kernel = kernel.bind(np.array([[1.0], [2.0]]))
     points = np.linspace(-1.5, 1.5, 9).reshape(-1, 1)
-    check = check_kernel(kernel, points)
+    check = check_kernel(points, kernel=kernel)
     assert check.witness is not None
     assert check.witness @ kernel(points) @ check.witness < 0
 

@@ -14,7 +14,7 @@ X = rng.normal(size=(40, 3))
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", "cosine", Gaussian() + Linear() ** 2])
 def test_no_counterexample(kernel):
     for given in (X, X.astype(np.float32), sp.csr_matrix(X), X.tolist()):
-        check = check_kernel(kernel, given)
+        check = check_kernel(given, kernel=kernel)
         assert check.symmetric
         assert check.witness is None
         assert check.smallest_eigenvalue > -check.tolerance
@@ -24,7 +24,7 @@ def test_no_counterexample(kernel):
 
 @pytest.mark.parametrize("kernel", ["sigmoid", Sigmoid(1.0, -1.0), Polynomial(3, 1.0, -1.0), lambda A, B: -(A @ B.T)])
 def test_refuted_with_a_witness(kernel):
-    check = check_kernel(kernel, X)
+    check = check_kernel(X, kernel=kernel)
     K = kernel(X, X) if callable(kernel) else Sigmoid().bind(X)(X)
     assert check.symmetric
     assert check.witness.shape == (40,)
@@ -35,7 +35,7 @@ def test_refuted_with_a_witness(kernel):
 
 
 def test_refuted_by_asymmetry():
-    check = check_kernel(lambda A, B: A[:, :1] + 0 * B[:, 0], X)
+    check = check_kernel(X, kernel=lambda A, B: A[:, :1] + 0 * B[:, 0])
     assert not check.symmetric
     assert check.asymmetry == pytest.approx(np.ptp(X[:, 0]))
     assert "K is not symmetric" in check.verdict
@@ -43,37 +43,37 @@ def test_refuted_by_asymmetry():
 
 
 def test_precomputed_matrices():
-    assert check_kernel("precomputed", X @ X.T).witness is None
-    check = check_kernel("precomputed", np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert check_kernel(X @ X.T, kernel="precomputed").witness is None
+    check = check_kernel(np.array([[0.0, 1.0], [1.0, 0.0]]), kernel="precomputed")
     assert check.smallest_eigenvalue == pytest.approx(-1)
     np.testing.assert_allclose(np.abs(check.witness), np.sqrt(0.5))
     with pytest.raises(ValueError, match="square"):
-        check_kernel("precomputed", X)
+        check_kernel(X, kernel="precomputed")
     with pytest.raises(ValueError, match="not finite"):
-        check_kernel("precomputed", np.full((2, 2), np.nan))
+        check_kernel(np.full((2, 2), np.nan), kernel="precomputed")
 
 
 def test_strings():
     words = ["ab", "ba", "abab", ""]
-    assert check_kernel(Spectrum(2), words).witness is None
-    assert check_kernel("spectrum", words).witness is None
-    check = check_kernel(lambda A, B: [[float(abs(len(a) - len(b))) for b in B] for a in A], words)
+    assert check_kernel(words, kernel=Spectrum(2)).witness is None
+    assert check_kernel(words, kernel="spectrum").witness is None
+    check = check_kernel(words, kernel=lambda A, B: [[float(abs(len(a) - len(b))) for b in B] for a in A])
     assert check.witness is not None
 
 
 def test_one_sample_and_none():
-    assert check_kernel("rbf", [[1.0, 2.0]]).smallest_eigenvalue == pytest.approx(1.0)
+    assert check_kernel([[1.0, 2.0]], kernel="rbf").smallest_eigenvalue == pytest.approx(1.0)
     with pytest.raises(ValueError, match=r"no entries|at least one sample"):
-        check_kernel("rbf", np.empty((0, 2)))
+        check_kernel(np.empty((0, 2)), kernel="rbf")
 
 
 def test_tolerance():
     nearly = np.diag([1.0, 1.0, -1e-6])
-    assert check_kernel("precomputed", nearly).witness is not None
-    assert check_kernel("precomputed", nearly, tol=1e-3).witness is None
+    assert check_kernel(nearly, kernel="precomputed").witness is not None
+    assert check_kernel(nearly, kernel="precomputed", tol=1e-3).witness is None
     for tol in (-1.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="tol="):
-            check_kernel("rbf", X, tol=tol)
+            check_kernel(X, kernel="rbf", tol=tol)
 
 
 def test_public():

@@ -1,11 +1,16 @@
 """Estimates of the leave-one-out error against the error itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mercer import SVC, SVR
-from mercer.paths import leave_one_out, radius_margin, span_bound, span_estimate, xi_alpha
+from mercer.paths import estimates, leave_one_out, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.estimates import ball_square
+from mercer.paths.settlement import Settlement, settlements
+from mercer.solvers.active_set.sets import FREE
+from mercer.solvers.active_set.walk import Walk
 from reference.path_problems import random_problem
 
 
@@ -37,6 +42,22 @@ def test_bounds_are_bounds(seed):
 @pytest.mark.parametrize("seed", range(24, 200))
 def test_bounds_are_bounds_on_many_problems(seed):
     check(seed)
+
+
+@pytest.mark.parametrize("last", [0.0, 1e-320, 1e-300])
+def test_a_free_vector_may_have_no_weight(last, monkeypatch):
+    """(−1, 0) and (1, 0) have α = ½. (1, 2) lies on the margin too, and whether it is called free is left to rounding;
+    without it nothing changes, so it is no suspect."""
+    X, y = np.array([[-1.0, 0.0], [1.0, 0.0], [1.0, 2.0]]), [0, 1, 1]
+    model = SVC(kernel="linear", C=10.0)
+    fit, (one,) = settlements(model, X, y, None)
+    signs, rows = one.problem.p, np.asarray(fit.merged.first)
+    alpha = np.array([0.5, 0.5, last])[rows]
+    walk = Walk(one.walk.family, one.walk.K, np.full(3, FREE, dtype=np.int8), 1.0)
+    segment = replace(walk.segment(), x=np.column_stack([signs * alpha, np.zeros(3)]))
+    monkeypatch.setattr(estimates, "settlements", lambda *_: (fit, [Settlement(one.problem, one.rows, walk, segment)]))
+    assert not span_bound(model, X, y).suspects[2]
+    assert not leave_one_out(model, X, y).wrong[2]
 
 
 def two_clouds():

@@ -202,3 +202,89 @@ def test_an_indefinite_matrix_is_refused():
     K = np.array([[0.0, 2.0], [2.0, 0.0]])
     with pytest.warns(match="negative eigenvalue"), pytest.raises(ValueError, match="not positive definite"):
         svm_path(K, [0, 1], kernel="precomputed")
+
+
+def smooth_problem(seed):
+    """One smooth feature: kernel rows that nearly depend on one another, and α that f hardly feels."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(15, 1))
+    return x, (x[:, 0] + rng.normal(size=15) > 0).astype(int)
+
+
+def true_violation(K, y, alpha, bound, bias):
+    """How far α is from optimal, in long double, with kernel values of the same precision; a bound is met to 1e-12."""
+    y, alpha = np.where(y == 1, 1.0, -1.0).astype(K.dtype), alpha.astype(K.dtype)
+    h = y - K @ (y * alpha)
+    off_zero, off_bound = alpha > 0, alpha < bound * (1 - 1e-12)
+    up, low = np.where(y > 0, off_bound, off_zero), np.where(y > 0, off_zero, off_bound)
+    if bias:
+        return float(h[up].max(initial=-np.inf) - h[low].min(initial=np.inf))
+    return float(max(h[up].max(initial=0.0), -h[low].min(initial=0.0)))
+
+
+# With one coefficient clipped alone these are wrong by up to 0.02 at one of their breakpoints, and so is Σyα.
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("seed", [1, 101, 187, 291])
+def test_breakpoints_of_nearly_dependent_samples(seed, bias):
+    x, y = smooth_problem(seed)
+    path = svm_path(x, y, gamma=0.05, bias=bias)
+    x = x.astype(np.longdouble)
+    K = np.exp(-np.longdouble(0.05) * (x - x.T) ** 2)
+    f = path.decision_function(x.astype(float), path.C_)
+    for k, C in enumerate(path.C_):
+        alpha = path.alpha(C)
+        assert (alpha >= 0).all()
+        assert (alpha <= C).all()
+        assert true_violation(K, y, alpha, C, bias) < 1e-8
+        beta = np.where(y == 1, 1, -1) * alpha
+        if bias:
+            assert abs(beta.sum()) < 1e-13 * alpha.sum()
+        off = f[:, k] - (K @ beta).astype(float)
+        assert np.ptp(off) < 1e-8
+        at_margin = (alpha > 1e-6 * C) & (alpha < C * (1 - 1e-6))
+        np.testing.assert_allclose(f[at_margin, k], np.where(y == 1, 1, -1)[at_margin], atol=1e-8)
+
+
+def test_a_last_segment_ends_where_rounding_reaches_tol():
+    """Samples with both labels keep α growing with C, and no breakpoint comes."""
+    rng = np.random.default_rng(7)
+    X, y = rng.integers(-2, 3, size=(16, 2)).astype(float), rng.integers(0, 2, 16)
+    y[:5], X[1:5] = [0, 1, 1, 1, 1], X[0]
+    path = svm_path(X, y, gamma=0.06, class_weight={0: 1, 1: 2.5}, bias=False)
+    assert path.stop_reason_ == "rounding floor"
+    wide = X.astype(np.longdouble)
+    K = np.exp(-np.longdouble(0.06) * ((wide[:, None] - wide[None]) ** 2).sum(axis=2))
+    largest = 0.0
+    for C in np.geomspace(path.C_[-1], path.C_range_[1], 6):
+        C = min(C, path.C_range_[1])
+        largest = max(largest, true_violation(K, y, path.alpha(C), C * np.where(y == 1, 2.5, 1.0), False))
+    assert largest < 1e-8
+    assert path.n_checks_ > 0
+    assert largest <= path.largest_violation_ <= 1e-8  # the end is certified, and nowhere is rounding larger
+    assert path.at(path.C_range_[1]).converged_
+
+
+def test_weights_of_many_orders_hide_no_breakpoint():
+    """Slopes that matter over a long way in C are small beside those of samples that have long left their bounds."""
+    rng = np.random.default_rng(27)
+    X = rng.normal(size=(12, 2))
+    y = np.array([0, 1] * 6)
+    weight = 10.0 ** rng.uniform(-6, 6, 12)
+    path = svm_path(X, y, gamma=0.3, bias="regularized", sample_weight=weight)
+    wide = X.astype(np.longdouble)
+    K = np.exp(-np.longdouble(0.3) * ((wide[:, None] - wide[None]) ** 2).sum(axis=2)) + 1
+    assert path.largest_violation_ < 1e-8
+    for left, right in zip(path.C_[:-1], path.C_[1:], strict=True):
+        C, beta = 0.5 * (left + right), []
+        for price in (left, C, right):
+            alpha = path.alpha(price)
+            assert true_violation(K, y, alpha, price * weight, False) < 1e-8
+            beta.append(np.where(y == 1, 1, -1) * alpha)
+        assert np.abs(K @ (0.5 * (beta[0] + beta[2]) - beta[1])).max() < 1e-8  # f is linear between
+
+
+def test_a_machine_of_the_path_has_the_time_limit_to_itself():
+    X, y = load_breast_cancer(return_X_y=True)
+    path = svm_path(scale(X)[:60], y[:60], gamma=0.03, C_max=10, max_time=2.0)
+    path._fit.limits.stop.__dict__["deadline"] = 0.0  # long ago
+    assert path.at(3.0).converged_

@@ -137,7 +137,7 @@ def nu_svc(s):
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
         # All is told in the scale of f, after the division by ρ = 1/C.
-        C = s.weight[rows] * float(model.equivalent_C_[k])
+        C = s.weight[rows] * float(np.atleast_1d(model.equivalent_C_)[k])
         if not np.isfinite(C).all() or not C.any():  # where no ν keeps the hulls apart, f is constant
             continue
         problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))

@@ -2,13 +2,16 @@
 
 import doctest
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+import sklearn.calibration
 import sklearn.svm
 
 import mercer
+import mercer.features
 from mercer import kernels
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +61,29 @@ def test_the_table_of_defaults(row):
     (written,) = [dict(zip(head, line, strict=True)) for line in cells if line[0] == row]
     assert written["scikit-learn 1.9"].partition(",")[0] == str(default(sklearn.svm, *DEFAULTS[row]))
     assert written["mercer"].partition(",")[0] == str(default(mercer, *DEFAULTS[row]))
+
+
+def calls_on(page):
+    """(name, keywords) of the calls in the last column of a page's tables, as far as they can be read."""
+    rows = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    code = [text for line in rows for text in re.findall(r"`([^`]+)`", line.strip("| ").split(" | ")[-1])]
+    call = r"(?<![\w.])(?=(mercer\.[\w.]+|[A-Z]\w+)\(((?:[^()]|\([^()]*\))*)\))"  # calls inside of calls, too
+    found = [pair for text in code for pair in re.findall(call, text)]
+    return [(name, re.findall(r"(\w+)=", re.sub(r"\([^()]*\)", "", inside))) for name, inside in found]
+
+
+def test_the_calls_that_migration_sends_to_exist():
+    rooms = (mercer, kernels, mercer.features, sklearn.calibration)  # the last has what stays scikit-learn's
+    seen = set()
+    for name, keywords in calls_on("migration.md"):
+        if name.startswith("mercer."):
+            thing = pkgutil.resolve_name(name)
+        else:
+            thing = next(getattr(room, name) for room in rooms if hasattr(room, name))
+        taken = inspect.signature(thing).parameters
+        assert any(one.kind is one.VAR_KEYWORD for one in taken.values()) or set(keywords) <= set(taken), name
+        seen.add(name.rpartition(".")[2])
+    assert {"SVC", "KernelPCA", "svm_path", "tune", "QuantileSVR", "tabular", "RandomFourier", "xi_alpha"} <= seen
 
 
 def paths_in(text):

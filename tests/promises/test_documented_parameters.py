@@ -1,6 +1,6 @@
 """Every parameter on a page of the reference has a type and words, and the default that it names is the one it has."""
 
-import importlib
+import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -9,30 +9,10 @@ import pytest
 
 import mercer
 
-API = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
-
-
-def listed():
-    """The names that `docs/api.md` lists, in full."""
-    module = "mercer"
-    for line in API.splitlines():
-        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
-            module = found[1]
-        elif found := re.match(r"   ([\w.]+)$", line):
-            yield f"{module}.{found[1]}"
-
-
-def thing(name):
-    parts = name.split(".")
-    for k in range(len(parts) - 1, 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:k]))
-        except ImportError:
-            continue
-        for part in parts[k:]:
-            found = getattr(found, part)
-        return found
-    raise AssertionError(f"{name} cannot be imported")
+spec = importlib.util.spec_from_file_location("api_table", Path(__file__).parents[2] / "docs" / "api_table.py")
+api_table = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(api_table)
+listed, thing = api_table.listed, api_table.thing
 
 
 def told(text):
@@ -61,6 +41,49 @@ def test_every_parameter_is_typed_and_explained(name):
     if getattr(found, "_is_protocol", False):
         return  # nobody makes one
     check(name, found)
+
+
+def test_the_table_of_functions_is_that_of_their_signatures():
+    """`python docs/api_table.py` writes it."""
+    assert api_table.PAGE.read_text(encoding="utf-8") == api_table.page()
+
+
+# What may be given by place though it has a default: the number that a call is about, and where a file goes.
+BY_PLACE = {
+    ("mercer.compress", "n_vectors"),
+    ("mercer.export_c", "path"),
+    ("mercer.KernelMachine", "lam"),  # as its two classes
+    ("mercer.datasets.location", "n"),
+    ("mercer.datasets.location_scale", "n"),
+    ("mercer.datasets.interval", "n"),
+    ("mercer.datasets.rings", "n"),
+}
+MODELS = ("model", "estimator", "machine")
+
+
+@pytest.mark.parametrize("name", [*api_table.functions(), "mercer.rkhs.Function", "mercer.theory.GaussianProcess"])
+def test_every_function_takes_its_parameters_by_one_rule(name):
+    """Model, then X, then y; or K, then y; the kernel and all options by name."""
+    by_place, named = api_table.split(thing(name))
+    order = [p.name for p in by_place]
+    subject = order[1:] if order and order[0] in MODELS else order
+    if order and order[0] not in MODELS:
+        assert not set(order) & set(MODELS), "a model comes first"
+    for first in ("X", "K"):
+        if first in order:
+            assert subject[0] == first, f"{first} comes first, or after the model"
+    if "y" in order:
+        assert subject[subject.index("y") - 1] in ("X", "K") or subject[:2] == ["y", "f"], (
+            "y follows X or K, or f follows y"
+        )
+    assert "kernel" not in order or order == ["kernel"], "the kernel is given by name"
+    if "kernel" in [p.name for p in named] and name != "mercer.estimators.regularisation.C_from_consistency":
+        assert subject[0] in ("X", "vectors"), "a kernel belongs to samples"
+    for parameter in by_place:
+        like_fit = (parameter.name == "y" and "X" in order) or (parameter.name == "sample_weight" and "y" in order)
+        first = parameter is by_place[0] and parameter.name == "loss"
+        if parameter.default is not parameter.empty and not like_fit and not first:
+            assert (name, parameter.name) in BY_PLACE, f"{parameter.name} is an option, to be given by name"
 
 
 METHODS = ("fit", "predict", "decision_function", "predict_proba", "score_samples", "partial_fit", "forget")

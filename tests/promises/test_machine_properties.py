@@ -39,7 +39,7 @@ def test_nu_svc_bounds_margin_errors_and_is_c_svc(seed, share):
     errors, support = weight[f < 1 - 1e-5].sum(), weight[model.support_].sum()
     assert errors <= nu * weight.sum() + 1e-6
     assert support >= nu * weight.sum() - 1e-6
-    C = model.equivalent_C_[0]
+    C = model.equivalent_C_
     other = SVC(C=C, gamma=0.5, tol=TOL).fit(X, y, sample_weight=weight)
     # The same w; b need not be unique, so it is left out of the comparison.
     difference = (model.decision_function(X) - model.intercept_[0]) - (other.decision_function(X) - other.intercept_[0])

@@ -32,13 +32,13 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "torch", "dask", "onnx", "qp"}
+    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "onnx", "qp"}
     for module, extra in EXTRAS.items():
         assert module in map(package, extras[extra])
 
 
 def test_floors():
-    floors = {"numpy": "2.0", "scipy": "1.13", "scikit-learn": "1.6", "threadpoolctl": "3.5"}
+    floors = {"numpy": "2.0", "scipy": "1.13", "scikit-learn": "1.6", "joblib": "1.3", "threadpoolctl": "3.5"}
     assert PROJECT["dependencies"] == [f"{name}>={version}" for name, version in floors.items()]
     assert PROJECT["requires-python"] == ">=3.11"
 

@@ -1,8 +1,11 @@
 """The public names, spelt out: adding or dropping one is a decision, not an accident."""
 
+import importlib
 import inspect
+import re
 import subprocess
 import sys
+from operator import attrgetter
 
 import pytest
 
@@ -121,7 +124,6 @@ SVC_PARAMETERS = [
     "break_ties",
     "random_state",
     "n_jobs",
-    "lam",
 ]
 
 
@@ -150,9 +152,9 @@ SHARED = [
     "warm_start",
 ]
 OWN_PARAMETERS = {
-    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "theta", "lam"],
+    "SVR": ["C", "epsilon", "loss", "delta", "tau", "bias", "theta"],
     "NuSVR": ["nu", "C"],
-    "QuantileSVR": ["quantiles", "C", "bias", "theta", "lam"],
+    "QuantileSVR": ["quantiles", "C", "bias", "theta"],
     "OneClassSVM": ["nu"],
     "SVDD": ["nu"],
     "NuSVC": ["nu", "decision_function_shape", "break_ties"],
@@ -178,7 +180,49 @@ def test_parameters_and_attributes_are_documented(name):
     assert not [name for name in fitted if name not in text]
 
 
+@pytest.mark.parametrize(
+    ("room", "name", "suggestion"),
+    [
+        ("mercer", "SVM", "did you mean SVC"),
+        ("mercer", "Svc", "did you mean SVC"),
+        ("mercer", "LinearSVM", "did you mean LinearSV"),
+        ("mercer.kernels", "RBF", "did you mean Gaussian"),
+        ("mercer.kernels", "Quadratic", r"did you mean Polynomial\(degree=2\)"),
+        ("mercer.kernels", "Gausian", "did you mean Gaussian"),
+        ("mercer.theory", "rademacher", "did you mean ball_complexity"),
+        ("mercer.theory", "vc_bound", "did you mean linear_rules_bound"),
+        ("mercer.paths", "xi_alfa", "did you mean xi_alpha"),
+        ("mercer", "nonsense", "has no attribute 'nonsense'$"),
+    ],
+)
+def test_a_name_that_is_missing_suggests_what_was_meant(room, name, suggestion):
+    with pytest.raises(AttributeError, match=suggestion):
+        getattr(importlib.import_module(room), name)
+
+
+def test_what_is_suggested_exists():
+    """Every name of the tables, up to words about it."""
+    said = [(mercer, value) for value in mercer._MEANT.values()]
+    rooms = {
+        "kernels": ("RBF", "Cubic", "Poly", "Tanh", "Callable"),
+        "theory": ("novikoff", "margin_bound", "growth_function"),
+    }
+    for room, names in rooms.items():
+        module = importlib.import_module(f"mercer.{room}")
+        for name in names:
+            with pytest.raises(AttributeError) as error:
+                getattr(module, name)
+            said.append((module, str(error.value).partition("did you mean ")[2]))
+    for module, text in said:
+        for name in re.findall(
+            r"(?:theory\.|paths\.|kernels\.)?[A-Za-z_]{3,}(?=[ (,?]|$)", re.sub(r"\([^)]*\)|\bor\b", "", text)
+        ):
+            assert attrgetter(name)(module)
+
+
 def test_rooms_that_users_enter_are_there_after_import():
     """In a process of its own: here something else has imported them."""
-    script = "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian"
+    script = (
+        "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian, mercer.explain"
+    )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

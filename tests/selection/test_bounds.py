@@ -10,6 +10,7 @@ import mercer
 from mercer import SVC
 from mercer.kernels import Gaussian
 from mercer.selection.bounds import Known, least_wrong, surely_wrong
+from mercer.selection.search_gap import _least_over
 
 
 def data(n: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]
@@ -107,6 +108,23 @@ def test_a_range_of_prices_counts_what_every_price_in_it_gets_wrong() -> None:
     for low, high, wrong in pieces:
         model, _ = fitted(float(np.sqrt(low * high)), 1e-8, X, y)
         assert wrong <= (model.predict(new) != labels).sum()
+
+
+def test_between_prices_that_no_fold_has_side_by_side_nothing_is_ruled_out() -> None:
+    assert _least_over({(1.0, 2.0): 0.25, (2.0, 3.0): 0.125}, [1.0, 2.0, 3.0]) == pytest.approx(0.875)
+    assert _least_over({(2.0, 3.0): 0.25}, [1.0, 2.0, 3.0]) == 1.0
+    assert _least_over({(1.0, 2.0): 0.25, (8.0, 9.0): 0.25}, [1.0, 2.0, 8.0, 9.0]) == 1.0
+    assert _least_over({}, [1.0, 2.0]) == 1.0
+
+
+def test_prices_of_different_names_are_not_neighbours() -> None:
+    """C = 1 and theta = 1 are different prices: each kind has a range of its own."""
+    X, y = data()
+    grid = [{"C": [1.0, 1.1]}, {"theta": [0.01, 0.011]}]
+    found = mercer.tune(SVC(gamma=0.5, tol=1e-8), X, y, grid=grid, refit=False, skip=False)
+    apart = [mercer.tune(SVC(gamma=0.5, tol=1e-8), X, y, grid=one, refit=False, skip=False) for one in grid]
+    most = max(one.best_score_ + one.search_gap_ for one in apart)
+    assert found.best_score_ + found.search_gap_ == pytest.approx(most)
 
 
 def test_why_there_is_no_search_gap() -> None:

@@ -165,7 +165,10 @@ def test_names_and_refusals():
         wrong = type(machine)(**machine.get_params()).set_params(solver="qp:cvxopt")
         with pytest.raises(ValueError, match=r"'qp:clarabel', 'qp:piqp', 'qp:quadprog', 'qp:osqp'"):
             wrong.fit(X, target)
-    with pytest.raises(ValueError, match=r"120 variables need about 1 MB.*Use solver='decomposition'"):
+    with pytest.raises(
+        ValueError,
+        match=r"120 variables need about 1 MB: at most 84 fit into cache_size=0\.5 MB\. Use solver='decomposition'",
+    ):
         mercer.SVC(solver="qp", multiclass="crammer_singer", cache_size=0.5).fit(X, THREE)
     with pytest.raises(ValueError, match=r"solver='qp' works on the whole matrix.*solver='auto'"):
         mercer.RLSRegressor(solver="qp", cache_size=0.05).fit(X, REAL)

@@ -16,7 +16,7 @@ from mercer.features import Monomials
 from mercer.kernels import Gaussian, Linear
 from mercer.kernels.bandwidth import gamma_from_sigma
 from mercer.problems.classification import soft_margin, squared_soft_margin
-from mercer.problems.primal import soft_margin_primal
+from mercer.problems.quadratic_programs import soft_margin_dual, soft_margin_primal
 from mercer.theory import (
     dichotomies,
     fewest_errors,
@@ -120,20 +120,31 @@ def test_rosasco_the_primal_in_c_and_xi_has_the_value_of_the_dual():
     from scipy import sparse
 
     gauss = Gaussian(gamma=0.3)(X)
-    for bias in (True, False):
-        program = soft_margin_primal(gauss, Y, C, bias=bias)
+    prices = np.where(np.arange(20) % 3, C, np.inf)  # some samples without slack
+    for bias, price in itertools.product((True, False), (C, np.inf, prices)):
+        program = soft_margin_primal(gauss, Y, C=price, bias=bias)
+        assert np.isfinite(program.q).all()
+        assert len(program.h) == 20 + np.isfinite(np.broadcast_to(price, 20)).sum()
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         cones = [clarabel.NonnegativeConeT(len(program.h))]
         found = clarabel.DefaultSolver(
             sparse.csc_matrix(np.triu(program.P)), program.q, sparse.csc_matrix(program.G), program.h, cones, settings
         ).solve()
-        model = SVC(C=C, kernel=Gaussian(gamma=0.3), bias=bias, tol=1e-9).fit(X, Y)
+        dual = soft_margin_dual(gauss, Y > 0, C=price, bias=bias)
+        beta = Y * np.array(found.z[:20])  # the multipliers of the margins
+        assert found.obj_val == pytest.approx(-(0.5 * beta @ dual.P @ beta + dual.q @ beta), rel=1e-6)
+        assert (beta >= dual.lower - 1e-6).all()
+        assert (beta <= dual.upper + 1e-6).all()
+        assert np.abs(dual.A @ beta - dual.totals).max(initial=0.0) < 1e-6
+        if price is prices:
+            continue
+        model = SVC(C=price, kernel=Gaussian(gamma=0.3), bias=bias, tol=1e-9).fit(X, Y)
         assert found.obj_val == pytest.approx(model.certificate_.dual, rel=1e-6)
         c = np.array(found.x[:20])
         np.testing.assert_allclose(gauss @ c, model.function_(X) - model.intercept_, atol=1e-4)
     with pytest.raises(ValueError, match="K must be square"):
-        soft_margin_primal(gauss, Y[:-1], C)
+        soft_margin_primal(gauss, Y[:-1], C=C)
 
 
 def test_igel_2_2_least_squares_is_the_most_likely_function():
@@ -141,17 +152,20 @@ def test_igel_2_2_least_squares_is_the_most_likely_function():
     variance, scale = 0.09, 2.0
     model = RLSRegressor(kernel=Gaussian(gamma=0.3), lam=variance / scale, bias=False).fit(X, y)
     best = model.function_
-    least = log_posterior(y, best(X), best.norm, variance, scale)
+    least = log_posterior(y, best(X), norm=best.norm, variance=variance, scale=scale)
     for _ in range(20):
-        other = best + 0.05 * rng.normal() * type(best)(best.kernel, X, rng.normal(size=20))
-        assert log_posterior(y, other(X), other.norm, variance, scale) < least
+        other = best + 0.05 * rng.normal() * type(best)(X, rng.normal(size=20), kernel=best.kernel)
+        assert log_posterior(y, other(X), norm=other.norm, variance=variance, scale=scale) < least
     for factor in (0.99, 1.01):
-        assert log_posterior(y, factor * best(X), factor * best.norm, variance, scale) < least
+        assert log_posterior(y, factor * best(X), norm=factor * best.norm, variance=variance, scale=scale) < least
     spread = most_likely_variance(y, best(X))
     assert spread == pytest.approx(np.mean((y - best(X)) ** 2))
-    assert all(log_likelihood(y, best(X), spread) > log_likelihood(y, best(X), c * spread) for c in (0.8, 1.25))
+    assert all(
+        log_likelihood(y, best(X), variance=spread) > log_likelihood(y, best(X), variance=c * spread)
+        for c in (0.8, 1.25)
+    )
     density = np.prod(np.exp(-((y - best(X)) ** 2) / (2 * spread)) / math.sqrt(2 * math.pi * spread))
-    assert log_likelihood(y, best(X), spread) == pytest.approx(math.log(density))
+    assert log_likelihood(y, best(X), variance=spread) == pytest.approx(math.log(density))
 
 
 def test_igel_4_2_3_any_increasing_penalty_has_a_minimiser_in_the_span():
@@ -192,10 +206,10 @@ def test_mozharovskyi_the_fewest_errors_by_enumeration():
     model = SVC(C=100.0, kernel="linear").fit(x, y)
     f = model.decision_function(x)
     assert model.margins(x, y).n_errors >= 1
-    powers = [slack_power_sum(y, f, power) for power in (1e-6, 1e-3, 1.0)]
+    powers = [slack_power_sum(y, f, power=power) for power in (1e-6, 1e-3, 1.0)]
     assert powers[0] == pytest.approx(np.sum(y * f < 1), abs=1e-3)
     assert powers[2] == pytest.approx(model.margins(x, y).slacks.sum())
-    for bad, message in (((np.zeros((15, 1)), np.ones(15)), "1 to 14 rows"), (([[1.0]], [2]), "-1 and \\+1")):
+    for bad, message in (((np.zeros((15, 1)), np.ones(15)), "1 to 14 rows"), (([[1.0]], [2]), "only 1 label")):
         with pytest.raises(ValueError, match=message):
             fewest_errors(*bad)
 
@@ -203,7 +217,7 @@ def test_mozharovskyi_the_fewest_errors_by_enumeration():
 def test_li_the_dual_at_any_feasible_alpha_is_a_bound():
     best = SVC(C=C, kernel="linear", tol=1e-10).fit(X, Y).certificate_
     for _ in range(5):
-        proof = certify("linear", X, Y, feasible(C), C)
+        proof = certify(SVC(kernel="linear", C=C), X, Y, feasible(C))
         assert proof.dual <= best.primal
         assert proof.primal >= best.dual
 
@@ -212,16 +226,16 @@ def test_widths_as_each_note_writes_them():
     x, z, sigma = np.array([[0.3, 1.0]]), np.array([[1.0, -0.5]]), 0.7
     square = float(np.sum((x - z) ** 2))
     for convention, divisor in (("2σ²", 2 * sigma**2), ("σ²", sigma**2), ("2σ", 2 * sigma)):
-        kernel = Gaussian(gamma=gamma_from_sigma(sigma, convention))
+        kernel = Gaussian(gamma=gamma_from_sigma(sigma, convention=convention))
         assert kernel(x, z)[0, 0] == pytest.approx(math.exp(-square / divisor), rel=1e-14)
     assert Gaussian(gamma=gamma_from_sigma(sigma))(x, z) == pytest.approx(Gaussian(sigma=sigma)(x, z), rel=1e-14)
     with pytest.raises(ValueError, match="convention"):
-        gamma_from_sigma(1.0, "σ")
+        gamma_from_sigma(1.0, convention="σ")
 
 
 def test_numbers_by_hand():
     assert [dichotomies(d, 5) for d in range(1, 7)] == [2, 10, 22, 30, 32, 32]
-    data, y = datasets.location(60, 2.0)
+    data, y = datasets.location(60, distance=2.0)
     once = SVC(C=1.0, kernel="linear", tol=1e-9).fit(data, y)
     twice = SVC(C=0.25, kernel="linear", tol=1e-9).fit(2 * data, y)  # the same plane, twice the margin
     assert 1 / twice.rkhs_norm_ == pytest.approx(2 / once.rkhs_norm_, rel=1e-6)

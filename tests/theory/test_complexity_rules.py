@@ -50,7 +50,7 @@ def test_contraction_needs_a_zero_at_zero():
 
 
 def test_rules_carry_assumptions():
-    ball = theory.trace_bound(100.0, 50, 2.0)
+    ball = theory.trace_bound(100.0, 50, B=2.0)
     there = theory.contraction_rule(theory.multiple_rule(ball, -3.0), 1.0, zero_at_zero=True)
     assert there.value == pytest.approx(6 * ball.value)
     assert [a.text for a in there.assumptions] == [

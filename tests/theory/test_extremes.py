@@ -21,42 +21,42 @@ APART = np.where(X[:, 0] > 0, 1, -1)
 def test_every_delta(delta):
     """ln(1/δ) is finite for every δ, and a smaller δ never gives a smaller bound."""
     logs = -math.log(delta)
-    assert theory.hoeffding(0.1, 100, delta).value == pytest.approx(0.1 + math.sqrt(logs / 200))
-    assert theory.glivenko_cantelli(10, delta).value == pytest.approx(math.sqrt((math.log(2) + logs) / 20))
-    assert theory.mcdiarmid(0.0, [1.0], delta).value == pytest.approx(math.sqrt(logs / 2))
+    assert theory.hoeffding(0.1, 100, delta=delta).value == pytest.approx(0.1 + math.sqrt(logs / 200))
+    assert theory.glivenko_cantelli(10, delta=delta).value == pytest.approx(math.sqrt((math.log(2) + logs) / 20))
+    assert theory.mcdiarmid(0.0, [1.0], delta=delta).value == pytest.approx(math.sqrt(logs / 2))
     bounds = [
-        lambda d: theory.chernoff(5, 1000, d),
-        lambda d: theory.test_set_bound(5, 1000, d),
-        lambda d: theory.soft_margin_bound([0.0, 0.5], 2.0, 3.0, d),
-        lambda d: theory.linear_rules_bound(0.1, 3, 50, d),
-        lambda d: theory.finite_rules_bound(0.1, 3, 50, d),
-        lambda d: theory.expectation_bound(0.1, 0.1, 50, d),
+        lambda d: theory.chernoff(5, 1000, delta=d),
+        lambda d: theory.test_set_bound(5, 1000, delta=d),
+        lambda d: theory.soft_margin_bound([0.0, 0.5], 2.0, 3.0, delta=d),
+        lambda d: theory.linear_rules_bound(0.1, 3, 50, delta=d),
+        lambda d: theory.finite_rules_bound(0.1, 3, 50, delta=d),
+        lambda d: theory.expectation_bound(0.1, 0.1, 50, delta=d),
     ]
     for bound in bounds:
         assert math.isfinite(bound(delta).value)
         assert bound(delta).value >= bound(1 - 1e-16).value
-    assert theory.hard_margin_samples(0.1, delta, 1.0, 1.0) >= 8 / 0.01 * (2 + logs)
+    assert theory.hard_margin_samples(0.1, 1.0, 1.0, delta=delta) >= 8 / 0.01 * (2 + logs)
 
 
 def test_a_test_set_for_the_cautious():
     """No errors in n: 1 − δ^(1/n), also where 1 − δ is 1 to rounding."""
     for delta in (1e-17, 1e-100, 1e-300):
         expected = -math.expm1(math.log(delta) / 1000)
-        assert theory.test_set_bound(0, 1000, delta).value == pytest.approx(expected, rel=1e-9)
+        assert theory.test_set_bound(0, 1000, delta=delta).value == pytest.approx(expected, rel=1e-9)
 
 
 def test_tiny_and_huge_numbers_keep_their_squares():
     zero = Bound("R̂", 0.0, {"R̂": 0.0})
     for size in (1e-300, 1e-200, 1.0, 1e200):
         h = np.full(4, size)
-        assert theory.mcdiarmid(0.0, h, 0.1).value == pytest.approx(2 * size * math.sqrt(math.log(10) / 2))
+        assert theory.mcdiarmid(0.0, h, delta=0.1).value == pytest.approx(2 * size * math.sqrt(math.log(10) / 2))
         own = theory.finite_complexity(h[None]).value  # of {0} + h: it has the complexity of h
         assert own <= theory.shift_rule(zero, h).value == pytest.approx(2 * size / 2)
         assert theory.radius_margin(size, 1.0) >= 0
-    assert theory.soft_margin_bound([0.0], 1.0, 0.0, 0.1, rho=1e-300, target_margin=1e-100).value == math.inf
+    assert theory.soft_margin_bound([0.0], 1.0, 0.0, delta=0.1, rho=1e-300, target_margin=1e-100).value == math.inf
     assert theory.support_vectors_bound(1e200, 0.0, 1.0, 5).value == math.inf
     for call in (
-        lambda: theory.hard_margin_samples(0.1, 0.05, 1e200, 1.0),
+        lambda: theory.hard_margin_samples(0.1, 1e200, 1.0, delta=0.05),
         lambda: theory.soft_margin_samples(0.1, 1e200, 1.0),
         lambda: theory.mistake_bound(1e200, 1e-200),
     ):
@@ -66,17 +66,17 @@ def test_tiny_and_huge_numbers_keep_their_squares():
 
 @pytest.mark.parametrize("size", [1e-150, 1e-40, 1e40, 1e150])
 def test_balls_of_any_size(size):
-    one, other = theory.enclosing_ball(Linear(), X), theory.enclosing_ball(Linear(), size * X)
+    one, other = theory.enclosing_ball(X, kernel=Linear()), theory.enclosing_ball(size * X, kernel=Linear())
     assert other.radius == pytest.approx(size * one.radius, rel=1e-9)
     assert other.radius_bounds[0] <= other.radius <= other.radius_bounds[1]
     assert other.radius_bounds[1] - other.radius_bounds[0] <= 1e-6 * other.radius
     K = (size * X) @ (size * X).T
-    assert theory.enclosing_ball("precomputed", K).radius == pytest.approx(size * one.radius, rel=1e-9)
+    assert theory.enclosing_ball(K, kernel="precomputed").radius == pytest.approx(size * one.radius, rel=1e-9)
 
 
 def test_an_interval_of_width_one_may_lie_anywhere():
-    assert not theory.hoeffding(5.2, 1000, 0.05).vacuous
-    assert theory.hoeffding(0.99, 10, 0.05).vacuous
+    assert not theory.hoeffding(5.2, 1000, delta=0.05).vacuous
+    assert theory.hoeffding(0.99, 10, delta=0.05).vacuous
 
 
 def test_what_only_the_user_knows_is_not_claimed():
@@ -86,11 +86,11 @@ def test_what_only_the_user_knows_is_not_claimed():
 
 def test_risks_of_what_is_no_number():
     with pytest.raises(ValueError, match="must be finite"):
-        theory.risk("zero_one", [1, -1], [np.nan, 0.5])
+        theory.risk([1, -1], [np.nan, 0.5], loss="zero_one")
     for weight in ([-1.0, 3.0], [0.0, 0.0], [1.0]):
         with pytest.raises(ValueError, match="a finite number ≥ 0 for each of the 2"):
-            theory.risk("hinge", [1, -1], [0.0, 0.5], sample_weight=weight)
-    assert theory.risk("hinge", [1, -1], [0.0, 0.5], sample_weight=[1e308, 1e308]) == 1.25
+            theory.risk([1, -1], [0.0, 0.5], loss="hinge", sample_weight=weight)
+    assert theory.risk([1, -1], [0.0, 0.5], loss="hinge", sample_weight=[1e308, 1e308]) == 1.25
     with pytest.raises(ValueError, match="finite kernel values"):
         theory.ball_complexity([[np.nan]])
 

@@ -29,7 +29,7 @@ PAIRS = [
 @pytest.mark.parametrize(("kernel", "other"), PAIRS, ids=repr)
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_it_agrees_with_scikit_learn(kernel, other, lam):
-    process = GaussianProcess(kernel, X, Y, lam)
+    process = GaussianProcess(X, Y, kernel=kernel, lam=lam)
     expected = GaussianProcessRegressor(other, alpha=lam, optimizer=None).fit(X, Y)
     mean, deviation = expected.predict(NEW, return_std=True)
     np.testing.assert_allclose(process.mean(NEW), mean, rtol=1e-8, atol=1e-10)
@@ -53,7 +53,7 @@ WEIGHT = np.random.default_rng(3).integers(0, 4, 30).astype(float)
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_weights_are_the_noise_of_each_sample(lam):
     kernel, other = PAIRS[1]
-    process = GaussianProcess(kernel, X, Y, lam, sample_weight=WEIGHT)
+    process = GaussianProcess(X, Y, kernel=kernel, lam=lam, sample_weight=WEIGHT)
     used = WEIGHT > 0
     expected = GaussianProcessRegressor(other, alpha=lam / WEIGHT[used], optimizer=None).fit(X[used], Y[used])
     mean, deviation = expected.predict(NEW, return_std=True)
@@ -64,7 +64,9 @@ def test_weights_are_the_noise_of_each_sample(lam):
     np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-7, atol=1e-9)
     # As far as f is concerned, a weight is a repetition.
     again = np.repeat(np.arange(30), WEIGHT.astype(int))
-    np.testing.assert_allclose(GaussianProcess(kernel, X[again], Y[again], lam).variance(NEW), deviation**2, rtol=1e-7)
+    np.testing.assert_allclose(
+        GaussianProcess(X[again], Y[again], kernel=kernel, lam=lam).variance(NEW), deviation**2, rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
@@ -75,7 +77,7 @@ def test_a_free_bias(weight):
     process = GaussianProcess.of(model, X, Y, sample_weight=weight)
     np.testing.assert_allclose(process.mean(NEW), model.predict(NEW), rtol=1e-8, atol=1e-10)
     assert process.b == pytest.approx(model.intercept_[0], rel=1e-8)
-    wide = GaussianProcess(kernel + v, X, Y, lam, sample_weight=weight)
+    wide = GaussianProcess(X, Y, kernel=kernel + v, lam=lam, sample_weight=weight)
     np.testing.assert_allclose(process.mean(NEW), wide.mean(NEW), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(process.variance(NEW), wide.variance(NEW), rtol=1e-4)
     used = np.ones(30, bool) if weight is None else weight > 0
@@ -87,37 +89,37 @@ def test_a_free_bias(weight):
     found, h = process.log_likelihood_gradient, 1e-5
     beside = partial(GaussianProcess, X=X, y=Y, bias=True, sample_weight=weight)
     for name, ends in (
-        ("lam", [beside(kernel, lam=lam + step) for step in (h, -h)]),
-        ("sigma", [beside(Gaussian(sigma=1.3 + step), lam=lam) for step in (h, -h)]),
+        ("lam", [beside(kernel=kernel, lam=lam + step) for step in (h, -h)]),
+        ("sigma", [beside(kernel=Gaussian(sigma=1.3 + step), lam=lam) for step in (h, -h)]),
     ):
         slope = (ends[0].log_likelihood - ends[1].log_likelihood) / (2 * h)
         assert found[name] == pytest.approx(slope, rel=1e-6)
-    best = beside(process.scale * kernel, lam=process.noise_estimate)
+    best = beside(kernel=process.scale * kernel, lam=process.noise_estimate)
     for factor in (0.9, 1.1):
-        other = beside(factor * process.scale * kernel, lam=factor * process.noise_estimate)
+        other = beside(kernel=factor * process.scale * kernel, lam=factor * process.noise_estimate)
         assert other.log_likelihood < best.log_likelihood
 
 
 def test_the_most_likely_parameters_are_scikit_learns():
     kernel = 1.0 * Gaussian(sigma=1.0)
-    found = GaussianProcess(kernel, X, Y, 0.1).most_likely()
+    found = GaussianProcess(X, Y, kernel=kernel, lam=0.1).most_likely()
     other = theirs.ConstantKernel(1.0) * theirs.RBF(1.0) + theirs.WhiteKernel(0.1)
     expected = GaussianProcessRegressor(other, alpha=0.0).fit(X, Y)
     assert found.log_likelihood == pytest.approx(expected.log_marginal_likelihood_value_, abs=1e-5)
     assert found.lam == pytest.approx(expected.kernel_.k2.noise_level, rel=1e-2)
-    only = GaussianProcess(kernel, X, Y, 0.1).most_likely(["lam"])
+    only = GaussianProcess(X, Y, kernel=kernel, lam=0.1).most_likely(["lam"])
     assert only.kernel.get_params()["kernel__sigma"] == 1.0
     assert only.log_likelihood_gradient["lam"] == pytest.approx(0.0, abs=1e-2)
-    assert GaussianProcess(kernel, X, Y, 0.1).log_likelihood < only.log_likelihood < found.log_likelihood
+    assert GaussianProcess(X, Y, kernel=kernel, lam=0.1).log_likelihood < only.log_likelihood < found.log_likelihood
     with pytest.raises(ValueError, match=r"names=\['nu'\] must be some of \['lam'"):
-        GaussianProcess(kernel, X, Y, 0.1).most_likely(["nu"])
+        GaussianProcess(X, Y, kernel=kernel, lam=0.1).most_likely(["nu"])
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel, _ in PAIRS], ids=repr)
 def test_derivatives_of_the_likelihood(kernel):
-    process, h = GaussianProcess(kernel, X, Y, 0.2), 1e-5
+    process, h = GaussianProcess(X, Y, kernel=kernel, lam=0.2), 1e-5
     found = process.log_likelihood_gradient
-    up, down = (GaussianProcess(kernel, X, Y, 0.2 + step).log_likelihood for step in (h, -h))
+    up, down = (GaussianProcess(X, Y, kernel=kernel, lam=0.2 + step).log_likelihood for step in (h, -h))
     assert found["lam"] == pytest.approx((up - down) / (2 * h), rel=1e-6)
     values = {name: value for name, value in kernel.get_params().items() if name in found}
     assert values
@@ -125,7 +127,7 @@ def test_derivatives_of_the_likelihood(kernel):
         ends = []
         for step in (h, -h):
             changed = kernel.__class__(**kernel.get_params(deep=False)).set_params(**{name: value + step})
-            ends.append(GaussianProcess(changed, X, Y, 0.2).log_likelihood)
+            ends.append(GaussianProcess(X, Y, kernel=changed, lam=0.2).log_likelihood)
         kernel.set_params(**{name: value})
         assert found[name] == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5, abs=1e-7), name
 
@@ -133,10 +135,10 @@ def test_derivatives_of_the_likelihood(kernel):
 def test_the_most_likely_scale():
     """s·k and s·λ with s = y'A⁻¹y/n have the largest likelihood of all s."""
     kernel, lam = Gaussian(sigma=1.0), 0.05
-    process = GaussianProcess(kernel, X, Y, lam)
-    best = GaussianProcess(process.scale * kernel, X, Y, process.noise_estimate)
+    process = GaussianProcess(X, Y, kernel=kernel, lam=lam)
+    best = GaussianProcess(X, Y, kernel=process.scale * kernel, lam=process.noise_estimate)
     for factor in (0.9, 1.1):
-        other = GaussianProcess(factor * process.scale * kernel, X, Y, factor * process.noise_estimate)
+        other = GaussianProcess(X, Y, kernel=factor * process.scale * kernel, lam=factor * process.noise_estimate)
         assert other.log_likelihood < best.log_likelihood
     np.testing.assert_allclose(best.mean(NEW), process.mean(NEW), rtol=1e-9, atol=1e-12)
     assert best.log_likelihood_gradient["kernel__sigma"] is not None
@@ -149,20 +151,20 @@ def test_noise_is_found_again():
     f = np.linalg.cholesky(Gaussian(sigma=1.0)(Z) + 1e-10 * np.eye(150)) @ draws.normal(size=150)
     y = f + 0.3 * draws.normal(size=150)
     grid = [0.01, 0.03, 0.09, 0.27, 0.8]
-    likelihoods = [GaussianProcess(Gaussian(sigma=1.0), Z, y, lam).log_likelihood for lam in grid]
+    likelihoods = [GaussianProcess(Z, y, kernel=Gaussian(sigma=1.0), lam=lam).log_likelihood for lam in grid]
     assert grid[int(np.argmax(likelihoods))] == 0.09
-    covered = np.abs(GaussianProcess(Gaussian(sigma=1.0), Z, y, 0.09).mean(Z) - f)
-    assert np.mean(covered <= 2 * GaussianProcess(Gaussian(sigma=1.0), Z, y, 0.09).deviation(Z)) > 0.85
+    covered = np.abs(GaussianProcess(Z, y, kernel=Gaussian(sigma=1.0), lam=0.09).mean(Z) - f)
+    assert np.mean(covered <= 2 * GaussianProcess(Z, y, kernel=Gaussian(sigma=1.0), lam=0.09).deviation(Z)) > 0.85
 
 
 def test_strings_and_bad_arguments():
-    process = GaussianProcess(Spectrum(1, normalise=True), ["ab", "aab", "bb"], [1.0, 2.0, 0.0], 0.1)
+    process = GaussianProcess(["ab", "aab", "bb"], [1.0, 2.0, 0.0], kernel=Spectrum(1, normalise=True), lam=0.1)
     assert process.variance(["ab", "zz"])[1] == 1.0
     with pytest.raises(ValueError, match="precomputed matrix does not hold"):
-        GaussianProcess(Precomputed(), np.eye(2), [1.0, 2.0], 0.1)
+        GaussianProcess(np.eye(2), [1.0, 2.0], kernel=Precomputed(), lam=0.1)
     with pytest.raises(ValueError, match="above 0; without noise"):
-        GaussianProcess(Linear(), X, Y, 0.0)
+        GaussianProcess(X, Y, kernel=Linear(), lam=0.0)
     with pytest.raises(ValueError, match="for each of the 30 samples"):
-        GaussianProcess(Linear(), X, Y[:4], 0.1)
+        GaussianProcess(X, Y[:4], kernel=Linear(), lam=0.1)
     with pytest.raises(ValueError, match="raise lam"):
-        GaussianProcess(Gaussian(sigma=1.0), np.zeros((5, 1)), np.ones(5), 1e-320).mean([[0.0]])
+        GaussianProcess(np.zeros((5, 1)), np.ones(5), kernel=Gaussian(sigma=1.0), lam=1e-320).mean([[0.0]])

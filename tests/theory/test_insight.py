@@ -32,11 +32,11 @@ def test_a_soft_margin(bias):
     assert found.origin_radius == 1.0
     assert found.effective_dimension == pytest.approx(model.rkhs_norm_**2)
     K = Gaussian(gamma=0.5)(X)
-    assert found.enclosing_radius == pytest.approx(theory.enclosing_ball("precomputed", K).radius, abs=1e-7)
+    assert found.enclosing_radius == pytest.approx(theory.enclosing_ball(K, kernel="precomputed").radius, abs=1e-7)
     norm, trace = model.rkhs_norm_, 70.0
     if bias == "regularized":
         norm, trace = math.hypot(norm, model.intercept_[0]), 140.0
-    expected = theory.soft_margin_bound(np.maximum(0, 1 - s * f), trace, norm, 0.1, bias=bias is True)
+    expected = theory.soft_margin_bound(np.maximum(0, 1 - s * f), trace, norm, delta=0.1, bias=bias is True)
     bound = found.bounds["soft margin"]
     assert bound.value == pytest.approx(expected.value)
     assert bound.applies is (False if bias is True else None)
@@ -55,7 +55,7 @@ def test_a_hard_margin_with_a_linear_kernel():
     labels = np.where(wide[:, 0] > 0, 1, -1)
     model = mercer.SVC(C=np.inf, kernel="linear", tol=1e-6).fit(wide, labels)
     found = model.insight(wide, labels)
-    radius = theory.enclosing_ball("linear", wide).radius
+    radius = theory.enclosing_ball(wide, kernel="linear").radius
     bound = found.bounds["leave one out"]
     assert bound.value == pytest.approx(4 * radius**2 * model.rkhs_norm_**2 / len(wide), rel=1e-6)
     assert bound.applies is True

@@ -18,19 +18,19 @@ KERNELS = [Linear(), Gaussian(gamma=0.5), Gaussian(gamma=50.0), Polynomial(degre
 def test_margin_bounds():
     slacks = np.array([0.0, 0.5, 3.0, 0.0])
     three = 3 * (ln(2 / Decimal("0.1")) / 8).sqrt()
-    clipped = theory.soft_margin_bound(slacks, 9.0, 2.0, 0.1, rho=0.25)
+    clipped = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, rho=0.25)
     near(clipped.value, Decimal("0.375") + 4 * 3 / Decimal("1.0") + three)
-    printed = theory.soft_margin_bound(slacks, 9.0, 2.0, 0.1, rho=0.25, clipped=False)
+    printed = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, rho=0.25, clipped=False)
     near(printed.value - clipped.value, 0.5)
-    near(theory.hard_margin_bound(9.0, 4, 2.0, 0.1, rho=0.25).value, clipped.value - 0.375)
+    near(theory.hard_margin_bound(9.0, 4, 2.0, delta=0.1, rho=0.25).value, clipped.value - 0.375)
     # Slacks and margin in another unit are the same statement.
-    other = theory.soft_margin_bound(2 * slacks, 9.0, 4.0, 0.1, rho=0.125, target_margin=2.0)
+    other = theory.soft_margin_bound(2 * slacks, 9.0, 4.0, delta=0.1, rho=0.125, target_margin=2.0)
     near(other.value, clipped.value)
 
 
 @pytest.mark.parametrize("norm", [0.0, 0.3, 1.0, 1.0 + 1e-15, 2.0, 2.1, 37.0, 1e9])
 def test_the_grid_of_margins(norm):
-    bound = theory.hard_margin_bound(1.0, 1, norm, 0.1, grid_from=1.0)
+    bound = theory.hard_margin_bound(1.0, 1, norm, delta=0.1, grid_from=1.0)
     assert bound.applies is None
     rho = 4.0 / bound.terms["4/(nργ) √tr K"]
     j = round(-math.log2(rho))
@@ -65,7 +65,7 @@ def test_leave_one_out_errors_stay_below_their_bound(bias):
         if min(np.bincount(y + 1, minlength=3)[[0, 2]]) < 2:
             continue
         rho = 1 / SVC(kernel="linear", C=np.inf, bias=bias, tol=1e-6).fit(X, y).rkhs_norm_
-        radius = theory.enclosing_ball(Linear(), X).radius if bias else theory.origin_radius(Linear(), X)
+        radius = theory.enclosing_ball(X, kernel=Linear()).radius if bias else theory.origin_radius(X, kernel=Linear())
         bound = theory.leave_one_out_bound(radius, rho, len(y), bias=bias, separable=True)
         assert leave_one_out_errors(X, y, bias=bias) <= bound.value * len(y), trial
         near(bound.value, (4 if bias else 1) * (radius / rho) ** 2 / len(y))
@@ -76,7 +76,7 @@ def test_leave_one_out_errors_stay_below_their_bound(bias):
 def test_smallest_enclosing_balls(kernel, n):
     X = np.random.default_rng(n + 10).normal(size=(n, 2))
     K = kernel(X)
-    ball = theory.enclosing_ball(kernel, X)
+    ball = theory.enclosing_ball(X, kernel=kernel)
     if n > 1:
         values = [
             2 * value for value, _ in by_every_solver(data_description(K.diagonal(), np.ones(n), 0.5 / n), K).values()
@@ -88,4 +88,4 @@ def test_smallest_enclosing_balls(kernel, n):
     distances = np.sqrt(np.maximum(K.diagonal() - 2 * K @ centre + centre @ K @ centre, 0.0))
     assert distances.max() <= ball.radius_bounds[1] + 1e-9
     assert ball.radius_bounds[0] <= ball.radius <= ball.radius_bounds[1]
-    assert ball.radius <= theory.origin_radius(kernel, X) + 1e-9
+    assert ball.radius <= theory.origin_radius(X, kernel=kernel) + 1e-9

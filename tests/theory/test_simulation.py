@@ -40,10 +40,10 @@ def coin(make):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda k: theory.hoeffding(k / N, N, DELTA),
-        lambda k: theory.chernoff(k, N, DELTA),
-        lambda k: theory.test_set_bound(k, N, DELTA),
-        lambda k: theory.mcdiarmid(k / N, np.full(N, 1 / N), DELTA),
+        lambda k: theory.hoeffding(k / N, N, delta=DELTA),
+        lambda k: theory.chernoff(k, N, delta=DELTA),
+        lambda k: theory.test_set_bound(k, N, delta=DELTA),
+        lambda k: theory.mcdiarmid(k / N, np.full(N, 1 / N), delta=DELTA),
     ],
     ids=["hoeffding", "chernoff", "test set", "mcdiarmid"],
 )
@@ -55,7 +55,7 @@ def test_a_mean(make):
 
 def test_the_test_set_bound_is_exact():
     """It fails as often as the binomial law says: for the k whose bound lies below p."""
-    below = [theory.test_set_bound(k, N, DELTA).value < P for k in range(N + 1)]
+    below = [theory.test_set_bound(k, N, delta=DELTA).value < P for k in range(N + 1)]
     law = [math.comb(N, k) * P**k * (1 - P) ** (N - k) for k in range(N + 1)]
     failing = sum(p for p, bad in zip(law, below, strict=True) if bad)
     assert failing <= DELTA
@@ -65,14 +65,14 @@ def test_the_test_set_bound_is_exact():
 def test_two_sides():
     rng = np.random.default_rng(1)
     means = rng.binomial(N, P, size=DRAWS) / N
-    reach = theory.hoeffding(0.0, N, DELTA, sides=2).terms["deviation"]
+    reach = theory.hoeffding(0.0, N, delta=DELTA, sides=2).terms["deviation"]
     assert np.mean(np.abs(means - P) > reach) <= ALLOWED
 
 
 def test_empirical_distribution_functions():
     rng = np.random.default_rng(2)
     distances = [theory.distance_of_distributions(rng.random(40), lambda t: t) for _ in range(DRAWS)]
-    value = theory.glivenko_cantelli(40, DELTA).value
+    value = theory.glivenko_cantelli(40, delta=DELTA).value
     assert np.mean(np.array(distances) > value) <= ALLOWED
     assert np.mean(np.array(distances) > 0.8 * value) > ALLOWED
 
@@ -97,18 +97,18 @@ def least_errors(rng, n, d=2):
 
 def test_linear_rules():
     n = 400
-    assert thresholds(least_errors, n, lambda least: theory.linear_rules_bound(least, 2, n, DELTA)) <= DELTA
+    assert thresholds(least_errors, n, lambda least: theory.linear_rules_bound(least, 2, n, delta=DELTA)) <= DELTA
     # Without the number of dichotomies, as for a single rule, it fails too often.
-    assert thresholds(least_errors, n, lambda least: theory.finite_rules_bound(least, 1, n, DELTA)) > ALLOWED
+    assert thresholds(least_errors, n, lambda least: theory.finite_rules_bound(least, 1, n, delta=DELTA)) > ALLOWED
 
 
 def test_finitely_many_rules():
     """Fifty rules whose errors are independent: the best of them deceives most."""
     rng, n, rules = np.random.default_rng(4), 60, 50
     best = rng.binomial(n, 0.5, size=(DRAWS, rules)).min(axis=1) / n
-    failed = [theory.finite_rules_bound(share, rules, n, DELTA).value < 0.5 for share in best]
+    failed = [theory.finite_rules_bound(share, rules, n, delta=DELTA).value < 0.5 for share in best]
     assert np.mean(failed) <= ALLOWED
-    assert np.mean([theory.finite_rules_bound(share, 1, n, DELTA).value < 0.5 for share in best]) > 0.3
+    assert np.mean([theory.finite_rules_bound(share, 1, n, delta=DELTA).value < 0.5 for share in best]) > 0.3
 
 
 def test_expectations_of_a_class_and_its_complexity():
@@ -121,9 +121,9 @@ def test_expectations_of_a_class_and_its_complexity():
         complexity = theory.finite_complexity(table, n_draws=64, random_state=rng).value
         found.append((complexity, table.mean(axis=1).min()))
     R = np.mean([complexity for complexity, _ in found])
-    assert np.mean([theory.true_complexity_bound(own, n, DELTA).value < R for own, _ in found]) <= DELTA
-    with_own = [theory.expectation_bound(least, own, n, DELTA) for own, least in found]
-    with_true = [theory.expectation_bound(least, R, n, DELTA, empirical=False) for _, least in found]
+    assert np.mean([theory.true_complexity_bound(own, n, delta=DELTA).value < R for own, _ in found]) <= DELTA
+    with_own = [theory.expectation_bound(least, own, n, delta=DELTA) for own, least in found]
+    with_true = [theory.expectation_bound(least, R, n, delta=DELTA, empirical=False) for _, least in found]
     for bounds in (with_own, with_true):
         assert np.mean([bound.value < 1 / kinds for bound in bounds]) <= DELTA
         assert np.mean([bound.terms["Ê f"] < 1 / kinds for bound in bounds]) > DELTA  # the rest is needed
@@ -147,7 +147,7 @@ def test_soft_margins(bias):
         f = model.decision_function(POINTS)
         slacks = np.repeat(np.maximum(0, 1 - y * np.tile(f, 2)), counts)
         norm = math.hypot(model.rkhs_norm_, model.intercept_[0])
-        bound = theory.soft_margin_bound(slacks, float(counts @ kernel.diag(X)), norm, DELTA, grid_from=1.0)
+        bound = theory.soft_margin_bound(slacks, float(counts @ kernel.diag(X)), norm, delta=DELTA, grid_from=1.0)
         assert bound.applies is None
         assert not bound.vacuous
         truth = np.mean(np.where(f >= 0, 1 - CHANCE, CHANCE))
@@ -169,7 +169,7 @@ def test_hard_margins():
         if len(set(y[seen])) < 2:
             continue
         model = SVC(kernel="linear", C=np.inf, bias=False).fit(X[seen], y[seen])
-        bound = theory.hard_margin_bound(float(n), n, model.rkhs_norm_, DELTA, grid_from=1.0)
+        bound = theory.hard_margin_bound(float(n), n, model.rkhs_norm_, delta=DELTA, grid_from=1.0)
         assert bound.value < 0.3
         failed += mass[model.predict(X) != y].sum() > bound.value
     assert failed / draws <= DELTA
@@ -190,7 +190,7 @@ def test_soft_margin_expectation():
         seen = counts > 0
         model = SVC(kernel="linear", C=1 / (2 * lam * m), bias=False, tol=1e-4).fit(X[seen], y[seen], counts[seen])
         risks.append(hinge_risk(model.decision_function(X)))
-    radius = theory.origin_radius(Linear(), X)
+    radius = theory.origin_radius(X, kernel=Linear())
     best = SVC(kernel="linear", C=1 / (2 * lam), bias=False, tol=1e-6).fit(X, y, law)
     bound = theory.soft_margin_expectation(hinge_risk(best.decision_function(X)), best.rkhs_norm_, lam, radius, m)
     error = 3 * np.std(risks) / math.sqrt(len(risks))

@@ -33,9 +33,20 @@ def test_scikit_learns_checks(estimator, check):
         KernelPCA(kernel="precomputed"),
         KernelKMeans(n_landmarks=10),
         SpectralClustering(n_landmarks=10),
+        KernelCCA(kernel="precomputed", kernel_y="rbf"),
     ]
 )
 def test_scikit_learns_checks_of_the_others(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for . different samples")
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@parametrize_with_checks(
+    [KernelKMeans(kernel="precomputed"), SpectralClustering(kernel="precomputed")],
+    expected_failed_checks=lambda estimator: {"check_clustering": "gives X of shape (50, 2) as the square matrix"},
+)
+def test_scikit_learns_checks_of_given_matrices(estimator, check):
     check(estimator)
 
 

@@ -189,7 +189,7 @@ def run(*words):
 def test_on_a_terminal(tmp_path, capsys):
     """Clusters are predicted and not judged; features are no predictions; a pipeline predicts by its last step."""
     data, model = tmp_path / "data.txt", tmp_path / "model.mercer"
-    write_libsvm(data, X, y)
+    write_libsvm(X, y, data)
     clusters = KernelKMeans(2, random_state=0).fit(X)
     mercer.save(clusters, model)
     assert run("predict", data, model, "-") == 0

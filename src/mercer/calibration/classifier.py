@@ -6,10 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
+from mercer.calibration.around import decision_values, machine_of, weight_option, without_names
 from mercer.calibration.conformal import OwnScores
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
 from mercer.calibration.out_of_fold import out_of_fold, splits_of
@@ -32,7 +34,9 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
     Parameters
     ----------
     estimator : a classifier of mercer, optional
-        What is calibrated; SVC() unless told.
+        What is calibrated; SVC() unless told. It may be the last step of a Pipeline, all of which is fitted again in
+        every fold, or stand in `mercer.tabular`. Of a FrozenEstimator, which was trained on other samples, the
+        decision values are taken as they are; there are no folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
@@ -84,11 +88,13 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
             raise ValueError(
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
-        machine = clone(SVC() if self.estimator is None else self.estimator)
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._learn(machine.fit(X, y, **options), X, y, sample_weight)
+        model = clone(SVC() if self.estimator is None else self.estimator)
+        if isinstance(model, FrozenEstimator):
+            return self._learn(model, X, y, sample_weight, HELD_OUT)
+        return self._learn(model.fit(X, y, **weight_option(model, sample_weight)), X, y, sample_weight, self.cv)
 
-    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+        machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
                 f"{type(machine).__name__} is not a classifier of mercer's; "
@@ -102,28 +108,27 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
             label = labels.tolist()[absent[0]]
             raise ValueError(f"y has no sample of class {label!r}, whose probability is to be learned")
         weight = samples.weights(sample_weight, len(codes))
-        if isinstance(self.cv, str):
-            one_of("cv", self.cv, (HELD_OUT,))
-            f = machine._decision(X)
+        if isinstance(cv, str):
+            one_of("cv", cv, (HELD_OUT,))
+            f = decision_values(model, X)
         else:
-            splits = splits_of(self.cv, codes, labels)
+            splits = splits_of(cv, codes, labels, weight)
             own_weight = None if sample_weight is None else weight
-            f = out_of_fold(machine, X, y, own_weight, splits, self.verbose)
+            f = out_of_fold(model, X, y, own_weight, splits, self.verbose)
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
-        self.estimator_, self.classes_ = machine, labels
+        self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         counted = weight > 0
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
-        self.n_features_in_ = machine.n_features_in_
-        if hasattr(machine, "feature_names_in_"):
-            self.feature_names_in_ = machine.feature_names_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
         return self
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
-        values: Floats = self.estimator_._decision(X)
-        return values
+        return decision_values(*without_names(self, X))
 
     @property
     def curves_(self) -> Any:
@@ -190,4 +195,5 @@ def calibrate_classifier(
 ) -> CalibratedClassifier:
     """What `machine.calibrate` does."""
     check_is_fitted(machine)
-    return CalibratedClassifier(machine, method=method, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight)
+    model = CalibratedClassifier(machine, method=method, cv=cv, verbose=verbose)
+    return model._learn(machine, X, y, sample_weight, cv)

@@ -12,7 +12,7 @@ from mercer.arrays import Flags, Floats, Indices
 from mercer.calibration.coupling import couple
 from mercer.calibration.isotonic import fit_steps
 from mercer.calibration.sigmoid import Sigmoids, fit_sigmoids
-from mercer.calibration.temperature import fit_temperature
+from mercer.calibration.temperature import fit_softmax, fit_temperature
 from mercer.calibration.venn_abers import fit_venn_abers
 from mercer.data.labels import REST, Pair, between, every_pair
 
@@ -85,6 +85,11 @@ class ClassProbabilities:
 
 def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], k: int) -> ClassProbabilities:
     """The curves of all planes, each from the decision values of the samples that it separates."""
+    against_rest = pairs[0][1] == REST
+    if method == "temperature" and against_rest and k > 2:
+        counted = weight > 0
+        softmax = fit_softmax(f[counted], codes[counted], weight[counted])
+        return ClassProbabilities(softmax, k, against_rest)
     values, positive, weights, starts = [], [], [], [0]
     for column, pair in enumerate(pairs):
         rows, sides = between(pair, codes)
@@ -95,7 +100,7 @@ def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: li
         starts.append(starts[-1] + len(rows))
     parts = (np.concatenate(values), np.concatenate(positive), np.concatenate(weights))
     curves = METHODS[method](*parts, np.array(starts[:-1]))
-    return ClassProbabilities(curves, k, pairs[0][1] == REST)
+    return ClassProbabilities(curves, k, against_rest)
 
 
 def libsvm_probabilities(machine: Any, X: Any) -> Floats:

@@ -4,7 +4,8 @@ c and b solve [K + λW⁻¹, 1; 1', 0] [c; b] = [y; 0]. With M the inverse of th
 
     f₋ᵢ(x) = f(x) − (cᵢ / Mᵢᵢ) (M [k_x; 1])ᵢ,      and   yᵢ − f₋ᵢ(xᵢ) = cᵢ / Mᵢᵢ.
 
-Without a bias the last row and column are not there.
+Without a bias the last row and column are not there. With λ = 0 and more samples than the kernel has dimensions, which
+is ordinary least squares, cᵢ and Mᵢᵢ grow like 1/λ; their ratio is the residual over 1 − hᵢ, hᵢ = ∂f(xᵢ)/∂yᵢ.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import eigh, lu_factor, lu_solve
 
-from mercer.arrays import Floats, n_samples
+from mercer.arrays import Floats, megabytes, n_samples
 from mercer.data import samples
 from mercer.fitting.fit import read_samples
 from mercer.kernels import Kernel
+
+# Eigenvalues as shares of the largest, and shares 1 − h of a sample that others decide: below this they are nearly
+# rounding, whose errors they would magnify.
+_CLEAR = 1e-9
+# So near to the machine's own values, as a share of the spread of y, must those found here be.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,31 +42,28 @@ class LeaveOneOutFunctions:
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> LeaveOneOutFunctions:
         """From a trained RLSRegressor and its training samples."""
-        n, lam = n_samples(X), float(machine.lam)
-        if lam <= 0:
-            raise ValueError("cv='leave-one-out' needs lam > 0: the interpolant's system is singular; use folds")
+        X = read_samples(machine, X, machine.kernel_, reset=False)
+        n, lam, bias = n_samples(X), float(machine.lam), bool(machine.bias)
         need = 3 * 8 * (n + 1) ** 2
         if need > machine.cache_size * 1e6:
             raise MemoryError(
-                f"leaving out each of {n} samples takes about {need / 1e6:.0f} MB, but "
+                f"leaving out each of {n} samples takes about {megabytes(need)}, but "
                 f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
             )
         weight = samples.weights(sample_weight, n)
         if not (weight > 0).all():
             raise ValueError("cv='leave-one-out' needs positive weights; leave samples without weight out")
-        X = read_samples(machine, X, machine.kernel_, reset=False)
-        precomputed = machine.kernel_.accepts == "gram"
-        size = n + bool(machine.bias)
-        A = np.zeros((size, size))
-        A[:n, :n] = X if precomputed else machine.kernel_(X, X)
-        A[np.arange(n), np.arange(n)] += lam / weight
-        A[n:, :n] = A[:n, n:] = 1.0
-        inverse = np.asarray(lu_solve(lu_factor(A, overwrite_a=True), np.eye(size)))
-        target = np.append(y, np.zeros(size - n))
-        solution = inverse @ target
-        c = solution[:n]
-        residuals = c / np.diag(inverse)[:n]
-        return cls(machine.kernel_, None if precomputed else X, inverse, c, float(solution[n:].sum()), residuals)
+        vectors = None if machine.kernel_.accepts == "gram" else X
+        K = np.asarray(X if vectors is None else machine.kernel_(X, X), dtype=np.float64)
+        inverse = None if lam > 0 else _least_squares(K, weight, bias)
+        if inverse is None:
+            inverse = _bordered_inverse(K, lam / weight, bias)
+            solution = inverse[:, :n] @ y
+            residuals = solution[:n] / np.diag(inverse)[:n]
+        else:
+            solution = inverse[:, :n] @ y
+            residuals = _without_ridge(K, inverse, y, machine._decision(X)[:, 0])
+        return cls(machine.kernel_, vectors, inverse, solution[:n], float(solution[n:].sum()), residuals)
 
     def __call__(self, X: Any) -> Floats:
         """A row for each x, a column for each sample left out."""
@@ -68,3 +72,61 @@ class LeaveOneOutFunctions:
         if len(self.inverse) > len(self.c):
             k = np.column_stack([k, np.ones(len(k))])
         return f[:, None] - (k @ self.inverse[:, : len(self.c)]) * self.residuals
+
+
+def _bordered_inverse(K: Floats, ridge: Floats, bias: bool) -> Floats:
+    n = len(K)
+    size = n + bias
+    A = np.zeros((size, size))
+    A[:n, :n] = K
+    A[np.arange(n), np.arange(n)] += ridge
+    A[n:, :n] = A[:n, n:] = 1.0
+    return np.asarray(lu_solve(lu_factor(A, overwrite_a=True), np.eye(size)))
+
+
+def _least_squares(K: Floats, weight: Floats, bias: bool) -> Floats | None:
+    """The limit of λ → 0 of the inverse's columns of y: [c; b] = M [y; 0] is the least-norm solution of least squares.
+
+    None where K has full rank: then the inverse itself has a limit.
+
+    With A = W^½ K̃ W^½, K̃ being K centred if there is a bias, c = W^½ A⁺ W^½ y and b = p'y − (Kp)'c, p = w/Σw.
+    """
+    n, root = len(K), np.sqrt(weight)
+    p = weight / weight.sum() if bias else np.zeros(n)
+    mean = K @ p
+    values, U = eigh(root[:, None] * (K - mean[:, None] - mean + p @ mean) * root, overwrite_a=True)
+    share = values / (values[-1] if values[-1] > 0 else 1.0)
+    kept = share > n * np.finfo(float).eps
+    if (share[kept] < _CLEAR).any():
+        raise ValueError(
+            f"cv='leave-one-out' with lam=0 needs a kernel matrix of clear rank, but the smallest of its {kept.sum()} "
+            f"eigenvalues above rounding is {share[kept].min():.1g} of the largest; use lam > 0, or a number of folds"
+        )
+    if kept.sum() == n - bias:
+        return None
+    half = root[:, None] * U[:, kept]
+    out = np.zeros((n + bias, n + bias))
+    out[:n, :n] = (half / values[kept]) @ half.T
+    out[n:, :n] = p - mean @ out[:n, :n]
+    return out
+
+
+def _without_ridge(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
+    """(y − f)/(1 − h), h being what y_i has in f(x_i); f are the values of the machine itself."""
+    n = len(K)
+    H = K @ M[:n, :n] + M[n:, :n].sum(axis=0)
+    free = 1.0 - np.diag(H)
+    spread = float(np.abs(y - y.mean()).max())
+    if np.abs(H @ y - f).max() > _SAME * spread:
+        raise ValueError(
+            "cv='leave-one-out' with lam=0: the kernel matrix in float64 does not resolve these samples; bring their "
+            "columns to one scale, or use a number of folds"
+        )
+    alone = np.flatnonzero(free < _CLEAR)
+    if len(alone):
+        raise ValueError(
+            f"cv='leave-one-out' with lam=0: sample {alone[0]} is fitted exactly whatever its y is (so are "
+            f"{len(alone)} of {n}), and the others do not determine the function without it; use lam > 0, or a number "
+            "of folds"
+        )
+    return (y - f) / free

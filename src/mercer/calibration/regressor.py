@@ -14,11 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.arrays import Floats, row_blocks
+from mercer.calibration.around import machine_of, weight_option, without_names
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.out_of_fold import fold_machines
 from mercer.calibration.telling import FoldLines
@@ -39,11 +41,12 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
     Parameters
     ----------
     estimator : a regressor, optional
-        What is calibrated; SVR() unless told.
+        What is calibrated; SVR() unless told. It may be the last step of a Pipeline, all of which is fitted again in
+        every fold, or stand in `mercer.tabular`; of a FrozenEstimator, which was trained on other samples, the
+        predictions are taken as they are.
     cv : int, splitter or "leave-one-out", default=5
         Folds that leave every sample out once. "leave-one-out" is exact: `RLSRegressor` finds all n functions from one
         inverse (memory for n² numbers), `SVR` by removing each support vector.
-
     verbose : bool, default=False
         A line for each fold that is done.
 
@@ -85,21 +88,23 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         if self.cv == HELD_OUT:
             raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
         machine = clone(SVR() if self.estimator is None else self.estimator)
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._learn(machine.fit(X, y, **options), X, y, sample_weight)
+        if isinstance(machine, FrozenEstimator):
+            return self._learn(machine, X, y, sample_weight, HELD_OUT)
+        options = weight_option(machine, sample_weight)
+        return self._learn(machine.fit(X, y, **options), X, y, sample_weight, self.cv)
 
-    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         y = column_or_1d(y, warn=True).astype(np.float64)
         check_consistent_length(X, y)
         self.estimator_ = machine
-        if isinstance(self.cv, str):
-            one_of("cv", self.cv, (HELD_OUT, LEAVE_ONE_OUT))
+        if isinstance(cv, str):
+            one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT))
         self._folds_: list[tuple[Any, Any]] = [(machine, None)]
         self._without_ = np.zeros(len(y), dtype=np.intp)
         self._functions_: LeaveOneOutFunctions | FunctionsLeftOut | None = None
-        if self.cv == HELD_OUT:
+        if cv == HELD_OUT:
             self.residuals_ = np.abs(y - machine.predict(X))
-        elif self.cv == LEAVE_ONE_OUT:
+        elif cv == LEAVE_ONE_OUT:
             if not isinstance(machine, RLSRegressor | SVR):
                 raise ValueError(
                     f"cv='leave-one-out' is for RLSRegressor and SVR, not {type(machine).__name__}; use a number of "
@@ -110,9 +115,9 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
             self._learn_folds(machine, X, y, sample_weight)
-        self.n_features_in_ = machine.n_features_in_
-        if hasattr(machine, "feature_names_in_"):
-            self.feature_names_in_ = machine.feature_names_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(machine, name):
+                setattr(self, name, getattr(machine, name))
         return self
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
@@ -135,7 +140,8 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
     def predict(self, X: Any) -> Floats:
         """The machine's own prediction."""
         check_is_fitted(self)
-        values: Floats = self.estimator_.predict(X)
+        machine, X = without_names(self, X)
+        values: Floats = machine.predict(X)
         return values
 
     def predict_interval(self, X: Any, alpha: float = 0.1) -> tuple[Floats, Floats]:
@@ -146,13 +152,14 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         check_is_fitted(self)
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of targets that may be missed")
-        n, rows = len(self.residuals_), n_samples(X)
+        machine, X = without_names(self, X)
+        if machine_of(machine) is machine:
+            X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)
+        n, rows = len(self.residuals_), _num_samples(X)
         below, above = math.floor(alpha * (n + 1)), math.ceil((1 - alpha) * (n + 1))
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-        kernel = getattr(self.estimator_, "kernel_", None)
-        X = read_samples(self.estimator_, X, kernel, reset=False)
         for some in row_blocks(rows, 16 * n):
-            values = self._left_out(take(X, np.arange(some.start, some.stop)))
+            values = self._left_out(_safe_indexing(X, np.arange(some.start, some.stop)))
             if below >= 1:
                 low[some] = np.partition(values - self.residuals_, below - 1, axis=1)[:, below - 1]
             if above <= n:
@@ -163,9 +170,10 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         """f₋ᵢ(x), a row for each x and a column for each i."""
         if self._functions_ is not None:
             return self._functions_(X)
-        kernel = getattr(self.estimator_, "kernel_", None)
-        precomputed = kernel is not None and kernel.accepts == "gram"
-        parts = [part.predict(X if not precomputed or train is None else X[:, train]) for part, train in self._folds_]
+        if self._folds_[0][0] is self.estimator_:
+            return np.repeat(self.predict(X)[:, None], len(self.residuals_), axis=1)
+        precomputed = get_tags(self.estimator_).input_tags.pairwise
+        parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
 
     def __sklearn_tags__(self) -> Any:
@@ -180,4 +188,4 @@ def calibrate_regressor(
 ) -> CalibratedRegressor:
     """What `machine.calibrate` does."""
     check_is_fitted(machine)
-    return CalibratedRegressor(machine, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight)
+    return CalibratedRegressor(machine, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight, cv)

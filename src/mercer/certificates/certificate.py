@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from mercer.arrays import gamma
+
 Proves = Literal[
     "stationarity",
     "optimality if K is positive semi-definite and the loss is convex",
@@ -36,14 +38,23 @@ def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
     return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
 
 
+def bounded_sum(values: Any, sign: int) -> float:
+    """A sum of bounds that is a bound: not below (sign 1) or not above (−1) the true one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.sum(values) + sign * gamma(len(values) + 2) * np.sum(np.abs(values)))
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What a fit has reached, in numbers that anyone can recompute.
 
     Attributes
     ----------
-    primal, dual, gap : float
-        Both objective values (we maximise the dual) and their difference.
+    primal, dual : float
+        At least the primal value and at most the dual value (which we maximise) of the solution, whatever rounding did:
+        the optimum lies between them, where K is positive semi-definite.
+    gap : float
+        At least the difference of the two values, and not less than `primal - dual`.
     violation : float
         The largest difference of gradients that a pair of variables could still exploit; what `tol` bounds.
     kkt : dict
@@ -106,9 +117,9 @@ class Certificate:
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
         proves, precision = weakest([(part.proves, part.precision) for part in parts])
         return cls(
-            primal=sum(part.primal for part in parts),
-            dual=sum(part.dual for part in parts),
-            gap=sum(part.gap for part in parts),
+            primal=bounded_sum([part.primal for part in parts], 1),
+            dual=bounded_sum([part.dual for part in parts], -1),
+            gap=bounded_sum([part.gap for part in parts], 1),
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
             proves=proves,

@@ -10,8 +10,9 @@ With f = u[row] + b_group, r = p − f:
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
 is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
 
-Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation` and `gap` are the largest
-values that any u within these bounds gives, so rounding cannot make them too small. Rows that could matter for them are
+Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation`, `gap` and `primal` are
+the largest values that any u within these bounds gives, `dual` is the smallest: rounding cannot make them too good.
+Rows with a coefficient are computed in float64, because β'Kβ has their errors. Other rows that could matter are
 recomputed with more precision until they do not, or until there is no more (docs/certificate.md).
 """
 
@@ -37,8 +38,7 @@ PROOF: dict[str, Proves] = {
     "unknown": "optimality if K is positive semi-definite",
 }
 
-# From this many rows on a float32 pass over the rows that cannot matter saves time. Below it, `primal` and `dual` are
-# bounds.
+# From this many rows on a float32 pass over the rows that cannot matter saves time.
 _ROWS_FOR_FLOAT32 = 4096
 # Up to this share of coefficients that changed since the last certificate, the next one begins with its sums: rows near
 # the margin may have to be computed again.
@@ -72,11 +72,17 @@ class LastSums:
         count = int(np.count_nonzero(change))
         if count > _FEW_SHARE * np.count_nonzero(coefficients):
             return None
-        moved, error = gram.product_bound(change, None, np.float32 if coarse_pass(gram) else np.float64)
+        moved, error = _coarse_and_fine(
+            lambda rows, level: gram.product_bound(change, rows, level),
+            coefficients != 0 if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_),
+        )
         u = u + moved
         # A difference of coefficients is rounded once. The bound counts four roundings of each product or more, so a
         # quarter of it is enough for that.
-        return u, e + 1.25 * error + _EPS * np.abs(u), f"{words}, then {count} coefficients changed"
+        e = e + 1.25 * error + _EPS * np.abs(u)
+        if coarse_pass(gram):  # a row that has a coefficient only now may be known in float32 alone: it is not known
+            e[(coefficients != 0) & (last == 0)] = np.inf
+        return u, e, f"{words}, then {count} coefficients changed"
 
 
 def certify(
@@ -85,17 +91,17 @@ def certify(
     """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
 
-    def free() -> Flags:
+    def counted() -> Flags:
         up, low = problem.movable(beta)
-        free = np.zeros(gram.n, dtype=np.bool_)
-        free[problem.row[up & low]] = True
-        return free
+        counted: Flags = coefficients != 0
+        counted[problem.row[up & low]] = True
+        return counted
 
     u, e, precision = bounded_u(
         gram,
         lambda rows, level: gram.product_bound(coefficients, rows, level),
         lambda u, e: _undecided(problem, beta, u, e, tol),
-        free,
+        counted,
         None if last is None else last.moved_to(coefficients, gram),
     )
     if last is not None:
@@ -108,23 +114,18 @@ def certificate_of(
 ) -> Certificate:
     """The certificate of β with a u = Kβ that was computed from it, and whose rows err by at most e."""
     (
-        highest, losses, shares, worst, violation, box, outward, inward, equality, unbalanced,
+        highest, _, shares, worst, violation, box, outward, inward, equality, unbalanced,
         energy, gain, curved, size, wrong, b,
     ) = _core.dual_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, problem.totals,
         beta, problem.row_coefficients(beta, len(u)), u, e,
     )  # fmt: skip
     summed = _EPS * len(beta)
-    # Float32 rows are far from where they could matter for the gap, but not exact enough for values that are bounds.
-    bounds = not precision.startswith("float32")
-    primal = 0.5 * energy + (highest if bounds else losses) + sum(map(mul, b, problem.totals.tolist()))
+    primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
     dual = gain - 0.5 * energy - 0.5 * curved - unbalanced
-    if bounds:
-        primal += 0.5 * wrong + summed * (size + highest)
-        dual -= 0.5 * wrong + summed * (size + curved)
     return Certificate(
-        primal=primal,
-        dual=dual,
+        primal=primal + 0.5 * wrong + summed * (size + highest),
+        dual=dual - 0.5 * wrong - summed * (size + curved),
         gap=(shares + unbalanced) * (1 + summed),
         violation=violation,
         kkt={
@@ -155,37 +156,45 @@ def bounded_u(
     gram: Gram,
     product: BoundedProduct,
     undecided: Callable[[Floats, Floats], Flags],
-    free_rows: Callable[[], Flags],
+    counted_rows: Callable[[], Flags],
     begun: tuple[Floats, Floats, str] | None = None,
 ) -> tuple[Floats, Floats, str]:
     """u = Kβ, a bound on each row's error, and the precision in words; or the same where they were `begun`.
 
-    Rows that are `undecided` given u and e go to the next level of precision. Free rows are known to be among them,
-    so they are spared the float32 pass.
+    Rows that are `undecided` given u and e go to the next level of precision. The rows that are counted in any case,
+    because they are free or their errors are in β'Kβ, are spared the float32 pass.
     """
-    levels, n = gram.levels, gram.n
+    levels = gram.levels
     if begun is not None:
         u, e, words = begun
         rows = np.flatnonzero(undecided(u, e))
         u[rows], e[rows] = product(rows, np.float64)
         return _refined(levels[levels.index(np.float64) + 1 :], product, undecided, u, e, words)
-    free = free_rows() if coarse_pass(gram) else np.zeros(0, dtype=np.bool_)
-    if levels[0] == np.float32 and (not coarse_pass(gram) or free.sum() > n // 2):
+    fine = counted_rows() if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_)
+    if levels[0] == np.float32 and fine.all():
         levels = levels[1:]
     if levels[0] != np.float32:
         u, e = product(None, levels[0])
         words = levels[0] if isinstance(levels[0], str) else "float64"  # stored values have a level of their own
     else:
-        fine, coarse = np.flatnonzero(free), np.flatnonzero(~free)
-        u_coarse, e_coarse = product(coarse, np.float32)
-        u, e = np.empty((n, *u_coarse.shape[1:])), np.empty((n, *e_coarse.shape[1:]))
-        u[coarse], e[coarse] = u_coarse, e_coarse
-        u[fine], e[fine] = product(fine, np.float64)
-        rows = np.flatnonzero(undecided(u, e) & ~free)
+        u, e = _coarse_and_fine(product, fine)
+        rows = np.flatnonzero(undecided(u, e) & ~fine)
         u[rows], e[rows] = product(rows, np.float64)
         levels = levels[1:]
-        words = f"float32 with float64 sums, {len(fine) + len(rows)} rows in float64"
+        words = f"float32 with float64 sums, {np.count_nonzero(fine) + len(rows)} rows in float64"
     return _refined(levels[1:], product, undecided, u, e, words)
+
+
+def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> tuple[Floats, Floats]:
+    """u and e of all rows, computed in float64 where they are to be `fine`, and in float32 elsewhere."""
+    if fine.all():
+        return product(None, np.float64)
+    rows, coarse = np.flatnonzero(fine), np.flatnonzero(~fine)
+    u_coarse, e_coarse = product(coarse, np.float32)
+    u, e = np.empty((len(fine), *u_coarse.shape[1:])), np.empty((len(fine), *e_coarse.shape[1:]))
+    u[coarse], e[coarse] = u_coarse, e_coarse
+    u[rows], e[rows] = product(rows, np.float64)
+    return u, e
 
 
 def _refined(

@@ -14,8 +14,10 @@ import numpy as np
 
 from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certify
 from mercer.certificates.reach import roots
 from mercer.gram.gram import Gram
+from mercer.problems import classification
 from mercer.problems.dual_problem import DualProblem
 
 # Of one quotient, and a little more for the sums here.
@@ -66,6 +68,31 @@ def hard_margin_certificate(
     )
 
 
+def certify_hard_margin(problem: DualProblem, gram: Gram, beta: Floats) -> Certificate:
+    """The proof of ½‖w‖² with y_i f(x_i) ≥ 1 for β of any scale: its best multiple bounds the optimum from below.
+
+    From above it is bounded by w and b as far as they separate the samples: divided by their smallest margin they are
+    feasible.
+    """
+    y = problem.p
+    if not len(problem.totals):
+        free = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
+        return hard_margin_through_origin(certify(free, gram, beta)[0], gram, y, beta)
+    two = classification.hulls(y)
+    beta = two.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
+    proof, _ = certify(two, gram, beta)
+    rho = -proof.dual
+    if rho > np.finfo(float).tiny:
+        told = hard_margin_certificate(proof, rho, classification.rho_and_b(proof.b)[1] / rho)
+    else:  # nothing can be divided by it
+        told = hard_margin_certificate(proof, 1.0, 0.0)
+    energy, low, high = _energy_and_values(gram, beta)
+    smallest = 0.5 * float(low[y > 0].min() - high[y < 0].max())
+    rounding = gamma(4) * float(np.maximum(np.abs(low), np.abs(high)).max())
+    primal = min(told.primal, _feasible_value(energy, smallest - rounding))
+    return replace(told, primal=primal, gap=_gap(primal, told.dual))
+
+
 def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: Floats) -> Certificate:
     """The proof of the hard margin without a bias, from that of a soft margin whose bounds hold no multiplier.
 
@@ -73,16 +100,25 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     of β, (y'β)²/(2β'Kβ), or that of the soft margin, which no hard one can undercut. Kβ is recomputed as exactly as it
     gets.
     """
+    energy, low, high = _energy_and_values(gram, beta)
+    primal = _feasible_value(energy, float(np.where(y > 0, low, -high).min()) * (1 - gamma(4)))
+    alpha, summed = float(np.abs(beta).sum()), gamma(len(beta) + 16)
+    best = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
+    best = max(soft.dual, best if math.isfinite(best) else 0.0)
+    return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
+
+
+def _energy_and_values(gram: Gram, beta: Floats) -> tuple[float, Floats, Floats]:
+    """A bound on β'Kβ from above, and bounds on every (Kβ)_i from below and above; Kβ as exactly as it gets."""
     u, e = gram.product_bound(beta, level=gram.levels[-1])
     size, summed = np.abs(beta), gamma(len(beta) + 16)  # in whatever order NumPy adds
     energy = inner(beta, u) + inner(size, e) + 2 * summed * (inner(size, np.abs(u)) + inner(size, e))
-    smallest = float((y * u - e).min()) * (1 - gamma(4))
-    primal = 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
-    alpha = float(size.sum())
-    dual = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
-    known = 0.0 if soft.precision.startswith("float32") else soft.dual
-    dual = max(known, dual) if math.isfinite(dual) else max(known, 0.0)
-    return replace(soft, primal=primal, dual=dual, gap=_gap(primal, dual))
+    return energy, u - e, u + e
+
+
+def _feasible_value(energy: float, smallest: float) -> float:
+    """½‖w‖² of a function divided by the smallest of its margins y_i f(x_i); infinite where it does not separate."""
+    return 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
 
 
 def before_division(certificate: Certificate, problem: DualProblem, gram: Gram, beta: Floats) -> Certificate:

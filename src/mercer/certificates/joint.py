@@ -50,10 +50,7 @@ def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 
         still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
         return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
-    def free() -> Flags:
-        return np.asarray(((beta != 0) & (np.abs(beta) < problem.C[:, None])).any(axis=1))
-
-    u, error, precision = bounded_u(gram, product, undecided, free)
+    u, error, precision = bounded_u(gram, product, undecided, lambda: np.asarray(beta.any(axis=1)))
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision, error), u
 
 
@@ -93,9 +90,7 @@ def joint_certificate(
     shares = terms + problem.gap_errors(beta, e, wrong)
     own, (length, apart) = (np.arange(problem.n), problem.y), kept
     energy = float((beta * (u + b)).sum())
-    # Float32 rows are far from where they could matter for the gap, but not exact enough for values that are bounds.
-    bounds = not precision.startswith("float32")
-    losses = problem.losses(e, wrong if bounds else 0.0)
+    losses = problem.losses(e, wrong)
     unbalanced = float((_missing(beta) * (np.abs(e[own]) + wrong[own] + 1 + losses / problem.C)).sum())
     if problem.balanced:
         unbalanced += (1 + _EPS) * float(np.abs(b) @ np.abs(sums_of(beta)))
@@ -103,10 +98,9 @@ def joint_certificate(
     primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy - unbalanced
     dual -= 0.5 * apart * (length + apart)
     primal += 0.5 * apart * length
-    if bounds:
-        summed = _EPS * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
-        off = 0.5 * float((np.abs(beta) * wrong).sum()) + summed
-        primal, dual = primal + off + _EPS * problem.n * float(losses.sum()), dual - off
+    summed = _EPS * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
+    off = 0.5 * float((np.abs(beta) * wrong).sum()) + summed
+    primal, dual = primal + off + _EPS * problem.n * float(losses.sum()), dual - off
     kkt = _kkt(problem, beta, e)
     widest = 2 * float(wrong.max(initial=0.0))
     for name in ("primal feasibility", "complementary slackness"):

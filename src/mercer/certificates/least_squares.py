@@ -98,7 +98,7 @@ def certify_outputs(
     if errors is None:
         errors = products_with_bounds(gram, C)[1]
     root = roots(gram)
-    reach, twist = float(root.max()), np.zeros((1, problem.n_outputs))
+    reach, twist, apart = float(root.max()), np.zeros((1, problem.n_outputs)), np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f
             copies = int(np.bincount(problem.member).max())
@@ -112,9 +112,13 @@ def certify_outputs(
         rest = H - b
         errors = errors[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(F) + np.abs(ridge) + np.abs(b))
         squares = np.sum(C * U, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
-        # Of the primal value: errors of f in ½β'Kβ and, with the residuals, in the loss; roundings of both sums.
-        off = np.sum(np.abs(beta) * errors, axis=0) + np.sum(problem.weight[:, None] * errors**2, axis=0) / problem.lam
-        off = off + of_sums(len(beta)) * (np.sum(np.abs(C * U), axis=0) + np.abs(squares))
+        # Of ½β'Kβ: errors of f, and what f_β has that f has not, ‖f‖ times their distance; roundings of sums. The dual
+        # value has no more (with the linear term, the distance counts twice), the primal value has the losses too.
+        energy, moved = 0.5 * np.sum(np.abs(beta) * errors, axis=0), errors + twist
+        below = energy + 2 * apart * (np.sqrt(np.abs(np.sum(C * U, axis=0)) + 2 * energy) + apart)
+        below += of_sums(len(beta)) * (np.sum(np.abs(C * U), axis=0) + np.abs(squares) + below)
+        lost = problem.weight[:, None] * moved * (np.abs(rest + ridge) + 0.5 * moved)
+        off = below + (1 + of_sums(len(beta))) * np.sum(lost, axis=0) / problem.lam
     totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
     return Certificate.total(
         [
@@ -126,6 +130,7 @@ def certify_outputs(
                 distance=0.0,
                 twist=twist[:, k],
                 off=float(off[k]),
+                below=float(below[k]),
                 residual=rest[:, k] + ridge[:, k],
                 rest=np.abs(rest[:, k]) + errors[:, k],
                 low=rest[:, k] - errors[:, k] - twist[:, k],
@@ -190,8 +195,11 @@ def certificate_of_output(
     proves: Proves,
     above: float = math.inf,
     twist: Floats | float = 0.0,
+    below: float | None = None,
 ) -> Certificate:
     """One output's, where |Σβ| = `total`, and P is within `off` of `primal`.
+
+    D is less than what the other numbers say by no more than `below`, or than `off`.
 
     ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`; rounding of the sums of β moves f_β(x) by at most `twist`. What β
     leaves, y − f_β − b − dβ, lies between `low` and `high`, plus a `shift` that all rows share, known up to its second
@@ -212,7 +220,7 @@ def certificate_of_output(
         outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
         apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
         # Both values become bounds. The last factor is for the two roundings of `dual`.
-        primal, gap = primal + off, gap + 2 * off
+        primal, gap = primal + off, gap + off + (off if below is None else below)
         dual = primal - gap - 2 * ROUNDINGS * (abs(primal) + gap)
     return Certificate(
         primal=primal,
@@ -236,10 +244,16 @@ def limit_of_outputs(
     problem: LeastSquares, R: Floats, R_error: Floats, G: Floats, G_error: Floats, curvature: Floats, b: Floats
 ) -> Certificate:
     """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes."""
-    spread = problem.weight @ (problem.Y - problem.mean[problem.member]) ** 2
+    apart = problem.Y - problem.mean[problem.member]
+    rows = np.abs(apart + R[problem.member])
+    off = R_error[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(apart) + rows)
+    summed = of_sums(len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        risks = 0.5 * (problem.weight @ rows**2)
+        offs = problem.weight @ (off * (rows + 0.5 * off)) * (1 + summed) + summed * risks  # of half the risk
     parts = []
     for k in range(problem.n_outputs):
-        risk = 0.5 * float(problem.total @ R[:, k] ** 2 + spread[k])
+        high, low = float(risks[k] + offs[k]), float(risks[k] - offs[k])
         g = np.abs(G[:, k]) + G_error[:, k]
         gains = np.divide(g * g, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
         sums = abs(float(problem.total @ R[:, k])) + float(problem.total @ R_error[:, k]) if problem.bias else 0.0
@@ -247,9 +261,9 @@ def limit_of_outputs(
         kkt = {"normal equations": float(g.max(initial=0.0)), "residuals sum to 0": sums}
         parts.append(
             Certificate(
-                primal=risk,
-                dual=risk - gain,
-                gap=max(gain, risk - (risk - gain)),
+                primal=high,
+                dual=low - gain,
+                gap=max(gain, high - (low - gain)),
                 violation=max(kkt.values()),
                 kkt=kkt,
                 proves="stationarity",

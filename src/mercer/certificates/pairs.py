@@ -9,8 +9,9 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.table import CertificateTable
 
-# What rounding can take from a sum of non-negative terms, one per variable of a pair, of which there are few thousands.
-_SUMMED = 1 + 1e-12
+# What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
+# sum of their sizes.
+_SHARE = 1e-12
 
 
 def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
@@ -23,11 +24,13 @@ def pair_certificates(findings: Any, paired: bool, proves: Proves) -> Certificat
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
     unbalanced = np.abs(b * total) if paired else 0.0
-    # The errors include four roundings of p and u, and the sums have a few thousand terms.
+    # At least Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
+    size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain + unbalanced
+    off = 0.5 * wrong + _SHARE * size
     return CertificateTable(
-        primal=0.5 * energy + losses * _SUMMED + wrong,
-        dual=gain - 0.5 * energy - 0.5 * curved * _SUMMED - wrong - unbalanced,
-        gap=(shares + unbalanced) * _SUMMED,
+        primal=0.5 * energy + losses + off,
+        dual=gain - 0.5 * energy - 0.5 * curved - off - unbalanced,
+        gap=(shares + unbalanced) * (1 + _SHARE),
         violation=np.maximum(ends, 0.0),
         kkt={
             "dual feasibility: box": box.copy(),

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate, Proves, weakest
+from mercer.certificates.certificate import Certificate, Proves, bounded_sum, weakest
 
 
 @dataclass(eq=False)
@@ -104,9 +104,9 @@ class CertificateTable(Sequence[Certificate]):
             + [(one.proves, one.precision) for one in self.others.values()]
         )
         return Certificate(
-            primal=float(self.primal.sum()),
-            dual=float(self.dual.sum()),
-            gap=float(self.gap.sum()),
+            primal=bounded_sum(self.primal, 1),
+            dual=bounded_sum(self.dual, -1),
+            gap=bounded_sum(self.gap, 1),
             violation=float(self.violation.max()),
             kkt={name: float(values.max()) for name, values in self.kkt.items()},
             proves=proves,

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mercer.cli.formats import expect_model_name
 from mercer.cli.terminal import WithExamples, examples
 from mercer.files.models import FORMATS, Writing, read_model
 
@@ -50,6 +51,8 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
+    if args.to is None:
+        expect_model_name(args.output)
     model = read_model(args.source)
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), model.native)
     _WRITERS[target](model, args.output, Writing(args.features, args.input))

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import is_sparse
-from mercer.cli.dialect import UNKNOWN, Dialect
-from mercer.cli.formats import TITLES, format_of
+from mercer.cli.dialect import UNKNOWN, Dialect, with_holes
+from mercer.cli.formats import TITLES, format_of, is_packed
 from mercer.cli.labels import classes_in, expect_whole
 from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
-from mercer.files.libsvm_text import read_labelled_text
+from mercer.files.libsvm_text import content_of, read_labelled_text
 from mercer.tables.frame import Frame
 
 
@@ -75,9 +75,14 @@ def read_data(
         source = io.BytesIO(sys.stdin.buffer.read())
     elif Path(path).is_fifo():  # such as bash's <(command), in which nobody can go back
         source = io.BytesIO(Path(path).read_bytes())
+    elif is_packed(path):
+        source = io.BytesIO(content_of(path))
     if target is not None and form in ("libsvm", "npz"):
         where = "the first word of each line" if form == "libsvm" else "the array y"
-        raise ValueError(f"--target names a column of a table, but {name} has no names: its targets are {where}")
+        raise ValueError(
+            f"--target names a column of a table, but {name} has no names: its targets are {where}; if "
+            "it is a table, say so: --format csv"
+        )
     if form == "libsvm":
         if source is not path:
             source.name = name
@@ -90,6 +95,8 @@ def read_data(
     dialect = UNKNOWN
     if form == "parquet":
         header, columns = read_parquet(source)
+        dialect = Dialect(na=asked.na or before.na)
+        columns = with_holes(columns, dialect.na)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and asked.separator is None:

@@ -10,19 +10,17 @@ import argparse
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from mercer.tables.spelling import MISSING, NUMBER
+from mercer.tables.spelling import MISSING, NUMBER, WITH_COMMA, WITH_POINT
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _NAMES: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
 _SAMPLE_CHARACTERS: Final = 1 << 16  # enough lines to see whether they have the same number of cells
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
-_WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
-_WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+")
 
 
@@ -34,6 +32,7 @@ class Dialect:
     decimal: str | None = None
     encoding: str | None = None
     units: str | None = None  # of columns of numbers (units.py)
+    na: str | None = None  # what stands for a hole, beside what always does: a line for each mark
 
     def to_dict(self) -> dict[str, str]:
         """What is known."""
@@ -49,12 +48,40 @@ def add_flags(group: Any) -> None:
         "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"
     )
     group.add_argument("--decimal", choices=(",", "."), help="mark of a CSV's fractions; default: as its numbers show")
+    group.add_argument(
+        "--na",
+        type=_marks,
+        metavar="MARKS",
+        help="between commas, what stands for a hole in a table's cells beside blanks, NA and the like, such as k.A.,-",
+    )
     group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
 
 
 def asked_for(args: argparse.Namespace) -> Dialect:
     """What the flags say."""
-    return Dialect(args.separator, args.decimal, args.encoding)
+    return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
+
+
+def remembered(read: Mapping[str, str]) -> Dialect:
+    """What a model's file says of the table it was trained on."""
+    return Dialect(**{one.name: read.get(one.name) for one in fields(Dialect)})
+
+
+def with_holes(columns: list[Any], na: str | None) -> list[Any]:
+    """The columns, of texts or of anything, empty where a cell holds one of these marks."""
+    marks = frozenset((na or "").splitlines())
+    if not marks:
+        return columns
+    return [
+        column
+        if getattr(getattr(column, "dtype", None), "kind", "O") in "biufmM"  # a Parquet file's numbers and dates
+        else ["" if isinstance(cell, str) and cell.strip() in marks else cell for cell in column]
+        for column in columns
+    ]
+
+
+def _marks(text: str) -> str:
+    return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
 
 
 def _separator(text: str) -> str:
@@ -140,7 +167,10 @@ def _split(head: str, mark: str) -> list[str] | None:
 def with_points(
     header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None
 ) -> tuple[list[Any], str | None]:
-    """The columns, their numbers written with a decimal point and no mark for thousands; and the file's own mark."""
+    """The columns, their numbers written with a decimal point and no mark for thousands; and the file's own mark.
+
+    A cell that is no number stays as it is, for whoever reads the column to complain of.
+    """
     cells = [[text.strip() for text in column if text.strip() not in MISSING] for column in columns]
     kinds = [_kind(column) for column in cells]
     told = {asked} if asked is not None else {kind for kind in kinds if kind in (",", ".")}
@@ -149,7 +179,7 @@ def with_points(
     for title, column, kind in zip(header, columns, kinds, strict=True):
         if kind == "1,234":
             if mark is None:
-                some = next(text for text in column if "," in text).strip()
+                some = next(text for text in column if "," in text and WITH_COMMA.fullmatch(text.strip())).strip()
                 raise ValueError(
                     f"{name}: {some!r} in the column {title!r} may be a fraction or thousands; say --decimal , or "
                     "--decimal ."
@@ -159,23 +189,29 @@ def with_points(
             kind = "," if mark == "," else ""
         elif asked is not None and kind in (",", ".") and kind != asked:
             kind = ""
-        group = "." if kind == "," else ","
-        out.append([text.replace(group, "").replace(",", ".") for text in column] if kind else column)
+        out.append([_with_point(text, kind) for text in column] if kind else column)
     return out, mark
 
 
+def _with_point(text: str, mark: str) -> str:
+    """A number whose fraction follows this mark, as Python writes it; what is none stays as it is."""
+    if not (WITH_COMMA if mark == "," else WITH_POINT).fullmatch(text.strip()):
+        return text
+    return text.replace("." if mark == "," else ",", "").replace(",", ".")
+
+
 def _kind(cells: Sequence[str]) -> str:
-    """The decimal mark of a column of numbers; '' if it has none, '1,234' or '1.234' if the mark may mean thousands."""
-    if not any("," in text or "." in text for text in cells):
+    """The decimal mark of a column of which most cells are numbers, '1,234' or '1.234' if it may mean thousands.
+
+    '' if there is none, or not the same in all numbers.
+    """
+    comma = [text for text in cells if WITH_COMMA.fullmatch(text)]
+    point = [text for text in cells if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)]
+    numbers, others = (comma, point) if len(comma) >= len(point) else (point, comma)
+    marked = [text for text in numbers if "," in text or "." in text]
+    if 2 * len(numbers) <= len(cells) or not marked or not set(others) <= set(numbers):
         return ""
-    comma = all(_WITH_COMMA.fullmatch(text) for text in cells)
-    point = all(_WITH_POINT.fullmatch(text) for text in cells)
-    if comma and point:
-        marked = [text for text in cells if "," in text or "." in text]
-        mark = "," if "," in marked[0] else "."
-        if all(_GROUPS.fullmatch(text) for text in marked):
-            return f"1{mark}234"
-        return mark
-    if comma:
-        return ","
-    return "." if point or all(NUMBER.fullmatch(text) for text in cells) else ""
+    if len(others) < len(numbers):
+        return "," if numbers is comma else "."
+    mark = "," if "," in marked[0] else "."
+    return f"1{mark}234" if all(_GROUPS.fullmatch(text) for text in marked) else mark

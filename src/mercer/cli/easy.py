@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     (C, gamma), rate = GridSearch.of(args, replace(train, X=X)).run({}, Path(f"{name}.out"))
     print(f"Best c={C:g}, g={gamma:g} CV rate={rate:g}")
     model = mercer.SVC(C=C, gamma=gamma, cache_size=args.cache_size, tol=args.tol).fit(X, train.y)
-    write_libsvm_model(libsvm_from_estimator(model, order_of_appearance(train.y)), f"{name}.model")
+    write_libsvm_model(libsvm_from_estimator(model, label_order=order_of_appearance(train.y)), f"{name}.model")
     proof = model.certificate_
     say(f"Output model: {name}.model, gap {proof.gap:.3g}, {proof.relative_gap:.1e} of the dual value")
     if test is not None:

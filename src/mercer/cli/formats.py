@@ -12,6 +12,11 @@ _FORMATS: Final = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+_PACKED: Final = (".gz", ".bz2", ".xz")
+# Endings of files that hold tables or models for other programs; a LIBSVM text or model may have any other name.
+_OTHER_PROGRAMS: Final = (".pkl", ".pickle", ".joblib", ".json", ".jsonl", ".h5", ".hdf5", ".rds", ".rdata", ".zip")
+_OTHER_DATA: Final = (*_OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
+_OTHER_MODELS: Final = (*_OTHER_PROGRAMS, ".pmml", ".skops", ".pt", ".keras", ".mlmodel", ".tflite", *_FORMATS)
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
 # The sets that come with scikit-learn, for trying mercer without a file.
 TITLES: Final = {
@@ -23,5 +28,37 @@ TITLES: Final = {
 
 
 def format_of(path: str, form: str | None) -> str:
-    """The format asked for, or what the name suggests."""
-    return form or _FORMATS.get(Path(path).suffix.lower(), "libsvm")
+    """The format asked for, or what the name suggests; ValueError for a folder, and for what is not read."""
+    file = Path(path)
+    if file.is_dir():
+        raise ValueError(f"{path} is a folder; name a file")
+    suffix = plain_name(path).suffix.lower()
+    if form is None and suffix in _OTHER_DATA:
+        raise ValueError(
+            f"{path}: files that end in {suffix} are not read; write the table as .csv, .parquet or .npz first (in "
+            "pandas: frame.to_csv), or say with --format what the file is"
+        )
+    return form or _FORMATS.get(suffix, "libsvm")
+
+
+def plain_name(path: str) -> Path:
+    """The name without what says that the file is packed."""
+    file = Path(path)
+    return file.with_suffix("") if is_packed(path) else file
+
+
+def is_packed(path: str) -> bool:
+    """Whether the name says that the file is packed."""
+    return Path(path).suffix.lower() in _PACKED
+
+
+def expect_model_name(path: Path, *converted: str) -> None:
+    """Raise ValueError for a name that promises what is not written, or is written by ``mercer convert`` alone."""
+    suffix = path.suffix.lower()
+    if suffix in converted:
+        raise ValueError(f"{path}: save the model as .mercer, and mercer convert makes {suffix} of it")
+    if suffix in _OTHER_MODELS:
+        raise ValueError(
+            f"{path}: models that end in {suffix} are not written; .mercer, .onnx and .c are, and any other ending, "
+            "such as .model, stands for LIBSVM's or LIBLINEAR's format"
+        )

@@ -13,7 +13,7 @@ import numpy as np
 from mercer.arrays import take
 from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
-from mercer.cli.predict import read_truths
+from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import WithExamples, examples, printable, rounded
 from mercer.expansion import Expansion
 from mercer.files.models import Model, read_model
@@ -51,7 +51,7 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
-    model = read_model(args.model)
+    model = read_model(args.model) if args.file is None else model_beside(args.model, args.file)
     facts: Facts = {"file": args.model, "bytes": os.path.getsize(args.model)}
     facts |= model.facts()
     if model.expansion is not None:
@@ -88,7 +88,7 @@ def insights(model: Model, args: argparse.Namespace) -> list[Any]:
         answers = model.predict(model.rows(data.X, data.source, text=data.form == "libsvm"))
         rows, y = known_truth(data.y, answers, model.kind == "regression", data.source, data.target or "y")
         X = take(X, rows)
-    found = machine.insight(X, y, args.delta)
+    found = machine.insight(X, y, delta=args.delta)
     return found if isinstance(found, list) else [found]
 
 

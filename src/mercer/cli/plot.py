@@ -13,10 +13,10 @@ from sklearn.base import is_regressor
 from mercer.cli.data import Data, read_data
 from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
+from mercer.cli.predict import model_beside
 from mercer.cli.terminal import WithExamples, examples
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
-from mercer.files.models import read_model
 from mercer.optional import require
 from mercer.tables.as_pipeline import as_pipeline, used_columns
 
@@ -51,7 +51,7 @@ def register(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
     require("matplotlib", "drawing a decision").use("Agg")
-    model = read_model(args.model)
+    model = model_beside(args.model, args.file)
     wanted = model.feature_names if model.table is None else used_columns(model.table)
     piped = None if model.table is None else as_pipeline(model.table)
     data = read_data(args.file, args.format, args.target, training=False, wanted=wanted)

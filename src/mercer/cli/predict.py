@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.cli.data import Data, read_data
-from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for
+from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembered
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
@@ -20,6 +20,7 @@ from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
 from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import WithExamples, examples
+from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.models import Model, read_model
@@ -73,7 +74,7 @@ class _Answer:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the subcommand."""
-    model = read_model(args.model)
+    model = model_beside(args.model, args.file)
     data = read_truths(model, args, asked_for(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _ask(model, data, bool(args.probability))
@@ -94,6 +95,18 @@ def run(args: argparse.Namespace) -> None:
             print(line, file=sys.stderr if args.output == "-" else sys.stdout)
 
 
+def model_beside(path: str, data: str) -> Model:
+    """The model in a file; the error says so where it is the other file that holds one."""
+    try:
+        return read_model(path)
+    except ModelFormatError as error:
+        try:
+            read_model(data)
+        except (ModelFormatError, OSError):
+            raise error from None
+        raise ValueError(f"{path} is no model, but {data} is: give the two in the other order") from None
+
+
 def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN) -> Data:
     """The data file that is named, as the model takes it, with the column that it has learnt, where there is one."""
     read = getattr(model.table, "reading_", {})
@@ -106,7 +119,7 @@ def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN
         wanted=model.feature_names,
         as_frame=model.table is not None,
         asked=asked,
-        before=Dialect(*(read.get(name) for name in ("separator", "decimal", "encoding", "units"))),
+        before=remembered(read),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.cli.dialect import Dialect, decoded, separator_of, with_points
+from mercer.cli.dialect import Dialect, decoded, separator_of, with_holes, with_points
 from mercer.cli.units import from_text, to_text, without_units
 from mercer.optional import require
 from mercer.tables.frame import frame_of
@@ -44,9 +44,10 @@ def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tupl
     except csv.Error as error:
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
     texts: list[Any] = [list(column) for column in zip(*body, strict=True)] if body else [[] for _ in header]
-    plain, units = without_units(header, texts, name, from_text(before.units))
+    na = asked.na or before.na
+    plain, units = without_units(header, with_holes(texts, na), name, from_text(before.units))
     columns, decimal = with_points(header, plain, name, asked.decimal, before.decimal)
-    return header, columns, Dialect(mark, decimal, encoding, to_text(units))
+    return header, columns, Dialect(mark, decimal, encoding, to_text(units), na)
 
 
 def read_parquet(source: Any) -> tuple[list[str], list[Any]]:

@@ -63,6 +63,10 @@ _AS_OPTIONS = {
     "--categorical or --text",
     "in only, categorical or text": "with --only, --categorical or --text",
     "missing='drop'": "--missing drop",
+    "correct or empty the cell": "correct or empty the cell (--na names marks of holes)",
+    " (a frame: as numbers)": "",
+    "first_index=0 reads such files, and LIBSVM itself keeps 0 for precomputed kernels": "add 1 to every index of the "
+    "file; LIBSVM keeps 0 for the row numbers of precomputed kernels, -t 4",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mercer.cli.dialect import add_flags
-from mercer.cli.formats import FORMATS, TITLES, format_of
+from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
 from mercer.cli.signs_of_life import waiting
@@ -189,6 +189,8 @@ def run(args: argparse.Namespace) -> None:
     weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
     if args.class_weight and (args.weight or args.machine not in weighted):
         args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
+    if args.output is not None:
+        expect_model_name(args.output, ".onnx", ".c")
     way = _way(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
 from mercer.cli.dialect import asked_for
+from mercer.cli.formats import plain_name
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
 from mercer.cli.terminal import Clock, printable, show_warning
@@ -36,7 +37,7 @@ class Table:
         if args.kernel == "precomputed":
             raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
         self._args = args
-        default = "model" if args.file is None else "standard_input" if args.file == "-" else Path(args.file).stem
+        default = "model" if args.file is None else "standard_input" if args.file == "-" else plain_name(args.file).stem
         self.path = Path(args.output or f"{default}.mercer")
 
     def read(self) -> Data:

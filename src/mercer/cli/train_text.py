@@ -97,7 +97,8 @@ class LibsvmText:
             self._conclude_own(fitted, clock)
             return
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
-        found = layout(fitted, order_of_appearance(data.y) if args.machine in CLASSIFIERS else None)
+        order = order_of_appearance(data.y) if args.machine in CLASSIFIERS else None
+        found = layout(fitted, label_order=order)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
@@ -196,10 +197,8 @@ def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: 
         objective = -parts[q].dual
         lines += ["*", f"optimization finished, #iter = {np.atleast_1d(fitted.n_iter_)[q]}"]
         if args.machine == "nu_svc":
-            # β/r and obj/r², where β sums to nu·size: the solution of C-SVC with C = 1/r.
-            C = beta.sum() / (args.nu * size)
-            objective *= C**2
-            lines.append(f"C = {C:f}")
+            # β is divided by the margin r, as is the machine of the certificate: that of C-SVC with C = 1/r.
+            lines.append(f"C = {beta.sum() / (args.nu * size):f}")
         elif args.machine == "nu_svr":
             lines.append(f"epsilon = {fitted.epsilon_:f}")
         elif args.machine != "one_class":

@@ -8,32 +8,25 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from mercer.tables.spelling import MISSING
+from mercer.tables.spelling import BLANK, MISSING, WITH_UNIT, looks_numeric
 
-_UNIT: Final = r"[$€£¥₹₩₽₪%‰]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|kr|zł)\b"
-_BLANK: Final = "[ \u00a0\u202f]"
-# Blanks and apostrophes may group digits by three.
-_DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{_BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?|[0-9][0-9.,]*"
-_WITH_UNIT: Final = re.compile(
-    rf"([+−-]?)(?:({_UNIT}){_BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){_BLANK}?({_UNIT}))", re.UNICODE
-)
-_GROUPING: Final = re.compile(rf"(?<=[0-9])(?:{_BLANK}|['’])(?=[0-9])")
+_GROUPING: Final = re.compile(rf"(?<=[0-9])(?:{BLANK}|['’])(?=[0-9])")
 
 Units = dict[str, str]
 
 
 def without_units(header: list[str], columns: list[Any], name: str, before: Units) -> tuple[list[Any], Units]:
-    """The columns, numbers without their units where all cells have the same; and the units.
+    """The columns, numbers without their units where all of a column's numbers have the same; and the units.
 
-    ValueError where it is another than `before`.
+    Cells that are no numbers stay as they are, if fewer than half. ValueError where a unit is another than `before`.
     """
     out, units = [], {}
     for title, column in zip(header, columns, strict=True):
-        found = [None if text.strip() in MISSING else _parted(text.strip()) for text in column]
+        found = [_parted(text.strip()) for text in column]
         known = {part[1] for part in found if part is not None}
-        if len(known) != 1 or any(
-            part is None and text.strip() not in MISSING for part, text in zip(found, column, strict=True)
-        ):
+        others = [text.strip() for text, part in zip(column, found, strict=True) if part is None]
+        odd = [text for text in others if text not in MISSING]
+        if len(known) != 1 or 2 * len(odd) >= len(odd) + len(column) - len(others) or any(map(looks_numeric, odd)):
             out.append(column)
             continue
         units[title] = known.pop()
@@ -47,7 +40,7 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
 
 def _parted(text: str) -> tuple[str, str] | None:
     """A number's text and its unit; None where the text is something else."""
-    found = _WITH_UNIT.fullmatch(text)
+    found = WITH_UNIT.fullmatch(text)
     if found is None:
         return None
     sign, unit_first, second_sign, after, before, unit_last = found.groups()

@@ -50,6 +50,24 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
     return classes, codes
 
 
+def read_signs(y: Any) -> Floats:
+    """−1 and +1 of two labels, the larger one positive as in `SVC`; −1 and +1 stand for themselves, also alone."""
+    if y is None:
+        raise ValueError("y is None, but labels of two classes are needed")
+    given = single_column(_plain(y), "give one label for each sample")
+    if given.dtype.kind in "iuf" and len(given) and (np.abs(given) == 1).all():
+        return given.astype(np.float64)
+    if given.dtype.kind != "O" and len(given) and (given == given[0]).all():
+        raise ValueError(
+            f"y has only 1 label, {given[:1].tolist()[0]!r}, which does not tell its class; give labels of both, or −1 "
+            "and +1"
+        )
+    labels, codes = read_labels(given)
+    if len(labels) != 2:
+        raise ValueError(f"y must have labels of two classes, but it has {len(labels)}: {labels[:5].tolist()}")
+    return np.where(codes == 1, 1.0, -1.0)
+
+
 def codes_among(classes: np.ndarray, y: Any) -> Indices:
     """Each label's place among known classes, which may be in any order."""
     y = column_or_1d(_plain(y), warn=True)

@@ -12,6 +12,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from mercer.arrays import Floats, is_sparse, row_blocks
 from mercer.data.sparse_samples import canonical_csr, check_sparse
 
+_TABLES = "or let mercer.tabular(estimator) read the table as it is"
+_DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
+
 
 def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
@@ -57,6 +60,7 @@ def _converted(estimator: Any, X: Any, reset: bool) -> Any:
     refuse_masked(X, "X")
     if is_sparse(X):
         check_sparse(X)
+    _check_columns(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if _is_list_of_strings(X):
         raise ValueError(
@@ -84,10 +88,27 @@ def _converted(estimator: Any, X: Any, reset: bool) -> Any:
         if column is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
                 _check_finite(X)  # what is no number at all is told before there are too few of them
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == object and isinstance(error, ValueError):
+                raise ValueError(f"X does not hold numbers ({error}); encode it, {_TABLES}") from error
             raise
         raise ValueError(
-            f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out"
+            f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out, {_TABLES}"
         ) from error
+
+
+def _check_columns(X: Any) -> None:
+    """Raise an error for a frame with two columns of one name, or with dates, which NumPy makes nanoseconds of."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    seen = set()
+    for name, dtype in zip(X.columns, X.dtypes, strict=False):
+        if name in seen:
+            raise ValueError(f"X has two columns called {name!r}; rename one of them")
+        seen.add(name)
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(_DATES):
+            raise ValueError(
+                f"column {name!r} of X does not hold numbers, but dates or times ({dtype}); leave it out, {_TABLES}"
+            )
 
 
 def _is_list_of_strings(X: Any) -> bool:
@@ -198,7 +219,7 @@ def _check_finite(X: Any) -> None:
     name = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
-        "Impute, clip or drop them first"
+        + ("Impute or drop them, or let mercer.tabular(estimator) fill and mark them" if name == "NaN" else "Clip them")
     )
 
 
@@ -206,10 +227,7 @@ def _non_numeric_column(X: Any) -> Any:
     """The name of the first column of a data frame that does not convert to float, if there is one."""
     for name in getattr(X, "columns", ()):
         try:
-            values = np.asarray(X[name])
-            if values.dtype.kind in "mM":  # NumPy would convert dates to nanoseconds
-                return name
-            np.asarray(values, dtype=np.float64)
+            np.asarray(np.asarray(X[name]), dtype=np.float64)
         except (ValueError, TypeError):
             return name
     return None

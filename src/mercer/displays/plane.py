@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +135,11 @@ def _told(places: Any) -> str:
 
 def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
     """The caller's places of other features by their numbers."""
+    if not isinstance(at, Mapping):
+        raise TypeError(
+            f"at={at!r} must be a dict from columns, by number from 0 or by name, to their values, such as "
+            f"{{{titles[-1]!r}: 0.0}}"
+        )
     out = {}
     for key, value in at.items():
         k = titles.index(key) if isinstance(key, str) and key in titles else key

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from mercer.displays.drawing import COLOURS, axes_for, frame, short
+from mercer.sameness import key_of
 
 
 class TuningDisplay:
@@ -73,9 +75,9 @@ class TuningDisplay:
         bars: dict[str, Any] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
         ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
         self._mark_skipped_on_curve(ax, x, cells)
-        best = (self.results["params"][self.best_index].get(name),) if self.best_index is not None else None
-        if best in values:
-            ax.axvline(float(x[values.index(best)]), color="0.6", linestyle=":", label="best")
+        best = {} if self.best_index is None else self.results["params"][self.best_index]
+        if name in best:
+            ax.axvline(float(x[_place(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best")
         if not numbers:
             ax.set_xticks(x, [short(_told(value[0]), 24) for value in values])
         elif (x > 0).all():
@@ -92,18 +94,22 @@ class TuningDisplay:
     def _plot_surface(self, ax: Any) -> None:
         across, along = self.parameters
         values, cells = self._best_by([across, along])
-        columns, rows = (sorted({value[k] for value in values}, key=_sort_key) for k in (0, 1))
+        columns, rows = (_sorted({key_of(value[k]): value[k] for value in values}.values()) for k in (0, 1))
         scores = np.full((len(rows), len(columns)), np.nan)
-        means = np.asarray(self.results["mean_test_score"])
+        means, unscored = np.asarray(self.results["mean_test_score"]), []
         for (a, b), cell in zip(values, cells, strict=True):
-            scores[rows.index(b), columns.index(a)] = means[cell]
+            row, column = _place(b, rows), _place(a, columns)
+            scores[row, column] = means[cell]
+            if np.isnan(means[cell]):
+                unscored.append((row, column))
         image = ax.imshow(scores, origin="lower", aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="score on held-out samples")
-        for row, column in np.argwhere(np.isnan(scores)):
+        for row, column in unscored:  # what the grid does not have stays empty
             ax.plot(column, row, "x", color="0.4")
         if self.best_index is not None:
             best = self.results["params"][self.best_index]
-            ax.plot(columns.index(best[across]), rows.index(best[along]), "o", mfc="none", mec="red", ms=14, mew=2)
+            at = _place(best[across], columns), _place(best[along], rows)
+            ax.plot(*at, "o", mfc="none", mec="red", ms=14, mew=2)
         ax.set_xticks(range(len(columns)), [short(_told(value), 24) for value in columns], rotation=45, ha="right")
         ax.set_yticks(range(len(rows)), [short(_told(value), 24) for value in rows])
         ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
@@ -111,24 +117,34 @@ class TuningDisplay:
     def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
         """For each combination of these parameters the cell with the largest score, whatever else varies."""
         means = np.asarray(self.results["mean_test_score"])
-        found: dict[tuple[Any, ...], int] = {}
+        found: dict[Any, int] = {}
         for cell, params in enumerate(self.results["params"]):
             if all(name in params for name in names):
-                key = tuple(params[name] for name in names)
-                if key not in found or not means[found[key]] >= means[cell]:
-                    found[key] = cell if not np.isnan(means[cell]) or key not in found else found[key]
-        ordered = sorted(found, key=lambda key: [_sort_key(value) for value in key])
-        return ordered, [found[key] for key in ordered]
+                key = tuple(key_of(params[name]) for name in names)
+                if key not in found or (not means[found[key]] >= means[cell] and not np.isnan(means[cell])):
+                    found[key] = cell
+        values = {cell: tuple(self.results["params"][cell][name] for name in names) for cell in found.values()}
+        ordered = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
+        return [values[cell] for cell in ordered], ordered
 
 
 def _varied(points: list[dict[str, Any]]) -> list[str]:
     names = list(dict.fromkeys(name for point in points for name in point))
-    return [name for name in names if len({repr(point.get(name)) for point in points}) > 1] or names[:1]
+    return [name for name in names if len({key_of(point.get(name)) for point in points}) > 1] or names[:1]
 
 
-def _sort_key(value: Any) -> tuple[int, Any]:
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    return sorted(values, key=_sort_key)
+
+
+def _place(value: Any, among: list[Any]) -> int:
+    return [key_of(other) for other in among].index(key_of(value))
+
+
+def _sort_key(value: Any) -> tuple[int, float, str]:
+    """Numbers by size, and then the rest by what is written at the axis."""
     number = isinstance(value, int | float | np.number)
-    return (0, float(value)) if number else (1, repr(value))
+    return (0, float(value), "") if number else (1, 0.0, _told(value))
 
 
 def _told(value: Any) -> str:

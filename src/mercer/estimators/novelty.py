@@ -165,8 +165,9 @@ class OneClassSVM(NoveltyDetector):
 class SVDD(NoveltyDetector):
     """Support vector data description: the smallest ball in feature space around the data, a share ν excepted.
 
-    Minimises R² + Σ w_i ξ_i / (νW) subject to ‖φ(x_i) − a‖² ≤ R² + ξ_i, ξ_i ≥ 0 (Tax and Duin 2004, with C = 1/(νW)),
-    through its dual. For a kernel with k(x, x) constant, such as the Gaussian, it decides as `OneClassSVM` does.
+    Minimises ½R² + ½ Σ w_i ξ_i / (νW) subject to ‖φ(x_i) − a‖² ≤ R² + ξ_i, ξ_i ≥ 0, through its dual: half of what Tax
+    and Duin (2004) write, with C = 1/(νW), so that `certificate_` bounds R²/2 where there is no slack.
+    For a kernel with k(x, x) constant, such as the Gaussian, it decides as `OneClassSVM` does.
     A small ν, at most 1/n, makes it the smallest enclosing ball.
 
     Parameters

@@ -14,7 +14,7 @@ from mercer.data.labels import Classes
 from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, fitted
+from mercer.fitting.kinds import Number, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solved, Task
 from mercer.fitting.units import expect_squares
@@ -58,10 +58,10 @@ class NuSVC(PairwiseClassifier):
 
     Attributes
     ----------
-    nu_ : array
-        ν of each pair of classes.
-    equivalent_C_ : array
-        C of the `SVC` with the same solution, for each pair of classes.
+    nu_ : float, or array of one for each pair of classes
+        ν that was used.
+    equivalent_C_ : float, or array of one for each pair of classes
+        C of the `SVC` with the same solution.
     %(dual attributes)s
     classes_, class_weight_
         As in scikit-learn.
@@ -78,8 +78,8 @@ class NuSVC(PairwiseClassifier):
     """
 
     FITTED = fitted(
-        nu_=Array("outputs"),
-        equivalent_C_=Array("outputs"),
+        nu_=Number(per_output=True),
+        equivalent_C_=Number(per_output=True),
     )
 
     def __init__(
@@ -126,7 +126,7 @@ class NuSVC(PairwiseClassifier):
         if self.nu != "auto":
             return []
         told: list[tuple[str, type[Warning]]] = []
-        constant = self.equivalent_C_ == 0
+        nus, constant = np.atleast_1d(self.nu_), np.atleast_1d(self.equivalent_C_) == 0
         if constant.any():
             names = ", ".join(fit.target.name(fit.target.pairs[k]) for k in np.flatnonzero(constant)[:3])
             told.append(
@@ -137,15 +137,14 @@ class NuSVC(PairwiseClassifier):
                 )
             )
         for why, changed in (
-            ("infeasible for labels as unequal as these", (self.nu_ < _USUAL_NU * (1 - 1e-12)) & ~constant),
+            ("infeasible for labels as unequal as these", (nus < _USUAL_NU * (1 - 1e-12)) & ~constant),
             (
                 "too small, because the classes' reduced hulls meet in feature space",
-                (self.nu_ > _USUAL_NU * (1 + 1e-12)) & ~constant,
+                (nus > _USUAL_NU * (1 + 1e-12)) & ~constant,
             ),
         ):
             taken = [
-                f"{self.nu_[k]:.4g} for {fit.target.name(fit.target.pairs[k])}"
-                for k in np.flatnonzero(changed & ~constant)
+                f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in np.flatnonzero(changed & ~constant)
             ]
             if taken:
                 text = (
@@ -186,8 +185,8 @@ class NuSVC(PairwiseClassifier):
             b[k] = self._heavier(solved[k])
         masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
-        self.nu_ = freeze(np.array(totals) / np.array(masses))
-        self.equivalent_C_ = freeze(1.0 / rho)
+        self.nu_ = _one_or_all(np.array(totals) / np.array(masses))
+        self.equivalent_C_ = _one_or_all(1.0 / rho)
         self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
     def _heavier(self, one: Solved) -> float:
@@ -239,6 +238,11 @@ class NuSVC(PairwiseClassifier):
         if self.nu != "auto":
             share("nu", self.nu, "it bounds the share of margin errors; 'auto' chooses", whole=True)
         super()._check_parameters()
+
+
+def _one_or_all(values: Floats) -> Any:
+    """A number for two classes, so that it can be given to another machine."""
+    return float(values[0]) if len(values) == 1 else freeze(values)
 
 
 def _rho(solved: Solved) -> float:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -91,8 +91,6 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         Limit in seconds, for a fit, a call of `partial_fit` or a whole stream.
     random_state : int, RandomState or None
         An integer makes fits repeatable, to the last bit and on every platform.
-    lam : float, optional
-        The old spelling of `alpha`.
 
     Attributes
     ----------
@@ -148,8 +146,6 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         _norm2_=Array("outputs", required=True),
     )
 
-    _renamed: ClassVar[dict[str, str]] = {"lam": "alpha"}
-
     def __init__(
         self,
         alpha: float = 1e-4,
@@ -174,12 +170,11 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         max_time: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        lam: float | None = None,
     ) -> None:
         store(self, locals())
 
     def _check_parameters(self) -> None:
-        positive("alpha" if self.lam is None else "lam", self._lam)
+        positive("alpha", self.alpha)
         one_of("bias", self.bias, (False, "regularized"))
         one_of("average", self.average, ("all", "suffix", "last"))
         one_of("sampling", self.sampling, ("replacement", "passes"))
@@ -205,10 +200,6 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
 
     def _max_steps(self, n: int) -> int:
         return MOST_EPOCHS
-
-    @property
-    def _lam(self) -> Any:
-        return self.alpha if self.lam is None else self.lam
 
     @property
     def _constant_feature(self) -> bool:
@@ -237,7 +228,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     def _problem(self, fit: Fit) -> PegasosProblem:
         merged, target = fit.merged, fit.target
         machines = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
-        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self._lam))
+        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.alpha))
 
     def _space(self, fit: Fit, n_threads: int) -> Space:
         bias, X = self.bias == "regularized", fit.merged.X

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import d2_pinball_score
@@ -72,8 +72,6 @@ class QuantileSVR(KernelRegressor):
         _flat_=Flag(required=True),
     )
 
-    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
-
     def __init__(
         self,
         quantiles: Any = 0.5,
@@ -96,7 +94,6 @@ class QuantileSVR(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        lam: float | None = None,
     ) -> None:
         store(self, locals())
 

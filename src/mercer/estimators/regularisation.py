@@ -5,7 +5,7 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
     (1/n) Σ loss_i + ϑ‖w‖²        C = 1/(2ϑn)    Igel's ϑ, Rosasco's λ; the parameter `theta` of the machines
     Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of those
     (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
-    ½‖w‖² + C Σ ξ_i²              C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
+    ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
 C that makes a machine consistent as n grows: `C_from_consistency`.
 
@@ -21,23 +21,27 @@ from mercer.kernels import as_kernel
 from mercer.parameters import positive
 
 _DEFAULT_C = 1.0
+# C times the price of ‖w‖², times n where the losses are averaged.
+_PRODUCT = {"theta": 0.5, "lam": 0.5, "half_lam": 1.0}
+# LIBLINEAR's C of squared losses as a share of ours.
+_LIBLINEAR_SHARE = 0.5
 
 
-def C_from_lam(lam: float, n: float) -> float:
-    """C of the problem (1/n) Σ loss + λ‖w‖².
+def C_from_theta(theta: float, n: float) -> float:
+    """C of the problem (1/n) Σ loss + ϑ‖w‖².
 
     Parameters
     ----------
-    lam : float
-        λ of that problem.
+    theta : float
+        ϑ of that problem: `theta` of the machines.
     n : float
         The number of samples, or the sum of their weights.
     """
-    return 1.0 / (2.0 * lam * n)
+    return _PRODUCT["theta"] / (positive("theta", theta) * positive("n", n))
 
 
-def lam_from_C(C: float, n: float) -> float:
-    """λ of the problem (1/n) Σ loss + λ‖w‖².
+def theta_from_C(C: float, n: float) -> float:
+    """ϑ of the problem (1/n) Σ loss + ϑ‖w‖².
 
     Parameters
     ----------
@@ -46,20 +50,35 @@ def lam_from_C(C: float, n: float) -> float:
     n : float
         The number of samples, or the sum of their weights.
     """
-    return 1.0 / (2.0 * C * n)
+    return _PRODUCT["theta"] / (positive("C", C) * positive("n", n))
 
 
-def C_from_theta(theta: float, n: float) -> float:
-    """C for Igel's ϑ, which is the λ of `C_from_lam`.
+def C_from_lam(lam: float) -> float:
+    """C of the problem Σ loss + λ‖f‖².
 
     Parameters
     ----------
-    theta : float
-        ϑ of (1/n) Σ loss + ϑ‖w‖².
-    n : float
-        The number of samples, or the sum of their weights.
+    lam : float
+        λ of that problem: `lam` of `KernelMachine` and of least squares.
+
+    Examples
+    --------
+    >>> from mercer.estimators.regularisation import C_from_lam, lam_from_C
+    >>> C_from_lam(0.1), lam_from_C(5.0)
+    (5.0, 0.1)
     """
-    return C_from_lam(theta, n)
+    return _PRODUCT["lam"] / positive("lam", lam)
+
+
+def lam_from_C(C: float) -> float:
+    """λ of the problem Σ loss + λ‖f‖².
+
+    Parameters
+    ----------
+    C : float
+        The price of slack.
+    """
+    return _PRODUCT["lam"] / positive("C", C)
 
 
 def C_from_half_lam(lam: float, n: float) -> float:
@@ -68,11 +87,24 @@ def C_from_half_lam(lam: float, n: float) -> float:
     Parameters
     ----------
     lam : float
-        λ of that problem: `alpha` of PegasosSVC.
+        λ of that problem: `alpha` of `PegasosSVC`.
     n : float
         The number of samples, or the sum of their weights.
     """
-    return 1.0 / (lam * n)
+    return _PRODUCT["half_lam"] / (positive("lam", lam) * positive("n", n))
+
+
+def half_lam_from_C(C: float, n: float) -> float:
+    """λ of the problem (λ/2)‖w‖² + (1/n) Σ loss: `alpha` of `PegasosSVC`.
+
+    Parameters
+    ----------
+    C : float
+        The price of slack.
+    n : float
+        The number of samples, or the sum of their weights.
+    """
+    return _PRODUCT["half_lam"] / (positive("C", C) * positive("n", n))
 
 
 def C_from_liblinear(C: float) -> float:
@@ -83,14 +115,42 @@ def C_from_liblinear(C: float) -> float:
     C : float
         LIBLINEAR's.
     """
-    return 2.0 * C
+    return positive("C", C) / _LIBLINEAR_SHARE
 
 
-def C_from_consistency(n: float, C0: float, n0: float, a: float = 0.25, *, kernel: Any = "rbf") -> float:
+def liblinear_from_C(C: float) -> float:
+    """LIBLINEAR's C of a squared loss, which multiplies ξ² where ours multiplies ½ξ².
+
+    Parameters
+    ----------
+    C : float
+        Ours.
+    """
+    return positive("C", C) * _LIBLINEAR_SHARE
+
+
+def C_from_consistency(n: float, C0: float, n0: float, *, a: float = 0.25, kernel: Any = "rbf") -> float:
     """C for n samples so that machines become consistent as n grows, from a C₀ that was good for n₀: C₀(n₀/n)^(1−a).
 
     ϑ = 1/(2Cn) then falls like n^(−a), and ϑ²n grows: with a universal kernel the error approaches that of the Bayes
     rule (Steinwart, 2002; Igel, sec. 4.2). No other kernel can promise that, so it is refused.
+
+    Parameters
+    ----------
+    n : float
+        The number of samples, or the sum of their weights.
+    C0, n0 : float
+        A good C, and the number of samples it was good for.
+    a : float, default=0.25
+        How fast ϑ falls; strictly between 0 and ½.
+    kernel : str or Kernel, default="rbf"
+        The machine's.
+
+    Examples
+    --------
+    >>> from mercer.estimators.regularisation import C_from_consistency
+    >>> [round(C_from_consistency(n, 1.0, 100), 4) for n in (100, 1600, 10_000)]
+    [1.0, 0.125, 0.0316]
     """
     for name, value in (("n", n), ("C0", C0), ("n0", n0)):
         positive(name, value)
@@ -107,7 +167,7 @@ def C_from_consistency(n: float, C0: float, n0: float, a: float = 0.25, *, kerne
 
 def check_price(machine: Any) -> None:
     """C or ϑ, a positive number, and not both."""
-    theta = _theta(machine)
+    theta = machine.theta
     if theta is None:
         positive("C", machine.C)
         return
@@ -121,9 +181,4 @@ def check_price(machine: Any) -> None:
 
 def price(machine: Any, n: float) -> float:
     """C, from ϑ where that was given; n is the total weight of the samples of this problem."""
-    theta = _theta(machine)
-    return positive("C", machine.C) if theta is None else C_from_theta(positive("theta", theta), n)
-
-
-def _theta(machine: Any) -> Any:
-    return machine.theta if machine.lam is None else machine.lam
+    return positive("C", machine.C) if machine.theta is None else C_from_theta(machine.theta, n)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.classifier import PairwiseClassifier
@@ -93,8 +93,6 @@ class SVC(PairwiseClassifier):
     True
     """
 
-    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
-
     def __init__(
         self,
         C: float = 1.0,
@@ -122,7 +120,6 @@ class SVC(PairwiseClassifier):
         break_ties: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        lam: float | None = None,
     ) -> None:
         store(self, locals())
 
@@ -179,8 +176,8 @@ class SVC(PairwiseClassifier):
         need = _PAIR_BYTES * layout.n + _PAIR_VARIABLE_BYTES * int(layout.offsets[-1])
         if layout.n > _MANY_PAIRS and need > fit.limits.budget:
             raise MemoryError(
-                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {need / 1e6:.0f} MB, but "
-                f"cache_size={self.cache_size:g} allows {fit.limits.budget / 1e6:.0f} MB; use multiclass='ovr', one "
+                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {megabytes(need)}, but "
+                f"cache_size={self.cache_size:g} allows {megabytes(fit.limits.budget)}; use multiclass='ovr', one "
                 "machine per class, or raise cache_size"
             )
 
@@ -196,7 +193,7 @@ class SVC(PairwiseClassifier):
 
     def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
         """The same for every pair of classes."""
-        if self.theta is None and self.lam is None:
+        if self.theta is None:
             return np.full(layout.n, float(self.C))
         weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])
         totals, which = np.unique(weights[layout.pairs].reshape(-1, 2).sum(axis=1), return_inverse=True)
@@ -269,5 +266,5 @@ class SVC(PairwiseClassifier):
             )
 
     def _check_hard(self) -> None:
-        if self.theta is not None or self.lam is not None:
-            raise ValueError(f"C=inf and theta={self.theta or self.lam!r} both set the price of errors; give one")
+        if self.theta is not None:
+            raise ValueError(f"C=inf and theta={self.theta!r} both set the price of errors; give one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
@@ -61,8 +61,6 @@ class SVR(KernelRegressor):
 
     FITTED = fitted(intercept_=Array(1, required=True))
 
-    _renamed: ClassVar[dict[str, str]] = {"lam": "theta"}
-
     def __init__(
         self,
         C: float = 1.0,
@@ -88,7 +86,6 @@ class SVR(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        lam: float | None = None,
     ) -> None:
         store(self, locals())
 

@@ -74,15 +74,15 @@ class MercerExpansion:
         return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
 
 
-def mercer_expansion(kernel: Any, X: Any, n_terms: int, weights: Any = None) -> MercerExpansion:
+def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) -> MercerExpansion:
     """Expand a kernel with respect to samples, or to the points and weights of a quadrature rule.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        The kernel.
     X : array, CSR matrix or list
         Samples, or the points of a quadrature rule.
+    kernel : Kernel or str
+        The kernel.
     n_terms : int
         Fewer are given if the others are zero to rounding.
     weights : array, optional
@@ -94,7 +94,8 @@ def mercer_expansion(kernel: Any, X: Any, n_terms: int, weights: Any = None) -> 
     >>> from mercer.features import mercer_expansion
     >>> from mercer.kernels import Gaussian
     >>> x, w = np.polynomial.hermite.hermgauss(40)  # the law N(0, 1) by quadrature
-    >>> found = mercer_expansion(Gaussian(gamma=0.5), np.sqrt(2) * x[:, None], 5, w / np.sqrt(np.pi))
+    >>> w = w / np.sqrt(np.pi)
+    >>> found = mercer_expansion(np.sqrt(2) * x[:, None], kernel=Gaussian(gamma=0.5), n_terms=5, weights=w)
     >>> found.eigenvalues.round(6)  # √(2a/A)·B^j in closed form
     array([0.618034, 0.236068, 0.09017 , 0.034442, 0.013156])
     """
@@ -119,17 +120,17 @@ def mercer_expansion(kernel: Any, X: Any, n_terms: int, weights: Any = None) -> 
     return made._made_of(freeze(coefficients))
 
 
-def mercer_integral(kernel: Any, f: Any, X: Any, weights: Any) -> float:
+def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:
     """∫∫ k(u, v) f(u) f(v) du dv by quadrature: Mercer's condition asks that it is ≥ 0 for every f.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        The kernel.
-    f : callable
-        Maps the points to one number each.
     X : array
         The points of a quadrature rule.
+    f : callable
+        Maps the points to one number each.
+    kernel : Kernel or str
+        The kernel.
     weights : array
         Its weights.
 
@@ -139,9 +140,9 @@ def mercer_integral(kernel: Any, f: Any, X: Any, weights: Any) -> float:
     >>> from mercer.features import mercer_integral
     >>> from mercer.kernels import Gaussian, Sigmoid
     >>> x, w = np.polynomial.legendre.leggauss(20)
-    >>> mercer_integral(Gaussian(gamma=1.0), np.ravel, x[:, None], w) > 0
+    >>> mercer_integral(x[:, None], np.ravel, kernel=Gaussian(gamma=1.0), weights=w) > 0
     True
-    >>> mercer_integral(Sigmoid(gamma=1.0, coef0=-1.0), lambda x: np.ones(len(x)), x[:, None], w) > 0
+    >>> mercer_integral(x[:, None], lambda x: np.ones(len(x)), kernel=Sigmoid(gamma=1.0, coef0=-1.0), weights=w) > 0
     False
     """
     bound = as_kernel(kernel).bind(X)

@@ -21,6 +21,7 @@ CALIBRATED: Final = ("CalibratedClassifier", "CalibratedRegressor")
 # The arrays of each kind of curve.
 _CURVES: Final = {
     "Sigmoids": ("mercer.calibration.sigmoid", ("slope", "offset")),
+    "Softmax": ("mercer.calibration.temperature", ("slope",)),
     "Steps": ("mercer.calibration.isotonic", ("f", "p", "starts")),
     "VennAbers": ("mercer.calibration.venn_abers", ("f", "W", "S", "starts", "unit")),
 }
@@ -72,13 +73,15 @@ def calibrated_model(name: str, state: Any) -> Any:
 
 
 def _classifier(state: dict[str, Any], machine: Any) -> Any:
+    from mercer.calibration.around import machine_of
     from mercer.calibration.classifier import CalibratedClassifier
     from mercer.calibration.conformal import OwnScores
     from mercer.calibration.curves import METHODS, ClassProbabilities
 
-    expect(hasattr(machine, "classes_") and hasattr(machine, "_decision"), "a calibrated classifier needs a classifier")
+    decides = machine_of(machine)
+    expect(hasattr(decides, "classes_") and hasattr(decides, "_decision"), "a calibrated classifier needs a classifier")
     expect(state.get("method") in METHODS, f"{state.get('method')!r:.40} is no method of calibration")
-    k, against_rest = len(machine.classes_), bool(getattr(machine, "_function_per_class", True))
+    k, against_rest = len(decides.classes_), bool(getattr(decides, "_function_per_class", True))
     between = planes(k, against_rest)
     own = state.get("own")
     expect(isinstance(own, dict) and own.keys() == {"scores", "starts"}, "it has no scores of its classes")
@@ -86,7 +89,7 @@ def _classifier(state: dict[str, Any], machine: Any) -> Any:
     _expect_numbers(own["scores"], "scores")
     _expect_starts(own["starts"], k, len(own["scores"]))
     model = CalibratedClassifier(machine, method=state["method"], cv=state["cv"])
-    model.estimator_, model.classes_ = machine, machine.classes_
+    model.estimator_, model.classes_ = machine, decides.classes_
     curves = _curves(state.get("curves"), len(between))
     model.probabilities_ = ClassProbabilities(curves, k, between[0][1] == REST)
     model._own_scores_ = OwnScores(own["scores"], own["starts"])

@@ -47,7 +47,7 @@ _WHY_NOT: Final = {
 }
 
 
-def estimator_from_liblinear(model: LiblinearModel, n_features: int | None = None) -> Any:
+def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = None) -> Any:
     """A fitted LinearSVC or LinearSVR with the file's weights.
 
     What the file does not hold cannot be known: C, epsilon and class weights are defaults, there is no `certificate_`,
@@ -174,7 +174,7 @@ class LiblinearFile:
         raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
 
     def estimator(self, n_features: int | None = None) -> Any:
-        return estimator_from_liblinear(self._model, n_features)
+        return estimator_from_liblinear(self._model, n_features=n_features)
 
     def as_libsvm(self) -> LibsvmModel:
         raise TypeError(f"{self._name} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")

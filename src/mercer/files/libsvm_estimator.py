@@ -47,7 +47,7 @@ _KERNEL_TYPES: Final = {
 # --- from LIBSVM -----------------------------------------------------------------------------------------------------
 
 
-def estimator_from_libsvm(model: LibsvmModel, n_features: int | None = None) -> Any:
+def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) -> Any:
     """A fitted estimator that decides as LIBSVM does.
 
     What the file does not hold cannot be known: C and the other training parameters are defaults, `support_` counts the
@@ -119,7 +119,7 @@ def _rows(model: LibsvmModel, order: Any) -> Any:
 # --- to LIBSVM -------------------------------------------------------------------------------------------------------
 
 
-def libsvm_from_estimator(machine: Any, label_order: Any = None) -> LibsvmModel:
+def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmModel:
     """What LIBSVM's file holds of a fitted estimator.
 
     Parameters
@@ -134,7 +134,7 @@ def libsvm_from_estimator(machine: Any, label_order: Any = None) -> LibsvmModel:
     return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
 
 
-def layout_of(machine: Any, label_order: Any = None) -> LibsvmModel:
+def layout_of(machine: Any, *, label_order: Any = None) -> LibsvmModel:
     """The same for any kernel, without it: classes, pairs, coefficients, and as support vectors the rows' numbers."""
     check_is_fitted(machine)
     return _model(machine, label_order, "precomputed", {})
@@ -326,7 +326,7 @@ class LibsvmFile:
         return self._model
 
     def estimator(self, n_features: int | None = None) -> Any:
-        return estimator_from_libsvm(self._model, n_features)
+        return estimator_from_libsvm(self._model, n_features=n_features)
 
     def as_libsvm(self) -> LibsvmModel:
         return self._model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 import os
@@ -104,7 +105,10 @@ def read_labelled_text(
     if first_index not in (0, 1):
         raise ValueError(f"first_index={first_index!r} must be 0 or 1")
     n_threads = effective_n_threads(n_jobs)
-    text = _core.Text(_bytes(source), n_threads)
+    content = _bytes(source)
+    if content[:3].tobytes() == codecs.BOM_UTF8:  # as editors on Windows write it
+        content = content[3:]
+    text = _core.Text(content, n_threads)
     labels = np.empty(text.rows)
     starts = np.empty(text.rows + 1, dtype=np.int64)
     queries = np.empty(text.rows, dtype=np.int64)
@@ -136,18 +140,18 @@ def read_labelled_text(
 
 
 def write_libsvm(
-    target: str | os.PathLike[str] | BinaryIO, X: Any, y: Any, *, first_index: int = 1, zeros: bool = False
+    X: Any, y: Any, target: str | os.PathLike[str] | BinaryIO, *, first_index: int = 1, zeros: bool = False
 ) -> None:
     """Write rows and labels so that reading them back gives the same float64 values.
 
     Parameters
     ----------
-    target : path or binary file
-        A path appears only when it is complete.
     X : array or sparse matrix of shape (n_samples, n_features)
         The rows.
     y : array of shape (n_samples,)
         Numbers.
+    target : path or binary file
+        A path appears only when it is complete.
     first_index : {1, 0}, default=1
         The index of the first column.
     zeros : bool, default=False
@@ -211,13 +215,19 @@ def _bytes(source: Any) -> NDArray[np.uint8]:
         if not isinstance(content, bytes):
             raise TypeError("give a file opened in binary mode, 'rb'")
         return np.frombuffer(content, dtype=np.uint8)
-    opener = _OPENERS.get(Path(source).suffix)
+    return np.frombuffer(content_of(source), dtype=np.uint8)
+
+
+def content_of(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file, unpacked if it ends in .gz, .bz2 or .xz."""
+    opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is not None:
-        with opener(source, "rb") as file:
-            return np.frombuffer(file.read(), dtype=np.uint8)
+        with opener(path, "rb") as file:
+            unpacked: bytes = file.read()
+            return unpacked
     # Read, not mapped: a file that shrinks while it is mapped ends the process. Nor by np.fromfile: it goes back to
     # the beginning, which a pipe does not have.
-    return np.frombuffer(Path(source).read_bytes(), dtype=np.uint8)
+    return Path(path).read_bytes()
 
 
 def _name(source: Any) -> str:

@@ -21,7 +21,7 @@ from mercer.tables.estimator import Tabular
 _ENCODINGS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (Numbers, Levels, Dates, Words, LeftOut)}
 _END_OF_TIME_SECONDS: Final = 1e12  # the year 33,658; Python's dates end before
 _LISTS: Final = ("drop", "only", "categorical", "text")
-_READING: Final = ("separator", "decimal", "encoding", "units", "target")
+_READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
 
 
 def table_state(model: Tabular) -> dict[str, Any]:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from mercer.arrays import Floats, n_samples
+from mercer.arrays import Floats, n_samples, sums_by
 from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
-from mercer.data.labels import read_labels
-from mercer.gram import gram_for
-from mercer.kernels import as_kernel
-from mercer.kernels.matrices import as_matrix
-from mercer.parameters import one_of, real
-from mercer.problems.classification import soft_margin, squared_soft_margin
+from mercer.certificates.hulls import certify_hard_margin
+from mercer.data.merging import Merged
+from mercer.fitting.dual_machine import DualMachine
+from mercer.fitting.fit import Fit
+from mercer.fitting.task import Solved, Task
+from mercer.gram import Gram
 from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution
 
 # What another solver's α may miss bounds and sums by, as a share of the largest α; it is repaired before the proof.
 _MISSED_SHARE = 1e-6
 
 
-def certificate_of_alpha(
-    kernel: Any, X: Any, y: Any, alpha: Any, C: Any = 1.0, *, slack: str = "l1", bias: bool = True
-) -> Certificate:
-    """The certificate of dual variables α of a soft margin, wherever they come from.
+def certificate_of_alpha(estimator: Any, X: Any, y: Any, alpha: Any, *, sample_weight: Any = None) -> Certificate:
+    """The certificate of dual variables α of a machine, wherever they come from.
 
     By weak duality the dual value at any feasible α is a lower bound on the optimum, and the primal value of the
     machine that α gives is an upper one. Solvers leave α beside their bounds and their sum beside 0. The nearest
@@ -33,90 +33,143 @@ def certificate_of_alpha(
 
     Parameters
     ----------
-    kernel : Kernel, str or callable
-        The kernel; "precomputed" if X is the matrix of kernel values.
+    estimator : SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM or SVDD
+        The machine whose problem α belongs to: its kernel, C, slack, bias, ν, ε and so on. It need not be fitted.
     X : array, CSR matrix or list
-        Samples.
-    y : array
-        Their labels, of two classes.
-    alpha : array
-        One number ≥ 0 per sample.
-    C : float or array, default=1.0
-        The price of slack, or one for each sample.
-    slack : {"l1", "l2"}, default="l1"
-        C_iξ_i with 0 ≤ α_i ≤ C_i, or ½C_iξ_i² with 0 ≤ α_i.
-    bias : bool, default=True
-        With Σα_iy_i = 0, or without bias and equality.
+        Samples, as for its `fit`.
+    y : array or None
+        Their targets, as for its `fit`.
+    alpha : array of shape (n_samples,), or (n_samples, n_problems)
+        One number ≥ 0 for each sample; of regression machines the signed α_i − α_i*. A machine of several classes or
+        quantiles has a column for each of its problems, in the order of the classes' pairs; a sample that a pair is
+        not about has a 0 there. Where the problem knows no scale of its own, as for the hard margin C=inf, NuSVC and
+        OneClassSVM, α may have any.
+    sample_weight : array, optional
+        As for its `fit`.
 
     Returns
     -------
     Certificate
-        Its `b` is the bias that belongs to α.
+        As `certificate_` of the machine: its `b` is the bias that belongs to α.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.svm import SVC
-    >>> from mercer import certify
+    >>> import sklearn.svm
+    >>> from mercer import SVC, certify
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 1, 0, 1]
-    >>> other = SVC(kernel="linear", C=1.0, tol=1e-9).fit(X, y)
+    >>> other = sklearn.svm.SVC(kernel="linear", C=1.0, tol=1e-9).fit(X, y)
     >>> alpha = np.zeros(4)
     >>> alpha[other.support_] = np.abs(other.dual_coef_[0])
-    >>> certify("linear", X, y, alpha, C=1.0).gap < 1e-6
+    >>> certify(SVC(kernel="linear", C=1.0), X, y, alpha).gap < 1e-6
     True
     """
-    one_of("slack", slack, ("l1", "l2"))
-    one_of("bias", bias, (True, False))
-    labels, codes = read_labels(y)
-    n = len(codes)
-    if len(labels) != 2:
-        raise ValueError(f"α belongs to a problem of two classes, but y has {len(labels)}: {list(labels)[:5]}")
-    bound = as_kernel(kernel).bind(X)
-    samples = as_matrix(X) if bound.accepts != "sequences" else X
-    if n_samples(samples) != n:
-        raise ValueError(f"X has {n_samples(samples)} samples, but y has {n} labels")
-    signs = np.where(codes == 1, 1.0, -1.0)
-    prices = _prices(C, n)
-    problem = (squared_soft_margin if slack == "l2" else soft_margin)(signs, prices)
-    problem = problem if bias else problem.without_bias()
-    given, gram = signs * _numbers("alpha", alpha, n), gram_for(bound, samples)
-    proofs = [dual.certify(problem, gram, beta)[0] for beta in _feasible(problem, given)]
-    return min(proofs, key=lambda proof: proof.gap)
+    if not isinstance(estimator, DualMachine):
+        raise TypeError(
+            f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
+            f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"
+        )
+    machine = clone(estimator)
+    fit = Fit.of(machine, X, y, sample_weight)
+    tasks = machine._tasks(fit)
+    columns = _columns(alpha, n_samples(fit.X), len(tasks))
+    machine._record_end([_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)])
+    certificate: Certificate = machine.certificate_
+    return certificate
 
 
 certify = certificate_of_alpha
 
 
-def _prices(C: Any, n: int) -> Floats:
-    prices = np.full(n, real("C", C)) if np.ndim(C) == 0 else _numbers("C", C, n)
-    if not (np.isfinite(prices) & (prices > 0)).all():
-        raise ValueError("C must be above 0 and finite: the dual of a hard margin has no bound to be proven against")
-    return prices
+def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
+    given = np.asarray(alpha, dtype=np.float64)
+    wanted = (n,) if n_tasks == 1 else (n, n_tasks)
+    if given.shape not in (wanted, (n, n_tasks)) or not np.isfinite(given).all():
+        columns = "" if n_tasks == 1 else f", and a column for each of the {n_tasks} problems"
+        raise ValueError(
+            f"alpha must be one finite number for each of the {n} samples{columns}; its shape is {given.shape}"
+        )
+    return given.reshape(n, n_tasks)
 
 
-def _numbers(name: str, values: Any, n: int) -> Floats:
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.shape != (n,) or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be one finite number for each of the {n} samples, not of shape {numbers.shape}")
-    return numbers
+def _proven(task: Task, fit: Fit, alpha: Floats) -> Solved:
+    """One of the machine's problems with what α gives and its proof."""
+    problem, merged = task.problem, fit.merged
+    if not isinstance(problem, DualProblem):
+        raise ValueError("a joint machine of several classes has no α for each sample; certify takes 'ovo' and 'ovr'")
+    given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
+    found = [_proof(problem, gram, beta) for beta in _feasible(problem, given)]
+    solution, proof = min(found, key=lambda one: one[1].gap)
+    return Solved(task, solution, proof)
+
+
+def _proof(problem: DualProblem, gram: Gram, beta: Floats) -> tuple[Solution, Certificate]:
+    if _is_hard(problem):
+        proof = certify_hard_margin(problem, gram, beta)
+        # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².
+        return Solution(beta, 0, "converged" if np.isfinite(proof.dual) else "no margin"), proof
+    proof, u = dual.certify(problem, gram, beta)
+    return Solution(beta, 0, "converged", u=u), proof
+
+
+def _is_hard(problem: DualProblem) -> bool:
+    """Whether nothing bounds β but signs."""
+    return bool(np.isinf(problem.upper - problem.lower).all() and not problem.d.any())
+
+
+def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Floats:
+    """The problem's variables from α of the caller's rows; refused if α cannot be its own."""
+    near = _MISSED_SHARE * float(np.abs(alpha).max(initial=0.0))
+    place = np.full(len(merged.weight), -1)
+    place[rows] = np.arange(len(rows))
+    own = np.full(len(alpha), -1)
+    own[merged.rows] = place[merged.member]
+    apart = np.abs(np.where(own < 0, alpha, 0.0))
+    if apart.max(initial=0.0) > near:
+        i = int(np.argmax(apart))
+        raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
+    sums = sums_by(own[own >= 0], alpha[own >= 0], len(rows))
+    # A sample with one variable of one sign is given without its sign. The two of a regression machine are the positive
+    # and the negative part of what is given.
+    signs = np.where((problem.lower < 0) & (problem.upper <= 0), -1.0, 1.0)
+    beta = sums[problem.row]
+    beta = np.where(signs > 0, np.maximum(beta, 0.0), np.minimum(beta, 0.0)) if problem.twins else signs * beta
+    scale = 1.0
+    if not problem.p.any() or _is_hard(problem):
+        if not beta.any():
+            raise ValueError("alpha is 0 everywhere, which gives no function")
+        if not _is_hard(problem):
+            scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
+            beta = scale * beta
+    outside = np.maximum(problem.lower - beta, beta - problem.upper)
+    if outside.max(initial=0.0) > scale * near:
+        i = int(np.argmax(outside))
+        low, high = problem.lower[i] / scale, problem.upper[i] / scale
+        if not problem.twins and signs[i] < 0:
+            low, high = -high, -low
+        members = np.flatnonzero(own == problem.row[i])
+        name = f"alpha[{members[0]}]" if len(members) == 1 else f"the sum of alpha over the equal rows {members[:5]}"
+        value = alpha[members].sum()
+        raise ValueError(
+            f"{name} = {value:.6g} lies outside of its box by {outside[i] / scale:.3g}: it must be between "
+            f"{low + 0.0:g} and {high + 0.0:g}; is C or ν another one, or do the labels have another sign?"
+        )
+    return beta
 
 
 def _feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:
-    """The nearest feasible β, and the same with all that lies beside a bound put onto it; refused if β misses more."""
+    """The nearest feasible β, and the same with all that lies beside a bound put onto it; refused if sums miss more."""
     near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
-    outside = np.maximum(problem.lower - beta, beta - problem.upper)
-    if outside.max(initial=0.0) > near:
-        i = int(np.argmax(outside))
-        end = max(abs(float(problem.lower[i])), abs(float(problem.upper[i])))
-        raise ValueError(
-            f"alpha[{i}] = {abs(beta[i]):.6g} lies outside of its box by {outside[i]:.3g}: it must be between 0 and "
-            f"{end:g}; is C another one, or do the labels have another sign?"
-        )
-    if len(problem.totals) and abs(float(beta.sum())) > near * np.sqrt(len(beta)):
-        raise ValueError(
-            f"Σ alpha_i y_i = {float(beta.sum()):.6g} is not 0, which a machine with bias needs; give bias=False for "
-            "one without"
-        )
+    for g, total in enumerate(problem.totals.tolist()):
+        found = float(beta[problem.group == g].sum())
+        if abs(found - total) <= near * np.sqrt(len(beta)):
+            continue
+        if len(problem.totals) == 1 and total == 0:
+            raise ValueError(
+                f"Σ alpha_i y_i = {found:.6g} is not 0, which a machine with bias needs; give it bias=False if it has "
+                "none"
+            )
+        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(found):.6g}")
     onto = np.where(np.abs(beta - problem.lower) <= near, problem.lower, beta)
     onto = np.where(np.abs(beta - problem.upper) <= near, problem.upper, onto)
     return problem.nearest_feasible(beta), problem.nearest_feasible(onto)

@@ -52,11 +52,6 @@ class Fit:
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
         """
         machine._check_parameters()
-        for old, new in machine._renamed.items():
-            given = getattr(machine, old)
-            if given is not None:
-                said = f"{old}={given!r} is spelt {new}={given!r} in {type(machine).__name__} now"
-                warn_user(f"{said}; the old spelling will go", FutureWarning)
         kernel = machine._kernel()
         X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)
@@ -117,14 +112,13 @@ class Fit:
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
-            if self.precomputed:
-                X = X if len(merged.rows) == self.n else X[:, merged.rows]
-                made = gram_for(kernel, X + 1.0 if self.constant else X, self.limits.budget, n_threads)
-            else:
-                made = gram_for(kernel + 1.0 if self.constant else kernel, X, self.limits.budget, n_threads)
+            if self.precomputed and len(merged.rows) < self.n:
+                X = X[:, merged.rows]
+            made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
             self._places[id(kernel)] = made
+            self._places["kernel", id(kernel)] = kernel  # an id is free again once its object is gone
         gram: Gram = self._places[id(kernel)]
         return gram
 

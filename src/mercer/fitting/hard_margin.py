@@ -85,21 +85,31 @@ def refuse_no_margin(fit: Fit, solved: Sequence[Solved]) -> None:
     for one in solved:
         proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
         if not proven:
-            raise _no_margin(fit.merged, one, separates)
+            raise _no_margin(fit, one, separates)
 
 
-def _no_margin(merged: Merged, one: Solved, separates: bool) -> NotSeparableError:
+def _no_margin(fit: Fit, one: Solved, separates: bool) -> NotSeparableError:
     beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
     meet = reason == "no margin" and not separates
+    # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
+    through_origin = len(one.task.problem.totals) == 0 and not fit.constant
     values = (one.certificate.primal, one.certificate.dual)
     low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
-    sides = tuple(_combination(merged, one.task.rows, np.maximum(side * beta, 0.0)) for side in (1.0, -1.0))
+    weights = [np.maximum(side * beta, 0.0) for side in (1.0, -1.0)]
+    totals = [float(np.abs(beta).sum())] * 2 if through_origin else [float(weight.sum()) for weight in weights]
+    sides = tuple(_combination(fit.merged, one.task.rows, *side) for side in zip(weights, totals, strict=True))
     sizes = " and ".join(str(len(rows)) for rows, _ in sides)
     if meet:
+        met = (
+            f"Without b a plane passes through the origin of feature space, which lies in the convex hull of {sizes} "
+            "samples of the two classes, those of the second mirrored"
+            if through_origin
+            else f"Convex combinations of {sizes} samples of the two classes meet in feature space"
+        )
         text = (
             f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
-            f"from zero here. Convex combinations of {sizes} samples of the two classes meet in feature space "
-            "(`combinations` of this error). Use a finite C, or a richer kernel"
+            f"from zero here. {met} (`combinations` of this error). Use a finite C, "
+            f"{'a bias, ' if through_origin else ''}or a richer kernel"
         )
     else:
         limit = reason in ("max_iter", "max_time")
@@ -111,7 +121,7 @@ def _no_margin(merged: Merged, one: Solved, separates: bool) -> NotSeparableErro
     return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 
 
-def _combination(merged: Merged, rows: Indices, weight: Floats) -> tuple[Indices, Floats]:
-    """The caller's first row of each merged sample that takes part, and its weight."""
+def _combination(merged: Merged, rows: Indices, weight: Floats, total: float) -> tuple[Indices, Floats]:
+    """The caller's first row of each merged sample that takes part, and its weight as a share of the total."""
     part = np.flatnonzero(weight)
-    return merged.first[rows[part]], weight[part] / weight.sum()
+    return merged.first[rows[part]], weight[part] / total

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Indices, freeze, n_samples, take
+from mercer.arrays import Indices, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
@@ -253,8 +253,8 @@ class LandmarkMachine(Machine):
         needed = _SQUARES * 8 * m * m
         if needed > budget:
             raise MemoryError(
-                f"{m} landmarks need {needed / 1e6:.0f} MB for their matrices, but cache_size={self.cache_size!r} "
-                f"allows {budget / 1e6:.0f} MB; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
+                f"{m} landmarks need {megabytes(needed)} for their matrices, but cache_size={self.cache_size!r} "
+                f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
                 "cache_size"
             )
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -84,9 +84,6 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         ),
         _original_certificate_=Proof(needs="_compression_"),
     )
-
-    # Parameters under an old name, and the new one; the old ones work as long as they are here.
-    _renamed: ClassVar[dict[str, str]] = {}
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
@@ -231,7 +228,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         check_is_fitted(self)
         return functions_of(self)
 
-    def insight(self, X: Any, y: Any = None, delta: float = 0.05) -> Any:
+    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Any:
         """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
 
         Parameters
@@ -246,7 +243,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
             Print it. For several planes or outputs a list, one for each.
         """
         # Theory is about machines: this room lies below its own.
-        return import_module("mercer.theory").insight(self, X, y, delta)
+        return import_module("mercer.theory").insight(self, X, y, delta=delta)
 
     @property
     def compression_(self) -> Any:

@@ -148,8 +148,6 @@ _SHARED: Final = {
     "theta": """
     theta : float, optional
         ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
-    lam : float, optional
-        The old spelling of `theta`.
 """,
     "representer parameters": """
     %(kernel)s
@@ -265,12 +263,12 @@ _SHARED: Final = {
     Estimate
 """,
     "loss of each": """
-    loss : {"zero_one", "hinge", "ramp", "squared"}
-        Which loss.
     y : array
-        Labels −1 and +1, or numbers for "squared".
+        Labels of two classes, of which the larger is the positive one as in `SVC`, or numbers for "squared".
     f : array
         f(x) of each sample.
+    loss : {"zero_one", "hinge", "ramp", "squared"}
+        Which loss.
 """,
     "target margin": """
     target_margin : float, default=1.0

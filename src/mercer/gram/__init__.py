@@ -17,7 +17,7 @@ from mercer.kernels import Kernel
 __all__ = ["Evaluation", "Gram", "Products", "evaluation_for", "gram_for"]
 
 
-def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1) -> Gram:
+def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1, *, constant: float = 0.0) -> Gram:
     """The Gram of these samples.
 
     Parameters
@@ -29,8 +29,12 @@ def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int
     budget : int
         Bytes that the Gram and its fields may use beyond the samples.
     n_threads : int
+    constant : float
+        c of k + c. It is added in float64 to every value that is read, so a given matrix is not copied.
     """
-    return KernelMatrix.of(kernel, X, budget, n_threads)
+    if constant and kernel.accepts != "gram":
+        kernel, constant = kernel + constant, 0.0
+    return KernelMatrix.of(kernel, X, budget, n_threads, constant)
 
 
 def evaluation_for(kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None = None) -> Evaluation:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
-from mercer.gram.prepared import CHUNK_ROWS, PreparedSamples
+from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
 from mercer.gram.source import finite_values, value_error
 from mercer.kernels import Kernel
 
@@ -108,10 +109,19 @@ class Cross:
             if self._landmarks is None:
                 self._K_MM = self.kernel(self.landmarks)
             else:
-                samples, everything, columns = self._landmarks
-                self._K_MM = np.asarray(samples.block(everything, columns), dtype=np.float64)
+                samples, everything = self._among_landmarks[0], self._landmarks[1]
+                self._K_MM = np.asarray(samples.block(everything, samples.columns(everything)), dtype=np.float64)
                 finite_values(self._K_MM, self.kernel)
         return self._K_MM
+
+    @cached_property
+    def _among_landmarks(self) -> tuple[Any, Any]:
+        """What computes K_MM, and at which level: it is inverted, and M² values from differences cost little."""
+        prepared, plain = self._prepared, self._landmarks
+        assert prepared is not None
+        assert plain is not None
+        samples = prepared.whole(EXACT) if prepared.has_exact else None
+        return (plain[0], np.float64) if samples is None else (samples, EXACT)
 
     @property
     def fused(self) -> bool:
@@ -175,7 +185,7 @@ class Cross:
         """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
-            level = "exact" if prepared.cancels else np.float64
+            level = EXACT if prepared.cancels else np.float64
             here, there = prepared.sizes_of(X), prepared.sizes
             ways = ((here, there), (there, here))
             forth, back = (
@@ -192,9 +202,10 @@ class Cross:
         """What bounds the error of a value of K_MM, in units of √(k_ii k_jj); given values are taken as they are."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
-            root = np.sqrt(np.abs(self.K_MM.diagonal()))
-            longest, level = int(np.argmax(prepared.sizes)), "exact" if prepared.cancels else np.float64
-            errors = prepared.rounding.errors(prepared.sizes, prepared.sizes[[longest]], np.ones(1), level)
+            root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks[1]
+            sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
+            longest = int(np.argmax(sizes))
+            errors = prepared.rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
             shares = np.divide(errors, root * root[longest], out=np.zeros(self.m), where=root * root[longest] > 0)
             return float(shares.max())
         if self.kernel.accepts != "vectors" or self.kernel.given:

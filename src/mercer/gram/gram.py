@@ -63,7 +63,7 @@ class Gram(Products, Protocol):
 
     @property
     def X(self) -> Any:
-        """The samples: array, CSR matrix or sequence; for a precomputed kernel the matrix."""
+        """The samples: array, CSR matrix or sequence; for a precomputed kernel the matrix as it was given."""
         ...
 
     @property

@@ -15,7 +15,7 @@ from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
 from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
-from mercer.gram.linear_gram import linear_scale
+from mercer.gram.linear_gram import linear_terms
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
@@ -57,12 +57,15 @@ class KernelMatrix:
         self.evaluations = 0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int) -> KernelMatrix:
-        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`)."""
+    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0) -> KernelMatrix:
+        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
+
+        A `constant` is added to the values of a matrix that was given.
+        """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
-        diagonal = np.asarray(X.diagonal(), np.float64) if given else finite_values(kernel.diag(X), kernel)
-        return cls(Source(kernel, X, n_threads), None, diagonal, budget)
+        diagonal = X.diagonal().astype(np.float64) + constant if given else finite_values(kernel.diag(X), kernel)
+        return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
 
     @property
     def X(self) -> Any:
@@ -271,16 +274,19 @@ class KernelMatrix:
 
     @cached_property
     def _linear_rows(self) -> LinearRows | None:
-        """The samples for sums in twice the precision, if the kernel is linear."""
-        scale = linear_scale(self.kernel)
-        return None if scale is None else LinearRows(self.X, self.n_threads)
+        """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
+        return None if linear_terms(self.kernel) is None else LinearRows(self.X, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> tuple[Floats, Floats]:
-        """Kβ = X(X'β) in twice the precision."""
-        linear, scale = self._linear_rows, linear_scale(self.kernel)
+        """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
+        linear, terms = self._linear_rows, linear_terms(self.kernel)
         assert linear is not None
-        assert scale is not None
-        u, e = (scale * part for part in linear.gram_product(coefficients))
+        assert terms is not None
+        u, e = (terms[0] * part for part in linear.gram_product(coefficients))
+        if terms[1]:
+            added = terms[1] * math.fsum(coefficients.tolist())
+            e += 6 * DOUBLE * (np.abs(u) + abs(added))
+            u += added
         return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
@@ -378,7 +384,10 @@ class KernelMatrix:
         I, J = self._global(I), self._global(J)
         X, matrix = self._source.X, self._source.matrix
         if matrix is not None:
-            return np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+            values = np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+            if self._source.constant:
+                values += self._source.constant
+            return values
         self.evaluations += len(I) * len(J)
         values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
         if self.positive_definite != "yes":

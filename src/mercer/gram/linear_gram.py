@@ -121,6 +121,17 @@ def linear_scale(kernel: Kernel) -> float | None:
     return recipe.scale if recipe is not None and recipe.linear else None
 
 
+def linear_terms(kernel: Kernel) -> tuple[float, float] | None:
+    """s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    if recipe is None or (recipe.inner, recipe.normalise, recipe.factor) != ("dot", False, None):
+        return None
+    if recipe.ending == "polynomial" and recipe.numbers[2] == 1:  # what a constant makes of a linear kernel
+        gamma, coef0, _ = recipe.numbers
+        return recipe.scale * gamma, recipe.scale * coef0 + recipe.constant
+    return (recipe.scale, recipe.constant) if recipe.ending == "identity" else None
+
+
 def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
     """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
     if is_sparse(X) and X.dtype == np.float64:

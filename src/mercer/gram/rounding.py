@@ -46,6 +46,7 @@ _FLUSHED = 2.0**-120
 _LEAST_ADDED = 0.05
 # What the lengths that both rows were divided by add to the roundings of a cosine in float32.
 _OF_LENGTHS = 3.0
+_LEAST_SHARE = float(np.finfo(float).tiny)
 # Powers up to here are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
 
@@ -263,23 +264,31 @@ class SumBeside:
 
 def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
     """At least Σ_j |β_j| (a_i b_j + coef0)^degree, for every i, and any column of |β| if there are several."""
+    longest = float(b.max(initial=0.0))
     if degree > _LARGEST_EXPANDED_DEGREE:
-        return np.asarray(absolute.sum(axis=0).max() * (a * b.max(initial=0.0) + coef0) ** degree)
+        return np.asarray(absolute.sum(axis=0).max() * (a * longest + coef0) ** degree)
+    # γ‖x‖‖z‖ may be of ordinary size where powers of ‖z‖ alone are 0. Powers of shares that are 0 count as the least.
+    a, shares = a * longest, b / longest if longest > 0 else b
     out = np.zeros(len(a))
     for q in range(degree, -1, -1):
         factor = math.comb(degree, q) * coef0 ** (degree - q)
-        out = out * a + (factor * float(np.max(b**q @ absolute)) if factor else 0.0)
+        out = out * a + (factor * float(np.max(np.maximum(shares**q, _LEAST_SHARE) @ absolute)) if factor else 0.0)
     return out
 
 
-def generic_error(d: int, conditioning: float = 1.0) -> float:
+def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
     """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
+
+    A product of several `factors`, such as a power, has the errors of all of them.
 
     Squared distances are recomputed from differences below 10⁻⁴ of the norms they come from (kernels/distances.py).
     Behind a factor L their relative error grows with its `conditioning` κ: (d + 1)κu from |M − LLᵀ| ≤ γ|L||L|ᵀ, and
     (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    return min(1.0, DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning))
+    relative = factors * DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning)
+    if factors == 1:
+        return min(1.0, relative)
+    return _SECOND_ORDER * relative if relative <= _LARGEST_EXPONENT_ERROR else math.inf
 
 
 def conditioning(factor: Floats) -> float:

@@ -11,20 +11,22 @@ import numpy as np
 from mercer.arrays import Floats, is_sparse, row_blocks
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import conditioning, generic_error
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Normalised, Power, Product
 
 
 class Source:
     """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
 
-    def __init__(self, kernel: Kernel, X: Any, n_threads: int) -> None:
+    def __init__(self, kernel: Kernel, X: Any, n_threads: int, constant: float = 0.0) -> None:
         self.kernel, self.X, self.n_threads = kernel, X, n_threads
+        self.constant = constant  # of a matrix that was given: added to its values in float64, whatever its own type
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads)
         self.refuted = False
         self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
         if self.matrix is not None and kernel.positive_definite != "yes":
-            self.largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+            largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+            self.largest = largest + constant
 
     @cached_property
     def value_error(self) -> float:
@@ -39,7 +41,19 @@ class Source:
 
 def value_error(kernel: Kernel, d: int) -> float:
     """The same for vectors of d features."""
-    return generic_error(d, max((conditioning(factor) for factor in _factors(kernel)), default=1.0))
+    stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
+    return generic_error(d, stretched, _factor_count(kernel))
+
+
+def _factor_count(kernel: Kernel) -> int:
+    """How many values of simple kernels are multiplied with each other at most: their relative errors add up."""
+    counts = [_factor_count(part) for part in getattr(kernel, "parts", {}).values()]
+    if isinstance(kernel, Product):
+        return sum(counts)
+    count = max(counts, default=1)
+    if isinstance(kernel, Normalised):  # k(x, z), and half of k(x, x) and k(z, z) each
+        return 2 * count
+    return int(kernel.exponent) * count if isinstance(kernel, Power) else count
 
 
 def _factors(kernel: Kernel) -> Iterator[Floats]:

@@ -1,5 +1,7 @@
 """Kernels: the formulas, their algebra, their recipes and bandwidths, and the Mercer check."""
 
+from typing import TYPE_CHECKING
+
 from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFeatureMap, FromFunction, rank_one
@@ -13,6 +15,7 @@ from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.spectrum import Spectrum
 from mercer.kernels.transformed import Normalised, PulledBack, Weighted
+from mercer.on_demand import suggesting
 
 __all__ = [
     "Chi2",
@@ -47,3 +50,21 @@ __all__ = [
     "kernel_named",
     "rank_one",
 ]
+
+if not TYPE_CHECKING:  # a checker would take every name for one that may be there
+    __getattr__ = suggesting(
+        __name__,
+        __all__,
+        {
+            "RBF": "Gaussian",
+            "SquaredExponential": "Gaussian",
+            "Quadratic": "Polynomial(degree=2)",
+            "Cubic": "Polynomial(degree=3)",
+            "Poly": "Polynomial",
+            "DotProduct": "Linear",
+            "Tanh": "Sigmoid",
+            "Jaccard": "Tanimoto",
+            "String": "Spectrum",
+            "Callable": "FromFunction",
+        },
+    )

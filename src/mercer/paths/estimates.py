@@ -31,6 +31,8 @@ from mercer.solvers.dual.certified import solve_certified
 # Slack that is rounding, in units of f.
 _NO_SLACK = 1e-7
 _FREE_VECTORS = "a free support vector in each of the machines with one sample left out, so that their b is unique"
+# What a combination's coefficients may be at most where the box says nothing: their sum must not overflow.
+_ANYWHERE = 1e300
 _SOLVED = Stop(tol=1e-6, max_iter=10_000_000)
 
 
@@ -142,7 +144,7 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     reach = max(2 * np.sqrt(ball_square(one.walk.K.gram)), 1 / np.sqrt(float(bounds.min())))
     suspect = alpha > 0
     near = _span_squares(one)
-    for v in one.walk.order:
+    for v in np.flatnonzero(suspect & (one.walk.side == FREE)).tolist():  # a free vector may have α = 0
         inside = alpha[v] * np.sqrt(near[v]) * reach < 1
         suspect[v] = not inside or alpha[v] * np.sqrt(_handed_over_square(one, v)) * reach >= 1
     weight = merged.own_weight
@@ -282,7 +284,9 @@ def _handed_over_square(one: Settlement, v: int) -> float:
     if len(others) == 0:
         return np.inf
     # β_j + β_vλ_j must stay in the box.
-    ends = np.stack([problem.lower[others] - beta[others], problem.upper[others] - beta[others]]) / beta[v]
+    with np.errstate(over="ignore"):
+        ends = np.stack([problem.lower[others] - beta[others], problem.upper[others] - beta[others]]) / beta[v]
+    ends = np.clip(ends, -_ANYWHERE, _ANYWHERE)
     lower, upper = ends.min(axis=0), ends.max(axis=0)
     if not lower.sum() <= 1 <= upper.sum():
         return np.inf

@@ -118,7 +118,7 @@ def problem_of(machine: Any, fit: Fit) -> DualProblem:
 
 
 def _check_machine(machine: SVC) -> None:
-    if machine.C != 1.0 or machine.theta is not None or machine.lam is not None:
+    if machine.C != 1.0 or machine.theta is not None:
         raise ValueError("the path is that of all C: leave C, theta and lam out, and give C_min and C_max")
     if machine.slack != "l1":
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
+from mercer.arrays import Floats, Indices, megabytes, sums_by
 from mercer.expansion import Expansion
 from mercer.fitting.coefficients import expansion_of
 from mercer.paths.left_out import removals
@@ -32,7 +32,7 @@ class FunctionsLeftOut:
         need = 8 * n * (moved + 1)
         if need > machine.cache_size * 1e6:
             raise MemoryError(
-                f"leaving out each of {moved} support vectors takes {need / 1e6:.0f} MB, but "
+                f"leaving out each of {moved} support vectors takes {megabytes(need)}, but "
                 f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
             )
         if len(fit.merged.rows) < fit.n:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Floats, Indices
+from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
@@ -27,9 +28,12 @@ from mercer.solvers.dual.certified import solve_certified
 
 # Events between two checks of optimality from scratch: one product with K for that many with a part of it.
 _EVENTS_PER_CHECK = 128
+_FIRST_CHECKS = (1, 2, 4, 8, 16, 32, 64)
 # Where rounding decides the order of events, the path goes on this much later, as a share of C; the next time ten
 # times as much, up to 1.
 _LEAPS = tuple(10.0**-k for k in range(9, -1, -1))
+# The share of tol that a certificate may have at the end: an ordinary fit there is not quite as near to its equations.
+_SHARE_AT_END = 0.5
 _EPS = float(np.finfo(float).eps)
 
 
@@ -41,6 +45,7 @@ class Trace:
     gram: Gram
     first: NDArray[np.int8]  # where each variable is at the beginning
     start: float
+    stop: Stop
     end: float = math.nan
     stop_reason: StopReason = "converged"
     log: list[tuple[float, int, int]] = field(default_factory=list)
@@ -48,7 +53,7 @@ class Trace:
     n_checks: int = 0
     n_refactorisations: int = 0
     n_restarts: int = 0
-    largest_violation: float = 0.0
+    largest_violation: float = math.nan  # of those that were checked
     constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
     exact: bool = True
 
@@ -68,11 +73,21 @@ class Trace:
     def problem_at(self, C: float) -> DualProblem:
         return at_price(self.problem, C)
 
-    def at(self, C: float) -> tuple[Floats, float]:
-        """β and b."""
-        walk = Walk(Family.in_bounds(self.problem), KernelRows(self.gram, keep=False), self.sides(C), C)
-        segment = walk.segment()
-        return walk.beta(C, segment), segment.b_at(C)
+    def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
+        """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
+        here, K = self.problem_at(C), K or KernelRows(self.gram, keep=False)
+        walk = Walk(Family.in_bounds(self.problem), K, self.sides(C), C)
+        beta = here.nearest_feasible(walk.beta(C))
+        h = walk.gradient(C, beta)
+        violation, offsets = here.violation_and_offsets(beta, h)
+        # At a breakpoint the free ones may all be at a bound; b is what their equations say all the same.
+        b = float(h[walk.order].mean()) if walk.order else float(offsets.sum())
+        return beta, b if len(offsets) else 0.0, violation <= self.stop.tol
+
+    def note(self, violation: float) -> None:
+        """One more check of optimality."""
+        self.n_checks += 1
+        self.largest_violation = float(np.fmax(self.largest_violation, violation))
 
     def sides(self, C: float) -> NDArray[np.int8]:
         """Where each variable is."""
@@ -101,7 +116,7 @@ def trace(
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
     K = KernelRows(gram)
     walk = _first(problem, K, stop) if begin is None else _settled_at(problem, K, begin, stop, None)
-    found = Trace(problem, gram, walk.side.copy(), walk.t, constant=constant)
+    found = Trace(problem, gram, walk.side.copy(), walk.t, stop, constant=constant)
     watch = _Watch(found, stop, report)
     while True:
         try:
@@ -112,13 +127,35 @@ def trace(
             after = _beyond(found, walk, K, stop)
             if after is None:
                 found.end, found.stop_reason = walk.t, "stalled"
-                return found
+                break
             walk = after
             continue
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
         found.end = walk.t
-        return found
+        if found.stop_reason == "converged":
+            watch.close(walk)
+        break
+    _end_where_it_is_proven(found, K)
+    return found
+
+
+def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
+    """Certify the solution at the end or, if there is none, beyond the last breakpoint; where rounding leaves more than
+    half of tol there, bring the end back."""
+    C, tol = found.end, _SHARE_AT_END * found.stop.tol
+    if math.isinf(C):
+        C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
+    while C > 0:
+        violation = certify(found.problem_at(C), found.gram, found.at(C, K)[0], tol)[0].violation
+        if violation <= tol or found.start >= C:
+            found.note(violation)
+            break
+        # It grows with Σα, and that with C.
+        C = max(found.start, C * min(0.8, max(0.01, tol / violation)))
+        found.end, found.stop_reason = C, "rounding floor"
+    found.seen = [row for row in found.seen if row[0] <= found.end]
+    found.log = [event for event in found.log if event[0] <= found.end]
 
 
 def at_price(problem: DualProblem, C: float) -> DualProblem:
@@ -182,24 +219,27 @@ class _Watch:
     def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
         self.found, self.stop, self.report = found, stop, report
         self.events = 0
+        self.last = found.start  # C of the last event
 
     def __call__(self, walk: Walk, segment: Segment) -> bool:
         found, t = self.found, walk.t
         self.events += 1
+        self.last = t
         if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
             beta = walk.beta(t, segment)
-            size, free = float(np.abs(beta).sum()), len(walk.order)
+            if float(np.abs(beta).sum()) > self._largest_sum(walk):
+                walk.t, found.stop_reason = min(t, self._resolved(walk, segment)), "rounding floor"
+                return True
+            free = len(walk.order)
             bounded = int(np.count_nonzero(beta)) - free
             energy, b = walk.energy(t, segment), segment.b_at(t)
             if found.constant:
                 b = float(beta.sum())
                 energy -= b**2
             found.seen.append((t, free, bounded, energy, b))
-            if 8 * _EPS * walk.unit * size > self.stop.tol:
-                found.stop_reason = "rounding floor"
-                return True
-        if self.events % _EVENTS_PER_CHECK == 0:
+        if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
             self._check(walk, segment)
+        if self.events % _EVENTS_PER_CHECK == 0:
             if self.report is not None:
                 self.report(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
             limit = self.stop.limit(self.events)
@@ -208,12 +248,26 @@ class _Watch:
                 return True
         return False
 
+    def close(self, walk: Walk) -> None:
+        """There are no more events; the end of the last segment may be beyond what float64 resolves."""
+        end, walk.t = walk.t, self.last
+        resolved = self._resolved(walk, walk.segment())
+        if resolved < end:
+            self.found.end, self.found.stop_reason = resolved, "rounding floor"
+
+    def _resolved(self, walk: Walk, segment: Segment) -> float:
+        """Up to which C of a segment float64 can tell tol from its own rounding: Σα is linear there."""
+        now, slope = walk.sum_of(np.sign(self.found.problem.p), segment)
+        return math.inf if slope <= 0 else segment.t + max(0.0, self._largest_sum(walk) - now) / slope
+
+    def _largest_sum(self, walk: Walk) -> float:
+        """Σα from which on the rounding of f is more than tol."""
+        return self.stop.tol / (8 * _EPS * walk.unit)
+
     def _check(self, walk: Walk, segment: Segment) -> None:
         """The violation at this C from scratch; what has drifted is computed afresh."""
         found, C = self.found, walk.t
-        found.n_checks += 1
         problem = found.problem
         beta = walk.beta(C, segment)
-        violation = at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta)))
-        found.largest_violation = max(found.largest_violation, violation)
+        found.note(at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta))))
         walk.restart()

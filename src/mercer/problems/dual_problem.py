@@ -36,7 +36,19 @@ class QuadraticProgram(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DualProblem:
-    """Seven arrays. Without bias `totals` is empty and every entry of `group` is −1."""
+    """maximise p'β − ½ β'(K + diag d)β subject to lower ≤ β ≤ upper, Σ over group g of β = totals_g.
+
+    Attributes
+    ----------
+    p, lower, upper, d : arrays of n_variables numbers
+        As in the formula; a bound may be infinite.
+    row : array of int
+        The row of K that each variable belongs to.
+    group : array of int
+        The equality that each variable is part of, −1 for none.
+    totals : array
+        One for each equality; without a bias there is none.
+    """
 
     p: Floats
     lower: Floats

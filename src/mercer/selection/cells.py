@@ -22,9 +22,15 @@ class Cells:
     """Scores, gaps, times and errors, by point and fold; safe to fill from several threads."""
 
     def __init__(
-        self, points: list[dict[str, Any]], n_folds: int, ends: tuple[float, float] | None, likely: bool = False
+        self,
+        points: list[dict[str, Any]],
+        n_folds: int,
+        ends: tuple[float, float] | None,
+        likely: bool = False,
+        kept: int | None = None,
     ) -> None:
         self.points, self.n_folds, self._likely = points, n_folds, likely
+        self._kept = kept  # a cell that is never skipped, because the best one is compared with it
         self._least = -np.inf if ends is None else ends[0]
         self._most = None if ends is None else ends[1]
         shape = (len(points), n_folds)
@@ -62,7 +68,7 @@ class Cells:
 
     def _why_lost(self, point: int) -> str | None:
         known = self.scores[point][~np.isnan(self.scores[point])]
-        if self._most is None or len(known) == 0:
+        if self._most is None or len(known) == 0 or point == self._kept:
             return None
         best = self._sure()
         most = self._at_most(point)

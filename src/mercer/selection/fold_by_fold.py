@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from mercer.selection.folds import part_of
 from mercer.selection.scoring import scored
+from mercer.tables.estimator import Tabular
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search
@@ -28,7 +29,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 continue
             begun = time.perf_counter()
             try:
-                model.set_params(**search.cells.points[point])
+                model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
                 if warm is not None and hasattr(_last(model), "certificate_"):
                     model.set_params(**{warm: True})
                 model.fit(X, y, **_weights(search, train))
@@ -43,13 +44,19 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
 
 
 def _last(model: Any) -> Any:
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+    """The fitted machine, where it is."""
+    while True:
+        if isinstance(model, Pipeline):
+            model = model.steps[-1][1]
+        elif isinstance(model, Tabular):
+            model = getattr(model, "estimator_", None)
+        else:
+            return model
 
 
 def _training(search: Search, train: Any) -> tuple[Any, Any]:
     square = getattr(search.estimator, "kernel", None) == "precomputed"
-    X = search.X.iloc[train] if hasattr(search.X, "iloc") else part_of(search.X, train, train if square else None)
-    return X, None if search.y is None else search.y[train]
+    return part_of(search.X, train, train if square else None), None if search.y is None else search.y[train]
 
 
 def _weights(search: Search, train: Any) -> dict[str, Any]:

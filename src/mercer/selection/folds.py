@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 
 from mercer.arrays import Indices, is_sparse, take
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.fit import Fit
 from mercer.fitting.joint import JOINT
 from mercer.kernels import Kernel
+from mercer.sameness import grouped, key_of
 from mercer.tables.frame import Frame
 
 
@@ -87,11 +90,18 @@ class SharedFolds:
 
     def same(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:
         """The folds that have the same kernel, group by group."""
-        groups: dict[str, list[int]] = {}
-        for k, kernel in enumerate(kernels):
-            if kernel is not None:
-                groups.setdefault(repr(kernel), []).append(k)
-        return list(groups.values())
+        places = [k for k, kernel in enumerate(kernels) if kernel is not None]
+        return [[places[k] for k in group] for group in grouped(key_of(kernels[k]) for k in places)]
+
+
+def folds_of(cv: Any, y: Any, labelled: bool) -> Any:
+    """scikit-learn's splitter; a number means folds of shuffled rows, always the same ones.
+
+    Tables are often ordered, within a class too, and the folds of consecutive rows then differ from what comes later.
+    """
+    splitter = check_cv(cv, y, classifier=labelled)
+    counted = cv is None or isinstance(cv, Integral)
+    return type(splitter)(splitter.n_splits, shuffle=True, random_state=0) if counted else splitter
 
 
 def shares(machine: Any) -> str | None:
@@ -113,6 +123,8 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
     """Rows of the samples; of a kernel matrix also its columns."""
     if isinstance(X, Frame):
         return X.rows(rows)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
     if columns is None:
         return take(X, rows)
     return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from mercer.kernels import Kernel, kernel_accepts
+from mercer.sameness import grouped, key_of_params
+from mercer.tables.estimator import Tabular
 
 # Parameters that change a problem, but neither its samples nor its kernel: first those that grow with the price of
 # errors, and those that fall with it.
 RISING, FALLING = ("C",), ("theta", "lam")
 PRICES = (*RISING, *FALLING, "epsilon", "nu", "delta")
+# Parameters of a machine that only its kernel reads: neither samples nor targets are read differently because of them.
+OF_KERNELS = ("gamma", "degree", "coef0")
 # C from almost no influence of any sample to almost none of its price, in factors of about 3.
 _CS = tuple(float(f"{value:.3g}") for value in np.logspace(-2, 3, 11))
 # Gaussians from four times wider to eight times narrower than 1/(2γ) = the mean squared distance of the samples.
 _WIDTHS = tuple(2.0**k for k in range(-4, 4))
+
+
+def machine_of(estimator: Any) -> tuple[str, Any]:
+    """The machine that learns from what the other steps of a Pipeline, or a Tabular, make; and its names' prefix."""
+    prefix = ""
+    while isinstance(estimator, Pipeline | Tabular):
+        name, estimator = estimator.steps[-1] if isinstance(estimator, Pipeline) else ("estimator", estimator.estimator)
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
+def made(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """A copy of the estimator at a point of the grid; steps and kernels in the grid are copied, and stay unfitted."""
+    return clone(estimator).set_params(**{name: clone(value, safe=False) for name, value in params.items()})
 
 
 def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
@@ -26,14 +46,15 @@ def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     if not isinstance(grid, Mapping) and not (isinstance(grid, Sequence) and grid and not isinstance(grid, str)):
         raise TypeError(f"grid={grid!r} must be a dictionary from parameters to values, or a list of such dictionaries")
     for part in [grid] if isinstance(grid, Mapping) else grid:
-        if not part or any(np.ndim(values) != 1 or len(values) == 0 for values in part.values()):
+        if not part or not all(map(_is_list, part.values())):
             raise ValueError(f"grid={grid!r} must give a list of values, not an empty one, for each parameter")
     points = list(ParameterGrid(grid))
     names = {name: full_name(estimator, name) for point in points for name in point}
     found = [{names[name]: value for name, value in point.items()} for point in points]
-    known = estimator.get_params()
+    known, kernel = estimator.get_params(), f"{machine_of(estimator)[0]}kernel"
+    of_kernels = any(kernel in point for point in found)  # whose parameters are not known before it is set
     for name in sorted({name for point in found for name in point}):
-        if name not in known and not any("kernel" in point or name.startswith("kernel__") for point in found):
+        if name not in known and not of_kernels and not name.startswith(f"{kernel}__"):
             raise ValueError(
                 f"grid names {name!r}, which is no parameter of {type(estimator).__name__}; it has "
                 f"{', '.join(sorted(known))}"
@@ -41,51 +62,54 @@ def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     return found
 
 
+def _is_list(values: Any) -> bool:
+    """Whether there are values to try, each of which may be a list or an array itself."""
+    listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return (listed or (isinstance(values, np.ndarray) and values.ndim == 1)) and len(values) > 0
+
+
 def full_name(estimator: Any, name: str) -> str:
-    """`gamma` of a kernel object is `kernel__gamma`, and parameters of a pipeline's last step need no prefix."""
+    """`gamma` of a kernel object is `kernel__gamma`, and names of the machine behind other steps need no prefix."""
     known = estimator.get_params()
-    if isinstance(estimator, Pipeline) and name not in known:
-        last, machine = estimator.steps[-1]
-        return f"{last}__{full_name(machine, name)}"
+    prefix, machine = machine_of(estimator)
+    if prefix and name not in known:
+        return prefix + full_name(machine, name)
     kernel = getattr(estimator, "kernel", None)
-    if isinstance(kernel, Kernel) and f"kernel__{name}" in known and name in ("gamma", "degree", "coef0"):
+    if isinstance(kernel, Kernel) and f"kernel__{name}" in known and name in OF_KERNELS:
         return f"kernel__{name}"
     return name
 
 
-def bare(name: str) -> str:
-    """The last part of a name."""
-    return name.rpartition("__")[2]
-
-
-def price_of(params: Mapping[str, Any]) -> float:
+def price_of(params: Mapping[str, Any], prefix: str = "") -> float:
     """A number that grows with the price of errors, for the order of fits and for ties; 0 where none is searched."""
     for name, value in params.items():
-        if bare(name) in RISING:
-            return float(value)
-        if bare(name) in FALLING:
-            return -float(value)
+        own = name.removeprefix(prefix)
+        if own in (*RISING, *FALLING) and isinstance(value, Real):
+            return float(value) if own in RISING else -float(value)
     return 0.0
 
 
-def by_kernel(points: Sequence[dict[str, Any]]) -> list[list[int]]:
+def without(names: Sequence[str], params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The parameters but for those of the machine that have these names; other steps may have such names too."""
+    left_out = {prefix + name for name in names}
+    return {name: value for name, value in params.items() if name not in left_out}
+
+
+def by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[int]]:
     """The points that share a kernel, and with it everything but prices: group by group, each from the lowest price up.
 
     The group in the middle of a list of kernels comes first and the ends last: the best point is more often in the
     middle, and a good one that is known early lets others be skipped.
     """
-    groups: dict[str, list[int]] = {}
-    for k, params in enumerate(points):
-        rest = {name: value for name, value in params.items() if bare(name) not in PRICES}
-        groups.setdefault(repr(sorted(rest.items(), key=lambda item: item[0])), []).append(k)
-    ordered = [sorted(group, key=lambda k: (_others(points[k]), price_of(points[k]))) for group in groups.values()]
+    groups = grouped(key_of_params(without(PRICES, params, prefix)) for params in points)
+    ordered = []
+    for group in groups:
+        parts = grouped(key_of_params(without((*RISING, *FALLING), points[k], prefix)) for k in group)
+        rising = (sorted((group[k] for k in part), key=lambda k: price_of(points[k], prefix)) for part in parts)
+        ordered.append([k for part in rising for k in part])
     middle = (len(ordered) - 1) / 2
     places = sorted(range(len(ordered)), key=lambda k: abs(k - middle))
     return [ordered[k] for k in places]
-
-
-def _others(params: Mapping[str, Any]) -> str:
-    return repr([(n, v) for n, v in params.items() if bare(n) in PRICES and bare(n) not in (*RISING, *FALLING)])
 
 
 def default_grid(machine: Any, X: Any, y: Any) -> dict[str, list[Any]]:
@@ -107,6 +131,15 @@ def default_grid(machine: Any, X: Any, y: Any) -> dict[str, list[Any]]:
         elif isinstance(kernel, str) and kernel in ("rbf", "laplacian", "poly", "sigmoid"):
             grid["gamma"] = [width * factor for factor in _WIDTHS]
     return grid
+
+
+def with_own(estimator: Any, points: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """The points and, among or behind them, the one with the estimator's own parameters; and its place."""
+    known = estimator.get_params()
+    own = {name: known[name] for name in points[0]}
+    keys = [key_of_params(point) for point in (*points, own)]
+    place = keys.index(keys[-1])
+    return [*points, own][: max(len(points), place + 1)], place
 
 
 def _scale_gamma(X: Any) -> float | None:

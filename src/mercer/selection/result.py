@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from mercer.arrays import Floats
+from mercer.sameness import key_of
 from mercer.selection.cells import Cells
-from mercer.selection.grids import price_of
+
+# Characters of a parameter's value in a line of text.
+_LONGEST = 40
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether a value of the grid is the one that is asked for; 1 and 1.0 are."""
+    if isinstance(one, Real) and isinstance(other, Real):
+        return bool(one == other)
+    return key_of(one) == key_of(other)
 
 
 class SearchInterrupted(KeyboardInterrupt):
@@ -37,6 +49,8 @@ class TuningResult:
         Its parameters.
     best_score_ : float or None
         Its mean score.
+    choice_ : str
+        Why this cell was chosen, in words.
     best_estimator_ : estimator or None
         Refitted on all samples by the estimator itself, with its own certificate; None without refit.
     search_gap_ : float or None
@@ -70,6 +84,7 @@ class TuningResult:
     best_index_: int | None = None
     best_params_: dict[str, Any] | None = None
     best_score_: float | None = None
+    choice_: str = ""
     best_estimator_: Any = None
     search_gap_: float | None = None
     search_gap_reason_: str = ""
@@ -88,7 +103,7 @@ class TuningResult:
         """
         points = self.cv_results_["params"]
         cells = [
-            k for k, point in enumerate(points) if all(name in point and point[name] == v for name, v in params.items())
+            k for k, point in enumerate(points) if all(n in point and _equal(point[n], v) for n, v in params.items())
         ]
         if len(cells) != 1:
             raise KeyError(f"{len(cells)} cells have {params}; the grid has {points[:3]} and so on")
@@ -132,22 +147,43 @@ class TuningResult:
         return TuningDisplay.from_search(self, **style)
 
 
-def best_of(cells: Cells, one_standard_error: bool) -> int | None:
-    """The cell with the largest mean, of several the one with the smallest price of errors, then the first.
-
-    By the rule of one standard error: the cell with the smallest price whose mean is within that of the best.
-    """
+def best_of(cells: Cells) -> int | None:
+    """The cell with the largest mean, of several the first, as in GridSearchCV; None where no cell has a mean."""
     means = cells.means
-    finished = np.flatnonzero(np.isfinite(means))
-    if len(finished) == 0:
-        return None
-    top = float(means[finished].max())
-    least = top - 1e-12 * max(1.0, abs(top))
-    if one_standard_error and cells.n_folds > 1:
-        best = _cheapest(cells.points, [k for k in finished if means[k] >= least], means)
-        least = top - float(cells.scores[best].std(ddof=1)) / np.sqrt(cells.n_folds)
-    return _cheapest(cells.points, [k for k in finished if means[k] >= least], means)
+    return None if np.isnan(means).all() else int(np.nanargmax(means))
 
 
-def _cheapest(points: Sequence[dict[str, Any]], among: Sequence[Any], means: Any) -> int:
-    return int(min(among, key=lambda k: (price_of(points[k]), -round(float(means[k]), 12), k)))
+def cheapest_of(cells: Cells, best: int, prices: Sequence[float]) -> int:
+    """The cell with the smallest price of errors whose mean is within one standard error of the best cell's."""
+    means = cells.means
+    least = means[best] - _standard_error(cells.scores[best])
+    near = [best, *(k for k in range(len(means)) if means[k] >= least)]
+    return min(near, key=lambda k: (prices[k], -means[k], k))
+
+
+def chosen(cells: Cells, best: int, own: int) -> tuple[int, str]:
+    """The estimator's own parameters, unless the best cell is better by more than a standard error; and why.
+
+    The standard error is that of the differences in each fold, which is what a choice between two cells rests on.
+    """
+    if best == own:
+        return own, "the estimator's own parameters have the largest mean score"
+    if np.isnan(cells.means[own]):
+        return best, f"the largest mean score; the estimator's own parameters have none: {cells.why(own)}"
+    differences = cells.scores[best] - cells.scores[own]
+    gain, error = float(differences.mean()), _standard_error(differences)
+    told = f"{gain:.3g}, and one standard error of this difference over {cells.n_folds} folds is {error:.3g}"
+    if gain > error:
+        return best, f"the largest mean score: it is above that of the estimator's own parameters by {told}"
+    there = ", ".join(f"{name}={short(value)}" for name, value in cells.points[best].items())
+    return own, f"the estimator's own parameters stay: the best other cell, {there}, is better by {told}"
+
+
+def _standard_error(values: Floats) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def short(value: Any) -> str:
+    """A value of a parameter in a few characters."""
+    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

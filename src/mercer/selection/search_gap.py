@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import threading
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from mercer.sameness import grouped, key_of_params
 from mercer.selection.bounds import Known, least_wrong
 from mercer.selection.cells import Cells
-from mercer.selection.grids import FALLING, PRICES, bare
+from mercer.selection.grids import FALLING, PRICES, RISING, price_of, without
 from mercer.selection.out_of_fold import FoldFit
+
+# A price and what stands for it.
+_ONE_PRICE = (*RISING, *FALLING)
 
 
 class SearchGap:
     """Collects what fits prove about held-out samples, and makes one number of it."""
 
-    def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool) -> None:
-        self._points = points
-        self._known: dict[tuple[str, int], dict[int, tuple[Known, Any, bool]]] = {}
+    def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool, prefix: str = "") -> None:
+        self._points, self._prefix = points, prefix
+        # Points that differ in one price alone, C or another that stands for it, and so have the same kernel.
+        keys = [key_of_params(without(_ONE_PRICE, params, prefix) | self._priced(params)) for params in points]
+        self._kernels = {k: number for number, group in enumerate(grouped(keys)) for k in group}
+        self._known: dict[tuple[int, int], dict[int, tuple[Known, Any, bool]]] = {}
         self._lock = threading.Lock()
         self._reason = (
             ""
             if counts_mistakes
             else "only the share of held-out samples of folds that are right, without weights, has such a bound"
         )
-        if not self._reason and not any(bare(name) in ("C", *FALLING) for point in points for name in point):
+        if not self._reason and not any(map(self._priced, points)):
             self._reason = "the grid has no C"
+        if any(len(self._priced(params)) > 1 for params in points):
+            self._reason = f"the grid names several of {', '.join(_ONE_PRICE)} at once"
+
+    def _priced(self, params: dict[str, Any]) -> dict[str, bool]:
+        """Which prices a point names."""
+        return {name: True for name in _ONE_PRICE if isinstance(params.get(self._prefix + name), Real)}
 
     def put(self, point: int, fold: int, machine: Any, fit: FoldFit, y: Any) -> None:
         """A fit of a fold, and the targets of its held-out samples."""
@@ -42,18 +56,17 @@ class SearchGap:
         assert task.values is not None
         assert task.errors is not None
         assert task.lengths is not None
-        params = self._points[point]
-        price = float(machine.C)
-        for name, value in params.items():
-            if bare(name) in FALLING:
-                price = 1.0 / float(value)
+        price = price_of(self._points[point], self._prefix) or float(machine.C)
+        price = price if price > 0 else -1.0 / price
         known = Known(
             price, task.values - task.offset, task.errors, task.lengths, task.norm, max(task.certificate.gap, 0.0)
         )
-        rest = {name: value for name, value in params.items() if bare(name) not in ("C", *FALLING)}
-        key = repr(sorted(rest.items(), key=lambda item: item[0])), fold
         with self._lock:
-            self._known.setdefault(key, {})[point] = (known, np.asarray(y) == fit.classes[1], machine.bias is True)
+            self._known.setdefault((self._kernels[point], fold), {})[point] = (
+                known,
+                np.asarray(y) == fit.classes[1],
+                machine.bias is True,
+            )
 
     def value(self, cells: Cells, best: int) -> tuple[float | None, str]:
         """The largest gain that is not ruled out, or None and why."""
@@ -63,15 +76,18 @@ class SearchGap:
             return None, "fits that were made fold by fold keep no decision values"
         if not cells.complete or cells.errors:
             return None, "the search is not complete"
-        searched = {n for point in cells.points for n in point if bare(n) in PRICES and bare(n) not in ("C", *FALLING)}
+        if len({point for fits in self._known.values() for point in fits}) < len(cells.points):
+            return None, "some fits were made fold by fold, which keeps no decision values"
+        others = {self._prefix + name for name in PRICES if name not in _ONE_PRICE}
+        searched = sorted({name for point in cells.points for name in point} & others)
         if searched:
-            return None, f"{', '.join(sorted(searched))} was searched too, and has no such bound"
+            return None, f"{', '.join(searched)} was searched too, and has no such bound"
         top, score = 0.0, float(cells.means[best])
         for kernel in {key for key, _ in self._known}:
             top = max(top, self._most(cells, kernel) - score)
         return top, ""
 
-    def _most(self, cells: Cells, kernel: str) -> float:
+    def _most(self, cells: Cells, kernel: int) -> float:
         """The largest mean accuracy that some price in the range can have with this kernel."""
         shares: dict[tuple[float, float], float] = {}
         prices = sorted(
@@ -94,8 +110,9 @@ def _least_over(shares: dict[tuple[float, float], float], prices: list[float]) -
     """One minus the smallest share of mistakes over the range; ranges of different folds need not be the same.
 
     Folds in which other prices were skipped have other ranges: the least count on each piece between two ends is used.
+    Between prices that no fold has side by side, nothing is known, and no sample counts as wrong.
     """
-    ends = np.unique([end for piece in shares for end in piece])
+    ends = np.unique([*prices, *(end for piece in shares for end in piece)])
     middles = np.sqrt(ends[1:] * ends[:-1])
     total = np.zeros(len(middles))
     for (low, high), share in shares.items():

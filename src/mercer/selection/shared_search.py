@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from mercer.arrays import n_samples, stack
+from mercer.sameness import grouped, key_of_params
 from mercer.selection.folds import SharedFolds, part_of, shares
-from mercer.selection.grids import PRICES, bare
+from mercer.selection.grids import OF_KERNELS, PRICES, machine_of, made, without
 from mercer.selection.out_of_fold import FoldFit, FoldFitter
 from mercer.selection.scoring import HeldOut, scored
+from mercer.selection.steps import Steps
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search
-
-# Parameters of a kernel: neither samples nor targets are read differently because of them.
-_OF_KERNELS = ("gamma", "degree", "coef0")
 
 
 class SharedSearch:
@@ -31,44 +28,45 @@ class SharedSearch:
         self._search = search
         self.words: list[str] = []
         self._lock = threading.Lock()
+        self._units: dict[int, tuple[float, float]] = {}  # of y in each fold: what is 0 for the machine, and what is 1
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
         """Fit and score what can be shared; returns the other groups, each with the reason."""
-        rest = []
-        readings: dict[str, list[list[int]]] = {}
+        rest, shared = [], []
         for group in groups:
             reason = self._refusal(group)
             if reason is not None:
                 rest.append((group, reason))
             else:
-                readings.setdefault(self._reading(group[0]), []).append(group)
-        for together in readings.values():
-            estimator = self._search.estimator
-            ways = self._by_steps(together) if isinstance(estimator, Pipeline) else self._at_once(together)
-            rest += ways
+                shared.append(group)
+        for together in grouped(self._reading(group[0]) for group in shared):
+            ways = self._by_steps if self._search.prefix else self._at_once
+            rest += ways([shared[k] for k in together])
         return rest
 
     # --- what can be shared ------------------------------------------------------------------------------------------
 
     def _machine(self, point: int) -> Any:
-        estimator = clone(self._search.estimator).set_params(**self._search.cells.points[point])
-        return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        return machine_of(self._made(point))[1]
+
+    def _made(self, point: int) -> Any:
+        return made(self._search.estimator, self._search.cells.points[point])
 
     def _refusal(self, group: list[int]) -> str | None:
         try:
-            machine = self._machine(group[0])
+            estimator = self._made(group[0])
         except (TypeError, ValueError) as error:
             return str(error)
-        return shares(machine)
+        return Steps.refusal(estimator) or shares(machine_of(estimator)[1])
 
-    def _reading(self, point: int) -> str:
+    def _reading(self, point: int) -> Hashable:
         """A key that is equal for points whose samples are read in the same way."""
-        params = self._search.cells.points[point]
-        kept = {n: v for n, v in params.items() if bare(n) not in (*PRICES, *_OF_KERNELS) and "kernel__" not in n}
-        machine = self._machine(point)
-        kernel = machine._kernel()
-        kept = {name: value for name, value in kept.items() if bare(name) != "kernel"}
-        return repr((sorted(kept.items()), kernel.accepts, kernel.mergeable))
+        params, prefix = self._search.cells.points[point], self._search.prefix
+        kernel = f"{prefix}kernel"
+        kept = without((*PRICES, *OF_KERNELS, "kernel"), params, prefix)
+        kept = {name: value for name, value in kept.items() if not name.startswith(f"{kernel}__")}
+        own = self._machine(point)._kernel()
+        return key_of_params(kept), own.accepts, own.mergeable
 
     # --- the same samples in every fold ------------------------------------------------------------------------------
 
@@ -109,7 +107,9 @@ class SharedSearch:
             point, fold = group[c], numbers[f]
             try:
                 X, y, weight = held_out[fold]
-                score = scored(search.scorer, HeldOut.of(machines[c], fit.values, fit.classes), X, y, weight)
+                mean, unit = self._units.get(fold, (0.0, 1.0))
+                model = HeldOut.of(machines[c], mean + unit * fit.values, fit.classes)
+                score = scored(search.scorer, model, X, y, weight)
             except Exception as error:  # of a score that the user gave
                 cells.fail(point, fold, error)
             else:
@@ -151,13 +151,13 @@ class SharedSearch:
             "kernel values within each fold, for all C and kernels: the steps before the machine are refitted for "
             "every fold, so that folds have different samples"
         )
-        for fold, (train, test) in enumerate(search.splits):
+        for fold in range(len(search.splits)):
             wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
             kept = [group for group in wanted if group]
             if not kept:
                 continue
             try:
-                shared = self._transformed(kept[0][0], train, test)
+                shared = self._transformed(kept[0][0], fold)
             except Exception as error:
                 self._fail(kept, [fold], error)
                 continue
@@ -171,21 +171,21 @@ class SharedSearch:
                 self._fit(fitter, group, [fold])
         return []
 
-    def _transformed(self, point: int, train: Any, test: Any) -> SharedFolds:
+    def _transformed(self, point: int, fold: int) -> SharedFolds:
         """The samples of a fold as the machine sees them, the training samples first."""
-        search = self._search
-        pipeline = clone(search.estimator).set_params(**search.cells.points[point])
-        y = None if search.y is None else search.y[train]
-        parts = [search.X.iloc[r] if hasattr(search.X, "iloc") else part_of(search.X, r) for r in (train, test)]
-        before = pipeline[:-1]
-        left = before.fit_transform(parts[0], y) if len(pipeline.steps) > 1 else parts[0]
-        right = before.transform(parts[1]) if len(pipeline.steps) > 1 else parts[1]
-        X = stack(left, right)
+        search, (train, test) = self._search, self._search.splits[fold]
         order = np.concatenate([train, test])
+        y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
+        steps = Steps(self._made(point))
+        left = steps.fit(
+            part_of(search.X, train),
+            None if y is None else y[: len(train)],
+            None if weight is None else weight[: len(train)],
+        )
+        self._units[fold] = steps.unit
+        X, y = stack(left, steps.transform(part_of(search.X, test))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
-        y = None if search.y is None else search.y[order]
-        weight = None if search.sample_weight is None else search.sample_weight[order]
-        found: SharedFolds = SharedFolds.of(pipeline.steps[-1][1], X, y, [split], weight)
+        found: SharedFolds = SharedFolds.of(steps.machine, X, y, [split], weight)
         return found
 
 

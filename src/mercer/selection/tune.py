@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
-from mercer.arrays import is_sparse
+from mercer.arrays import is_sparse, n_samples
 from mercer.errors import warn_user
 from mercer.fitting.limits import bytes_of, deadline_of
 from mercer.fitting.lines import Lines, Sign, listener_for
@@ -24,12 +23,15 @@ from mercer.parameters import one_of
 from mercer.selection.cells import Cells
 from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
-from mercer.selection.folds import part_of
-from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of
-from mercer.selection.result import TuningResult, best_of
+from mercer.selection.folds import folds_of, part_of
+from mercer.selection.grids import by_kernel, default_grid, edges_of, machine_of, made, points_of, price_of, with_own
+from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen, short
 from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of
 from mercer.selection.search_gap import SearchGap
 from mercer.selection.shared_search import SharedSearch
+from mercer.selection.steps import Steps
+from mercer.tables.estimator import Tabular
+from mercer.tables.frame import Frame, frame_of
 from mercer.threads import effective_n_threads
 
 
@@ -38,6 +40,7 @@ class Search:
     """What a search is about: the estimator, the samples, the folds, and how they are scored."""
 
     estimator: Any
+    prefix: str  # of the names of its machine's parameters
     X: Any
     y: Any
     sample_weight: Any
@@ -58,7 +61,7 @@ class Search:
         """The held-out samples of a fold, their targets and their weights."""
         train, test = self.splits[fold]
         square = getattr(self.estimator, "kernel", None) == "precomputed"
-        X = part_of(self.X, test, train if square else None) if not hasattr(self.X, "iloc") else self.X.iloc[test]
+        X = part_of(self.X, test, train if square else None)
         return X, *(None if part is None else part[test] for part in (self.y, self.sample_weight))
 
 
@@ -142,29 +145,38 @@ def tune(
     """
     one_of("skip", skip, (True, False, "likely"))
     one_of("criterion", criterion, CRITERIA)
-    machine = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    prefix, machine = machine_of(estimator)
     if y is None and (is_classifier(machine) or is_regressor(machine)):
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
     y = None if y is None else column_or_1d(y, warn=True)
     if not hasattr(X, "shape") and kernel_accepts(getattr(machine, "kernel", "rbf")) != "sequences":
         X = np.asarray(X)
+    elif isinstance(estimator, Tabular):
+        X = frame_of(X)  # read once
     elif is_sparse(X):
         X = sp.csr_array(X)  # whose rows can be taken
+    own = None
     if grid is None:
-        grid = default_grid(machine, X, y)
+        steps = Steps(clone(estimator))
+        seen = steps.fit(X, y, sample_weight)
+        grid = default_grid(machine, seen, steps.target(y))
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; give one, such as grid={{'C': [1, 10]}}")
-    points = points_of(estimator, grid)
+        points, own = with_own(estimator, points_of(estimator, grid))
+    else:
+        points = points_of(estimator, grid)
     asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None}
     check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error})
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
     by_folds = criterion == "folds"
-    splits = list(check_cv(cv, y, classifier=labelled).split(X, y, groups)) if by_folds else []
+    rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame) else X  # whose number is all that folds need
+    splits = list(folds_of(cv, y, labelled).split(rows, y, groups)) if by_folds else []
     ends = ends_of(machine, scoring) if skip and by_folds else None
-    cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely")
+    cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
     progress = _Progress(cells, verbose, callback)
     search = Search(
         estimator=estimator,
+        prefix=prefix,
         X=X,
         y=y,
         sample_weight=None if sample_weight is None else np.asarray(sample_weight),
@@ -175,7 +187,7 @@ def tune(
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
         told=progress.told,
-        gap=SearchGap(points, by_folds and counts_mistakes(machine, scoring) and sample_weight is None),
+        gap=SearchGap(points, by_folds and counts_mistakes(machine, scoring) and sample_weight is None, prefix),
     )
     interrupted = False
     try:
@@ -183,7 +195,7 @@ def tune(
     except KeyboardInterrupt:
         interrupted, shared = True, "interrupted"
     progress.close()
-    result = _concluded(search, shared, refit and not interrupted, one_standard_error)
+    result = _concluded(search, shared, refit and not interrupted, one_standard_error, own)
     result.interrupted_ = interrupted
     return result
 
@@ -191,7 +203,7 @@ def tune(
 def _run(search: Search) -> str:
     """Fit everything that is wanted; returns what was shared."""
     words: dict[str, None] = {}
-    left = by_kernel(search.cells.points)
+    left = by_kernel(search.cells.points, search.prefix)
     while left:
         together = SharedSearch(search)
         rest = together.run(left)
@@ -211,9 +223,14 @@ def _judge(search: Search, criterion: str) -> str:
     return judge(search, criterion)
 
 
-def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool) -> TuningResult:
+def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool, own: int | None) -> TuningResult:
     cells = search.cells
-    best = best_of(cells, one_standard_error)
+    best, why = best_of(cells), "the largest mean score of the grid"
+    if best is not None and one_standard_error:
+        best = cheapest_of(cells, best, [price_of(point, search.prefix) for point in cells.points])
+        why = "the smallest C within one standard error of the largest mean score of the grid"
+    elif best is not None and own is not None and cells.n_folds > 1:
+        best, why = chosen(cells, best, own)
     result = TuningResult(
         cv_results_=cells.results(),
         n_splits_=cells.n_folds,
@@ -228,9 +245,10 @@ def _concluded(search: Search, shared: str, refit: bool, one_standard_error: boo
             raise ValueError(f"no cell of the grid could be fitted{weighed} in every fold: {told}")
         return result
     result.best_params_, result.best_score_ = dict(cells.points[best]), float(cells.means[best])
+    result.choice_ = why
     result.search_gap_, result.search_gap_reason_ = search.gap.value(cells, best)
     if refit:
-        best_model = clone(search.estimator).set_params(**result.best_params_)
+        best_model = made(search.estimator, result.best_params_)
         result.best_estimator_ = best_model.fit(search.X, search.y, **_weights(search.estimator, search.sample_weight))
         if not cells.complete:
             told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
@@ -287,10 +305,6 @@ class _Progress:
             told += f", {len(cells.lost):,} cells skipped"
         if not np.isnan(means).all():
             best = int(np.nanargmax(means))
-            told += f", best {means[best]:.4f} at {_short(cells.points[best])}"
+            at = ", ".join(f"{name}={short(value)}" for name, value in cells.points[best].items())
+            told += f", best {means[best]:.4f} at {at}"
         return told
-
-
-def _short(params: dict[str, Any]) -> str:
-    parts = [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items()]
-    return ", ".join(parts)

@@ -18,7 +18,7 @@ from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
 
 _LEARNT = (
-    *("best_index_", "best_params_", "best_score_", "best_estimator_", "cv_results_", "n_splits_"),
+    *("best_index_", "best_params_", "best_score_", "choice_", "best_estimator_", "cv_results_", "n_splits_"),
     *("search_gap_", "search_gap_reason_", "shared_", "complete_"),
 )
 

@@ -17,10 +17,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.left_out import leave_one_out
+from mercer.selection.grids import made
 from mercer.selection.scoring import HeldOut, scored
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
@@ -54,7 +55,7 @@ def judge(search: Search, criterion: str) -> str:
 
 
 def _machine(search: Search, point: int) -> Any:
-    return clone(search.estimator).set_params(**search.cells.points[point])
+    return made(search.estimator, search.cells.points[point])
 
 
 def _left_out(search: Search, point: int) -> _Judged:
@@ -90,7 +91,7 @@ def _margin_bound(search: Search, point: int) -> _Judged:
     kind = {True: "free", False: "none"}.get(model.bias, "regularized")
     norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)  # type: ignore[arg-type]  # one of the three
     delta = _DELTA / len(search.cells.points)
-    bound = soft_margin_bound(margins.slacks, trace, norm, delta, bias=kind == "free")
+    bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=kind == "free")
     note = "no bound: b is free, and not part of ‖w‖; use bias='regularized'" if kind == "free" else ""
     proof = model.certificate_
     return 1.0 - bound.value, proof.gap, proof.relative_gap, note

@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 from mercer import _core
 from mercer.arrays import Floats, Indices, add_gram, row_blocks
 from mercer.gram.gram import Gram
+from mercer.gram.rounding import DOUBLE
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.ridge_factor import growing, ridge_factor
 
@@ -26,6 +27,8 @@ Apply = Callable[[Floats], Floats]
 _PROGRESS = 0.1
 # The share of the gap, which is a square, that a run can remove before rounding parts its residual from the true one.
 _RESOLVED_GAP = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-16}
+# Roundings of a kernel value: those of a short inner sum and of the ending (mercer.gram.rounding).
+_VALUE_ROUNDINGS = 32
 
 
 def iteration_words(steps: int, share: float) -> str:
@@ -186,11 +189,15 @@ def tall_factor(gram: Gram, J: Indices) -> Floats:
 
 
 def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
-    """The Cholesky factor of K + jitter·I (lower, zeros above), with the least jitter that rounding allows."""
+    """The Cholesky factor of K + jitter·I (lower, zeros above), with the least jitter that rounding allows.
+
+    That is what rounding of its values can do to K as a whole. With less, the factor of a nearly singular K is one of
+    noise: it exists, but coefficients along its short directions, and what can be proven of them, are left to chance.
+    """
     size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
     if not np.isfinite(K).all():
         raise FloatingPointError("the kernel matrix of the landmarks overflowed; scale the features or the kernel")
-    least = max(len(K), 10) * float(np.finfo(float).eps) * size
+    least = max(len(K), 10) * _VALUE_ROUNDINGS * DOUBLE * size
     factor = ridge_factor(K, growing(least, 10, 1e-3 * size), n_threads)
     if factor is None:
         raise ValueError(

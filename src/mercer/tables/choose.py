@@ -12,6 +12,8 @@ from mercer.arrays import Floats
 from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
 from mercer.tables.encodings import CYCLES, Dates, Encoding, LeftOut, Levels, Numbers, Words, finite_or_hole
 from mercer.tables.frame import Frame
+from mercer.tables.moments import moments
+from mercer.tables.spelling import looks_numeric
 from mercer.tables.words import vocabulary
 
 # An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
@@ -87,6 +89,7 @@ def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Enco
     if all(are_numbers):
         return _numbers(name, as_numbers(cells)[0], wishes, weight)
     _expect_one_kind(name, cells, are_numbers, "numbers")
+    _expect_plain_numbers(name, cells)
     forms = date_forms(items)
     if len(forms) > 1:
         return LeftOut(
@@ -112,7 +115,7 @@ def _numbers(name: str, values: Floats, wishes: Wishes, weight: Floats) -> Encod
     if name not in wishes.named and _is_identifier(name, known):
         return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
     fill = _median(values, weight)
-    centre, scale = _moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
+    centre, scale = moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
 
 
@@ -139,7 +142,7 @@ def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
     fill = _median(values, weight)
-    return Dates(name, form, fill, *_moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
+    return Dates(name, form, fill, *moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
 
 
 def _median(values: Floats, weight: Floats) -> float:
@@ -152,15 +155,6 @@ def _median(values: Floats, weight: Floats) -> float:
     return below + (above - below) / 2
 
 
-def _moments(values: Floats, weight: Floats) -> tuple[float, float]:
-    """Mean and standard deviation, 1 if that is 0; no square overflows."""
-    largest = float(np.abs(values).max()) or 1.0
-    shares = values / largest
-    centre = float(np.average(shares, weights=weight))
-    deviation = float(np.sqrt(np.average((shares - centre) ** 2, weights=weight)))
-    return centre * largest, deviation * largest or 1.0
-
-
 def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
     """Raise ValueError where most of the cells are of one kind, and some are not: those are mistakes, or codes."""
     if 2 * sum(are) <= len(are):
@@ -170,6 +164,20 @@ def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> Non
     raise ValueError(
         f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {sum(are):,} rows hold "
         f"{kind}; correct or empty the cell, or name the column in categorical or drop"
+    )
+
+
+def _expect_plain_numbers(name: str, cells: Cells) -> None:
+    """Raise ValueError where most of the cells are numbers to a person, but not all to a program: 57,9 and 1 200 €."""
+    known = np.flatnonzero(~holes(cells))
+    spelt = [row for row in known if isinstance(cells[row], str) and looks_numeric(cells[row])]
+    if 2 * len(spelt) <= len(known):
+        return
+    row = next(row for row in spelt if number(cells[row]) is None)
+    raise ValueError(
+        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
+        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
+        "frame: as numbers), or name the column in categorical or drop"
     )
 
 

@@ -19,6 +19,7 @@ from mercer.tables.cells import holes
 from mercer.tables.choose import Wishes, encodings_for
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers
 from mercer.tables.frame import Frame, frame_of
+from mercer.tables.moments import moments
 
 # Below this share of entries that are not zero the rows are CSR; the core treats dense ones as sparse from there on.
 _SPARSE_SHARE = 0.3
@@ -86,6 +87,22 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _asks(name: str, told: str) -> Any:
+    """A method of `Tabular` that asks `estimator_` about encoded rows, and is there if the estimator has it."""
+
+    def ask(self: Any, X: Any) -> Any:
+        return self._asked(name, X)
+
+    ask.__name__, ask.__qualname__ = name, f"Tabular.{name}"
+    ask.__doc__ = f"{told}\n\n    Parameters\n    ----------\n    X : frame or array\n        The table.\n"
+    return available_if(_inner_has(name))(ask)
+
+
+def _learnt(name: str, told: str) -> property:
+    """An attribute of `Tabular` that `estimator_` has, if it has it."""
+    return property(lambda self: getattr(self.estimator_, name), doc=told)
 
 
 class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -240,8 +257,10 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         return "\n".join(f"{one.name:<{width}}  {one.told}" for one in self.columns_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names of the numbers that the columns become."""
+        """The names of what `transform` gives; without it, of the numbers that the columns become."""
         check_is_fitted(self)
+        if hasattr(self.estimator_, "transform"):
+            return self.estimator_.get_feature_names_out()
         return np.array([title for one in self.columns_ for title in one.titles], dtype=object)
 
     def _matched(self, frame: Frame) -> Frame:
@@ -264,6 +283,7 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         nothing = np.full(len(frame), None, dtype=object)
         return Frame(known, [frame[name] if name in frame.names else nothing for name in known])
 
+    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict(self, X: Any) -> Any:
         """Predict every row; numbers are in the unit of y.
 
@@ -277,27 +297,25 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
             return answer * self.target_scale_ + self.target_mean_
         return answer
 
-    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]  # so has its decorator
-    def decision_function(self, X: Any) -> Any:
-        """The decision values of `estimator_`."""
-        return self._asked("decision_function", X)
+    decision_function = _asks("decision_function", "The decision values of `estimator_`.")
+    predict_proba = _asks("predict_proba", "The probabilities of `estimator_`.")
+    predict_log_proba = _asks("predict_log_proba", "Their logarithms.")
+    score_samples = _asks("score_samples", "The scores of a novelty detector.")
+    transform = _asks("transform", "What `estimator_` makes of the rows.")
 
-    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]  # so has its decorator
-    def predict_proba(self, X: Any) -> Any:
-        """The probabilities of `estimator_`."""
-        return self._asked("predict_proba", X)
+    @available_if(_inner_has("fit_transform"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """`fit`, and then `transform` of the same table."""
+        return self.fit(X, y, sample_weight).transform(X)
 
-    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]  # so has its decorator
-    def predict_log_proba(self, X: Any) -> Any:
-        """Their logarithms."""
-        return self._asked("predict_log_proba", X)
+    @available_if(_inner_has("fit_predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """`fit`, and then the cluster of each row, or whether it is an outlier."""
+        self.fit(X, y, sample_weight)
+        labels = getattr(self, "labels_", ())
+        return labels if len(labels) == len(frame_of(X)) else self.predict(X)  # labels_ lack rows that were left out
 
-    @available_if(_inner_has("score_samples"))  # type: ignore[untyped-decorator]  # so has its decorator
-    def score_samples(self, X: Any) -> Any:
-        """The scores of a novelty detector."""
-        return self._asked("score_samples", X)
-
-    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]  # so has its decorator
+    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
         check_is_fitted(self)
@@ -311,10 +329,9 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return getattr(self.estimator_, name)(self.encode(X))
 
-    @property
-    def classes_(self) -> Any:
-        """The classes, of a classifier."""
-        return self.estimator_.classes_
+    classes_ = _learnt("classes_", "The classes, of a classifier.")
+    labels_ = _learnt("labels_", "The cluster of each row that was trained on.")
+    offset_ = _learnt("offset_", "Of a novelty detector: what its scores exceed where it decides for +1.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
@@ -322,7 +339,7 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
+        tags.estimator_type, tags.transformer_tags = inner.estimator_type, inner.transformer_tags
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
@@ -371,7 +388,7 @@ def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
     """Mean and standard deviation of each target, 1 for one that never changes."""
     if not np.isfinite(y).all() or not weight.sum() > 0:
         return 0.0, 1.0  # the estimator has an error of its own for these
-    mean = np.average(y, axis=0, weights=weight)
-    scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
-    scale = np.where(scale > 0, scale, 1.0)
-    return (float(mean), float(scale)) if y.ndim == 1 else (mean, scale)
+    if y.ndim == 1:
+        return moments(y, weight)
+    means, scales = zip(*(moments(column, weight) for column in y.T), strict=True)
+    return np.array(means), np.array(scales)

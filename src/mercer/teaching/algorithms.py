@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data.labels import read_labels
+from mercer.data.labels import read_signs
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import as_kernel
 from mercer.parameters import integer, one_of, positive
 from mercer.teaching.pairs import RULES, run_li, run_smo
@@ -23,12 +24,16 @@ _MOST_SAMPLES = 1000
 _MOST_STEPS, _PEGASOS_PASSES = 100_000, 30
 
 
+@shared_docs
 def trace(
-    kernel: Any,
     X: Any,
     y: Any,
-    C: float = 1.0,
     *,
+    kernel: Any = "rbf",
+    degree: Any = 3,
+    gamma: Any = "scale",
+    coef0: Any = 0.0,
+    C: float = 1.0,
     method: str = "smo",
     rule: str = "second order",
     working_set_size: int = 10,
@@ -40,14 +45,14 @@ def trace(
 
     Parameters
     ----------
-    kernel : Kernel, str or callable
-        The kernel; "precomputed" if X is the matrix of kernel values.
     X : array, CSR matrix or list
-        At most 1,000 samples.
+        At most 1,000 samples; the matrix of kernel values for kernel="precomputed".
     y : array
-        Their labels, of two classes.
+        Their labels, of two classes; the larger one is the positive one, as in `SVC`.
+    %(kernel)s
     C : float, default=1.0
-        The price of slack. The perceptron has none.
+        The price of slack; inf is the hard margin, which "pegasos" cannot do. The perceptron has none. Samples that
+        cannot be separated have no hard margin: the dual value then grows until `max_steps`.
     method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
         Igel's algorithm 4.2; Li's form of it, by errors E_i, clipped to [L, H] and with b from the pair; Igel's
         algorithm 4.1 for working sets of any size; two general methods for quadratic programs (Li, section 2); and two
@@ -74,7 +79,7 @@ def trace(
     --------
     >>> from mercer import trace
     >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [-1, -1, 1, 1]
-    >>> print(trace("linear", X, y, C=10.0))
+    >>> print(trace(X, y, kernel="linear", C=10.0))
      step       chosen         size         gain           dual   violation           b
         1          2 1         0.5           0.5            0.5           0           0
     smo, second order: converged after 1 steps
@@ -86,18 +91,18 @@ def trace(
         integer("max_steps", max_steps, 1, "the number of steps")
     integer("random_state", random_state, 0, "it chooses what is drawn")
     positive("tol", tol)
-    labels, codes = read_labels(y)
-    if len(labels) != 2:
-        raise ValueError(f"trace shows problems of two classes, but y has {len(labels)}: {list(labels)[:5]}")
-    bound = as_kernel(kernel).bind(X)
+    signs = read_signs(y)
+    bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     K = np.asarray(bound(X), dtype=np.float64)
-    if len(K) > _MOST_SAMPLES or K.shape != (len(codes), len(codes)):
+    if len(K) > _MOST_SAMPLES or K.shape != (len(signs), len(signs)):
         raise ValueError(
             f"trace is for at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
-            f"{len(codes)} labels; mercer.SVC solves larger problems"
+            f"{len(signs)} labels; mercer.SVC solves larger problems"
         )
-    price = np.inf if method == "perceptron" else positive("C", C)
-    problem = SmallProblem(K, np.where(codes == 1, 1.0, -1.0), price, bias=method not in _BY_SAMPLES)
+    price = np.inf if method == "perceptron" or np.inf == C else positive("C", C)
+    if method == "pegasos" and price == np.inf:
+        raise ValueError("C=inf is the hard margin, but the steps of pegasos are C·n/t long: give it a finite C")
+    problem = SmallProblem(K, signs, price, bias=method not in _BY_SAMPLES)
     found = Trace(method, rule if method in _BY_PAIRS else "", problem)
     most = max_steps or (_PEGASOS_PASSES * problem.n if method == "pegasos" else _MOST_STEPS)
     run: dict[str, Callable[[Trace, float, int], None]] = {

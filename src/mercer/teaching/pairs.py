@@ -48,6 +48,8 @@ def run_smo(trace: Trace, tol: float, max_steps: int) -> None:
         flat = curvature <= _NO_CURVATURE * (K[i, i] + K[j, j])
         newton = math.inf if flat else (y[i] * g[i] - y[j] * g[j]) / curvature
         size = min(room_i, room_j, newton)  # 4
+        if size == math.inf:  # C = inf, and nothing bends: the dual is unbounded, and there is no hard margin
+            break
         g = g - size * y * K[i] + size * y * K[j]  # 5
         alpha = alpha.copy()
         alpha[i] = _onto(alpha[i] + y[i] * size, room_i == size, y[i] > 0, problem.C)  # 6
@@ -81,8 +83,10 @@ def run_li(trace: Trace, tol: float, max_steps: int) -> None:
         flat = curvature <= _NO_CURVATURE * (K[one, one] + K[two, two])
         wish = y[two] * math.inf if flat else alpha[two] + y[two] * (E[one] - E[two]) / curvature
         second = min(max(wish, L), H)
+        if abs(second) == math.inf:  # C = inf, and nothing bends: the dual is unbounded, and there is no hard margin
+            break
         first = alpha[one] + S * (alpha[two] - second)
-        first = _near_ends(first, C)
+        first = _near_ends(first, C, max(alpha[one], alpha[two], second))
         by_one, by_two = y[one] * (first - alpha[one]), y[two] * (second - alpha[two])
         b_one = -E[one] - by_one * K[one, one] - by_two * K[two, one] + b
         b_two = -E[two] - by_one * K[one, two] - by_two * K[two, two] + b
@@ -95,8 +99,9 @@ def run_li(trace: Trace, tol: float, max_steps: int) -> None:
     trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
-def _near_ends(value: float, C: float) -> float:
+def _near_ends(value: float, C: float, moved: float) -> float:
     """α_1 follows from α_2 by a difference, whose rounding would leave it beside its bound."""
-    if abs(value) <= 4e-16 * C:
+    scale = C if math.isfinite(C) else moved
+    if abs(value) <= 4e-16 * scale:
         return 0.0
-    return C if abs(value - C) <= 4e-16 * C else value
+    return C if abs(value - C) <= 4e-16 * scale else value

@@ -55,6 +55,8 @@ def _restricted(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) ->
             break
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
         step = min(room, (h[i] - h[j]) / curvature if curvature > 0 else math.inf)
+        if step == math.inf:  # C = inf: the dual is unbounded
+            break
         beta[i] = min(beta[i] + step, high[i])
         beta[j] = max(beta[j] - step, low[j])
         h -= step * (K[i] - K[j])
@@ -151,7 +153,8 @@ def run_gradient_projection(trace: Trace, tol: float, max_steps: int) -> None:
             alpha[F] = _snapped(alpha[F] + min(reach, whole) * towards, problem.C)
         new_g = problem.gradient(alpha)
         moved, turned = alpha - start, g - new_g
-        s = float(np.clip((moved @ moved) / max(float(moved @ turned), 1e-300), 1e-10, 1e10))
+        length = float(moved @ moved)
+        s = max(length / max(float(moved @ turned), 1e-10 * length, 1e-300), 1e-10)
         g = new_g
         trace.record(alpha, np.flatnonzero(moved).tolist(), float(size), bool(reach < whole))
     trace.converged = problem.violation_and_b(alpha, g)[0] <= tol
@@ -160,12 +163,14 @@ def run_gradient_projection(trace: Trace, tol: float, max_steps: int) -> None:
 def _snapped(alpha: Floats, C: float) -> Floats:
     """α inside of the box, and on its end where only rounding keeps it away."""
     alpha = np.clip(alpha, 0.0, C)
-    return np.where(alpha <= 1e-15 * C, 0.0, np.where(alpha >= C * (1 - 1e-15), C, alpha))
+    near = 1e-15 * (C if math.isfinite(C) else float(alpha.max(initial=0.0)))
+    return np.where(alpha <= near, 0.0, np.where(alpha >= C - near, C, alpha))
 
 
 def projected(problem: SmallProblem, wish: Floats) -> Floats:
     """The nearest feasible α: clip(wish − νy) with the ν that makes Σyα = 0, found by halving."""
-    reach = float(np.abs(wish).max()) + problem.C
+    # From max |wish| on, one class is 0, and the sum has its last sign.
+    reach = float(np.abs(wish).max())
     low, high = -reach, reach
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

@@ -1,6 +1,18 @@
 """Learning theory as numbers: risks, complexities and bounds, each with what it rests on and whether that holds."""
 
+from typing import TYPE_CHECKING
+
+from mercer.on_demand import suggesting
 from mercer.theory.bound import Assumption, Bound
+from mercer.theory.complexity import (
+    Complexity,
+    ball_complexity,
+    expectation_bound,
+    finite_class_bound,
+    finite_complexity,
+    trace_bound,
+    true_complexity_bound,
+)
 from mercer.theory.complexity_rules import (
     contraction_rule,
     convex_hull_rule,
@@ -18,7 +30,6 @@ from mercer.theory.concentration import (
     mcdiarmid,
     test_set_bound,
 )
-from mercer.theory.consistency import consistent_C
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
@@ -27,15 +38,6 @@ from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, 
 from mercer.theory.no_free_lunch import off_training_error
 from mercer.theory.of_machine import Insight, insight
 from mercer.theory.perceptron import Perceptron, mistake_bound, perceptron
-from mercer.theory.rademacher import (
-    Complexity,
-    ball_complexity,
-    expectation_bound,
-    finite_class_bound,
-    finite_complexity,
-    trace_bound,
-    true_complexity_bound,
-)
 from mercer.theory.radius import Ball, enclosing_ball, origin_radius
 from mercer.theory.risks import losses, regularised_risk, risk
 from mercer.theory.sample_complexity import (
@@ -61,7 +63,6 @@ __all__ = [
     "ball_complexity",
     "best_lam",
     "chernoff",
-    "consistent_C",
     "contraction_rule",
     "convex_hull_rule",
     "dichotomies",
@@ -110,3 +111,19 @@ __all__ = [
     "true_complexity_bound",
     "union_rule",
 ]
+
+if not TYPE_CHECKING:  # a checker would take every name for one that may be there
+    __getattr__ = suggesting(
+        __name__,
+        __all__,
+        {
+            "rademacher": "ball_complexity (of a kernel machine) or finite_complexity",
+            "rademacher_complexity": "ball_complexity (of a kernel machine) or finite_complexity",
+            "vc_bound": "linear_rules_bound or finite_rules_bound",
+            "growth_function": "dichotomies",
+            "novikoff": "mistake_bound",
+            "margin_bound": "soft_margin_bound or hard_margin_bound",
+            "early_stopping_path": "iteration_path",
+            "consistent_C": "mercer.estimators.regularisation.C_from_consistency",
+        },
+    )

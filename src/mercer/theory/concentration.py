@@ -12,7 +12,7 @@ from mercer.parameters import finite, integer, positive, share
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 
 
-def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: int = 1) -> Bound:
+def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, sides: int = 1) -> Bound:
     """E ≤ mean + width·√(ln(sides/δ)/2n) for the mean of n independent numbers in an interval of this width.
 
     With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
@@ -23,7 +23,7 @@ def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: i
         The mean of the numbers.
     n : int
         How many numbers there are.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     width : float, default=1.0
         The width of an interval that holds them all.
@@ -42,7 +42,7 @@ def hoeffding(mean: float, n: int, delta: float, *, width: float = 1.0, sides: i
     return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 
-def mcdiarmid(value: float, differences: Any, delta: float) -> Bound:
+def mcdiarmid(value: float, differences: Any, *, delta: float = 0.05) -> Bound:
     """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
 
     Parameters
@@ -51,7 +51,7 @@ def mcdiarmid(value: float, differences: Any, delta: float) -> Bound:
         g of the samples.
     differences : array
         c_i: how much g changes at most if sample i alone is changed.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     """
     c = np.asarray(differences, dtype=np.float64)
@@ -64,7 +64,7 @@ def mcdiarmid(value: float, differences: Any, delta: float) -> Bound:
     return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
 
 
-def chernoff(errors: int, n: int, delta: float) -> Bound:
+def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
 
     It is never above Hoeffding's, and far below it where errors are few: none in n gives about ln(1/δ)/n.
@@ -75,7 +75,7 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
         How many of the samples the rule gets wrong.
     n : int
         The number of samples.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     """
     _check_counts(errors, n, delta)
@@ -85,7 +85,7 @@ def chernoff(errors: int, n: int, delta: float) -> Bound:
     return summed("the probability of error", terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
 
 
-def test_set_bound(errors: int, n: int, delta: float) -> Bound:
+def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
     """The largest p at which at most so many errors in n have a probability of at least δ: exact for a fixed rule.
 
     Parameters
@@ -94,13 +94,13 @@ def test_set_bound(errors: int, n: int, delta: float) -> Bound:
         How many of the samples the rule gets wrong.
     n : int
         The number of samples.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
 
     Examples
     --------
     >>> from mercer.theory import chernoff, hoeffding, test_set_bound
-    >>> bounds = test_set_bound(5, 1000, 0.05), chernoff(5, 1000, 0.05), hoeffding(0.005, 1000, 0.05)
+    >>> bounds = test_set_bound(5, 1000, delta=0.05), chernoff(5, 1000, delta=0.05), hoeffding(0.005, 1000, delta=0.05)
     >>> [round(bound.value, 4) for bound in bounds]
     [0.0105, 0.0126, 0.0437]
     """
@@ -115,7 +115,7 @@ def test_set_bound(errors: int, n: int, delta: float) -> Bound:
 test_set_bound.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for that of a test
 
 
-def glivenko_cantelli(n: int, delta: float) -> Bound:
+def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
 
     It goes to 0, as Glivenko and Cantelli proved; this is its rate, with Massart's constant.
@@ -124,7 +124,7 @@ def glivenko_cantelli(n: int, delta: float) -> Bound:
     ----------
     n : int
         The number of samples.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     """
     integer("n", n, 1, "the number of samples")

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.arrays import Floats, freeze, n_samples
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.long_calls import abandonable
@@ -91,7 +92,7 @@ class IterationPath:
         """
         C = self._engine.coefficients(self._checked(t))
         b = self._engine.biases(C)
-        found = [Function(self.kernel, self._vectors, column, float(b[k])) for k, column in enumerate(C.T)]
+        found = [Function(self._vectors, column, kernel=self.kernel, b=float(b[k])) for k, column in enumerate(C.T)]
         return found[0] if self._one_output else found
 
     def ridge(self, t: int) -> float:
@@ -139,11 +140,15 @@ class IterationPath:
         return int(t)
 
 
+@shared_docs
 def iteration_path(
-    kernel: Any,
     X: Any,
     y: Any,
     *,
+    kernel: Any = "rbf",
+    degree: Any = 3,
+    gamma: Any = "scale",
+    coef0: Any = 0.0,
     method: Literal["landweber", "cg"] = "landweber",
     n_steps: int = 100,
     step_size: float | None = None,
@@ -154,12 +159,11 @@ def iteration_path(
 
     Parameters
     ----------
-    kernel : Kernel, str or callable
-        The kernel; "precomputed" if X is the matrix of kernel values.
     X : array, CSR matrix or list
-        At most 5,000 samples.
+        At most 5,000 samples; the matrix of kernel values for kernel="precomputed".
     y : array of shape (n_samples,) or (n_samples, n_outputs)
         Their targets.
+    %(kernel)s
     method : {"landweber", "cg"}, default="landweber"
         Gradient descent, or conjugate gradients, which take far fewer steps.
     n_steps : int, default=100
@@ -184,7 +188,7 @@ def iteration_path(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=80)
-    >>> path = iteration_path(Gaussian(gamma=5.0), X[:50], y[:50], n_steps=1000)
+    >>> path = iteration_path(X[:50], y[:50], kernel=Gaussian(gamma=5.0), n_steps=1000)
     >>> t = path.best(X[50:], y[50:])
     >>> f = path.at(t)
     >>> 0 < t < 1000, bool(abs(f([[1.5]])[0] - 1) < 0.5), bool(path.dof[t] < path.dof[-1])
@@ -192,7 +196,7 @@ def iteration_path(
     """
     one_of("method", method, ("landweber", "cg"))
     integer("n_steps", n_steps, 1, "the number of steps")
-    bound = as_kernel(kernel).bind(X)
+    bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     vectors = as_matrix(X) if bound.accepts == "vectors" else X
     n = n_samples(vectors)
     Y = np.array(y, dtype=np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import optimize
 
 from mercer.arrays import Floats, Indices
+from mercer.data.labels import read_signs
 from mercer.parameters import positive
 from mercer.theory.risks import losses
 
@@ -26,8 +27,8 @@ def fewest_errors(X: Any, y: Any, *, bias: bool = True) -> Indices:
     ----------
     X : array of shape (n, d)
         At most 14 samples, since all sets of rows are tried.
-    y : array of n numbers
-        The labels, -1 or +1.
+    y : array of n labels
+        Of two classes.
     bias : bool, default=True
         Whether the plane may miss the origin.
 
@@ -37,14 +38,12 @@ def fewest_errors(X: Any, y: Any, *, bias: bool = True) -> Indices:
     >>> fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
     array([1])
     """
-    samples, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    samples, labels = np.asarray(X, dtype=np.float64), read_signs(y)
     if samples.ndim != 2 or not 0 < len(samples) <= _MOST_SAMPLES or labels.shape != (len(samples),):
         raise ValueError(
             f"X must be 1 to {_MOST_SAMPLES} rows with a label each, since all sets of rows are tried, but the shapes "
             f"are {samples.shape} and {labels.shape}"
         )
-    if not np.isin(labels, (-1.0, 1.0)).all():
-        raise ValueError(f"labels must be -1 and +1, but y contains {np.unique(labels)[:5].tolist()}")
     # One coordinate more is the bias, and y⟨w, x⟩ ≥ 1 asks for a plane.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
     rows = np.arange(len(samples))
@@ -55,13 +54,13 @@ def fewest_errors(X: Any, y: Any, *, bias: bool = True) -> Indices:
     raise AssertionError("no rows at all are separable")
 
 
-def slack_power_sum(y: Any, f: Any, power: float) -> float:
+def slack_power_sum(y: Any, f: Any, *, power: float) -> float:
     """Σ ξ_i^σ of the slacks ξ_i = max(0, 1 − y_i f(x_i)), with 0^σ = 0.
 
     Parameters
     ----------
-    y : array of n numbers
-        The labels, -1 or +1.
+    y : array of n labels
+        Of two classes; the larger one is the positive one, as in `SVC`.
     f : array of n numbers
         The function at the samples.
     power : float > 0
@@ -75,7 +74,7 @@ def slack_power_sum(y: Any, f: Any, power: float) -> float:
     [4.25, 2.5, 2.0]
     """
     exponent = positive("power", power)
-    slacks: Floats = losses("hinge", y, f)
+    slacks: Floats = losses(y, f, loss="hinge")
     return float(np.sum(slacks[slacks > 0] ** exponent))
 
 

@@ -31,24 +31,25 @@ from scipy import linalg, optimize
 from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.parameters import integer, positive
 
 
+@shared_docs
 class GaussianProcess:
     """The Gaussian process behind a regularized least squares fit.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        The covariance.
     X : array, CSR matrix or list of strings
         The samples.
     y : array of n numbers
         Their targets.
     lam : float
         The variance of the noise, above 0.
+    %(kernel)s
     bias : bool, default=False
         Whether there is a constant beside f, of which nothing is known before.
     sample_weight : array of n numbers, optional
@@ -63,7 +64,7 @@ class GaussianProcess:
     >>> from mercer.theory import GaussianProcess
     >>> X = np.linspace(0, 5, 20)[:, None]
     >>> y = np.sin(X[:, 0])
-    >>> process = GaussianProcess(Gaussian(gamma=0.5), X, y, lam=0.01)
+    >>> process = GaussianProcess(X, y, kernel=Gaussian(gamma=0.5), lam=0.01)
     >>> model = RLSRegressor(kernel=Gaussian(gamma=0.5), lam=0.01, bias=False).fit(X, y)
     >>> bool(np.allclose(process.mean(X), model.predict(X)))
     True
@@ -72,9 +73,19 @@ class GaussianProcess:
     """
 
     def __init__(
-        self, kernel: Any, X: Any, y: Any, lam: float, *, bias: bool = False, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lam: float,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        bias: bool = False,
+        sample_weight: Any = None,
     ) -> None:
-        self.kernel: Kernel = as_kernel(kernel).bind(X)
+        self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
         if self.kernel.accepts == "gram":
             raise ValueError(
                 "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold"
@@ -119,7 +130,7 @@ class GaussianProcess:
         lam = getattr(model, "lam_", getattr(model, "lam", None))
         if not isinstance(bias, bool | np.bool_) or lam is None or not hasattr(model, "kernel_"):
             raise ValueError(f"{type(model).__name__} is no fitted machine of least squares, such as RLSRegressor")
-        return cls(model.kernel_, X, y, lam, bias=bool(bias), sample_weight=sample_weight)
+        return cls(X, y, kernel=model.kernel_, lam=lam, bias=bool(bias), sample_weight=sample_weight)
 
     def _samples(self, X: Any) -> Any:
         return as_matrix(X) if self.kernel.accepts == "vectors" else X
@@ -257,7 +268,7 @@ class GaussianProcess:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(0, 10, size=(80, 1))
         >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=80)
-        >>> found = GaussianProcess(Gaussian(sigma=0.3), X, y, lam=1.0).most_likely()
+        >>> found = GaussianProcess(X, y, kernel=Gaussian(sigma=0.3), lam=1.0).most_likely()
         >>> bool(0.05 < found.lam < 0.15), round(found.kernel.sigma)
         (True, 2)
         """
@@ -277,7 +288,7 @@ class GaussianProcess:
             values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
             lam = values.pop("lam", self.lam)
             kernel = clone(self.kernel).set_params(**values)
-            return GaussianProcess(kernel, self.X, self.y, lam, bias=self.bias, sample_weight=self.weight)
+            return GaussianProcess(self.X, self.y, kernel=kernel, lam=lam, bias=self.bias, sample_weight=self.weight)
 
         def climb(logs: Floats) -> tuple[float, Floats]:
             try:

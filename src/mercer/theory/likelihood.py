@@ -33,10 +33,10 @@ def most_likely_variance(y: Any, f: Any) -> float:
     >>> most_likely_variance([1.0, 2.0], [1.5, 2.5])
     0.25
     """
-    return float(losses("squared", y, f).mean())
+    return float(losses(y, f, loss="squared").mean())
 
 
-def log_likelihood(y: Any, f: Any, variance: float) -> float:
+def log_likelihood(y: Any, f: Any, *, variance: float) -> float:
     """The log density of targets y that are normal around the values f, with this variance each.
 
     Parameters
@@ -53,11 +53,11 @@ def log_likelihood(y: Any, f: Any, variance: float) -> float:
     -1.4516
     """
     spread = positive("variance", variance)
-    squares = losses("squared", y, f)
+    squares = losses(y, f, loss="squared")
     return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
 
 
-def log_posterior(y: Any, f: Any, norm: float, variance: float, scale: float = 1.0) -> float:
+def log_posterior(y: Any, f: Any, *, norm: float, variance: float, scale: float = 1.0) -> float:
     """The log of likelihood times prior, exp(−‖f‖²/2s), without the part that is the same for every f.
 
     Parameters
@@ -78,4 +78,4 @@ def log_posterior(y: Any, f: Any, norm: float, variance: float, scale: float = 1
     >>> round(log_posterior(y, f, norm=2.0, variance=0.25) - log_likelihood(y, f, variance=0.25), 9)
     -2.0
     """
-    return log_likelihood(y, f, variance) - not_negative("norm", norm) ** 2 / (2.0 * positive("scale", scale))
+    return log_likelihood(y, f, variance=variance) - not_negative("norm", norm) ** 2 / (2.0 * positive("scale", scale))

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
-from mercer.theory.rademacher import deviation
+from mercer.theory.complexity import deviation
 
 _ERROR = "the probability of error"
 FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were fixed before the data were seen")
@@ -27,8 +27,8 @@ def soft_margin_bound(
     slacks: Any,
     trace: float,
     norm: float,
-    delta: float = 0.05,
     *,
+    delta: float = 0.05,
     rho: float | None = None,
     bias: bool = False,
     target_margin: float = 1.0,
@@ -45,7 +45,7 @@ def soft_margin_bound(
         Σ k(x_i, x_i).
     norm : float
         ‖w‖.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     rho : float, optional
         A number chosen before the data were seen; 1/‖w‖ must be no smaller. By default the best one of the grid that
@@ -93,8 +93,8 @@ def hard_margin_bound(
     trace: float,
     n: int,
     norm: float,
-    delta: float = 0.05,
     *,
+    delta: float = 0.05,
     rho: float | None = None,
     bias: bool = False,
     grid_from: float = 1.0,
@@ -120,7 +120,7 @@ def hard_margin_bound(
         ρ₀, where the grid starts; fixed in advance.
     """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
-    return soft_margin_bound(slacks, trace, norm, delta, rho=rho, bias=bias, grid_from=grid_from)
+    return soft_margin_bound(slacks, trace, norm, delta=delta, rho=rho, bias=bias, grid_from=grid_from)
 
 
 def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float, float, Assumption]:

@@ -14,6 +14,7 @@ from mercer.arrays import Floats, n_samples, take
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
 from mercer.theory.bound import Assumption, Bound
+from mercer.theory.complexity import Complexity, ball_complexity, trace_bound
 from mercer.theory.margin_bounds import (
     FIXED_KERNEL,
     leave_one_out_bound,
@@ -21,7 +22,6 @@ from mercer.theory.margin_bounds import (
     radius_margin,
     soft_margin_bound,
 )
-from mercer.theory.rademacher import Complexity, ball_complexity, trace_bound
 from mercer.theory.radius import enclosing_ball
 from mercer.theory.risks import risk
 from mercer.theory.sparseness import support_vectors_bound
@@ -137,7 +137,7 @@ class Insight:
         return "\n".join(lines)
 
 
-def insight(model: Any, X: Any, y: Any = None, delta: float = 0.05) -> Insight | list[Insight]:
+def insight(model: Any, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
     """What theory says about a trained machine; a list with one entry per plane or output, if it has several.
 
     Parameters
@@ -182,8 +182,8 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     constant = feature if bias == "regularized" else 0.0
     complexity, radius = _complexity_and_radius(kernel, rows, n, norm, whole_trace, constant)
     signs, values = margins.signs, margins.decision_values
-    risks = {loss: risk(loss, signs, values) for loss in ("zero_one", "ramp", "hinge")}
-    known = soft_margin_bound(margins.slacks, whole_trace, norm, delta, bias=bias == "free")
+    risks = {loss: risk(signs, values, loss=loss) for loss in ("zero_one", "ramp", "hinge")}
+    known = soft_margin_bound(margins.slacks, whole_trace, norm, delta=delta, bias=bias == "free")
     bounds = {"soft margin": _with_knowledge(known, model, kernel)}
     if margins.slacks.max() <= _SEPARATED_TO and margins.rkhs_norm > 0:
         one = radius if bias == "free" else float(np.hypot(origin, feature)) if bias == "regularized" else origin
@@ -192,7 +192,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     recipe = kernel.recipe()
     if recipe is not None and recipe.linear:
         wide = int(rows.shape[1])
-        bounds["linear rules"] = linear_rules_bound(risks["zero_one"], wide, n, delta, bias=bias != "none")
+        bounds["linear rules"] = linear_rules_bound(risks["zero_one"], wide, n, delta=delta, bias=bias != "none")
     n_support = _n_support(margins)
     C = _soft_price(model)
     if C is not None and n_support is not None:
@@ -231,7 +231,7 @@ def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, targe
         bias=_bias_kind(model, f.b),
         origin_radius=float(np.sqrt(max(0.0, float(diagonal.max())))),
         enclosing_radius=radius,
-        risks={} if target is None else {"squared": risk("squared", target, values)},
+        risks={} if target is None else {"squared": risk(target, values, loss="squared")},
         complexity=complexity,
         bounds={},
         margins=None,
@@ -279,12 +279,12 @@ def _complexity_and_radius(
 ) -> tuple[Complexity | Bound, float | None]:
     """R̂ of the ball, with a constant feature where there is one, and the radius of the smallest ball without it."""
     if n > _WHOLE_MATRIX_ROWS:
-        return trace_bound(trace, n, norm), None
+        return trace_bound(trace, n, B=norm), None
     K = kernel(X)
-    complexity = ball_complexity(K + constant**2, norm, n_draws=_DRAWS)
+    complexity = ball_complexity(K + constant**2, B=norm, n_draws=_DRAWS)
     if kernel.positive_definite != "yes" and np.linalg.eigvalsh(K)[0] < -_NEGATIVE_SHARE * np.abs(K.diagonal()).max():
         return complexity, None  # samples lie in no space with balls
-    return complexity, enclosing_ball("precomputed", K).radius
+    return complexity, enclosing_ball(K, kernel="precomputed").radius
 
 
 def _rows(kernel: Kernel, X: Any, rows: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.data.labels import read_signs
 from mercer.parameters import integer, positive
 
 
@@ -38,15 +39,15 @@ class Perceptron:
     passes: int
 
 
-def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
-    """The perceptron on samples with the kernel matrix K and labels ±1; f(x) = 0 counts as a mistake.
+def perceptron(K: Any, y: Any, *, max_passes: int = 1000) -> Perceptron:
+    """The perceptron on samples with the kernel matrix K and labels y; f(x) = 0 counts as a mistake.
 
     Parameters
     ----------
     K : array of shape (n, n)
         The kernel matrix.
     y : array
-        Labels −1 and +1.
+        Labels of two classes; the larger one is the positive one, as in `SVC`.
     max_passes : int, default=1000
         How often the samples are taken in turn, at most.
 
@@ -59,9 +60,9 @@ def perceptron(K: Any, y: Any, max_passes: int = 1000) -> Perceptron:
     >>> found.mistakes, found.converged
     (1, True)
     """
-    K, signs = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if K.shape != (len(signs), len(signs)) or not np.isin(signs, (-1.0, 1.0)).all():
-        raise ValueError(f"K must be square with a row per label, labels -1 and +1; its shape is {K.shape}")
+    K, signs = np.asarray(K, dtype=np.float64), read_signs(y)
+    if K.shape != (len(signs), len(signs)):
+        raise ValueError(f"K must be square with a row for each of the {len(signs)} labels; its shape is {K.shape}")
     integer("max_passes", max_passes, 1, "how often the samples are taken in turn")
     alpha, f = np.zeros(len(signs)), np.zeros(len(signs))
     for done in range(1, max_passes + 1):

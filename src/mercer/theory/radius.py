@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Floats, Indices, n_samples
 from mercer.estimators import SVDD
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 
 # Radii between these are solved as they are.
@@ -38,40 +39,42 @@ class Ball:
     coefficients: Floats
 
 
-def origin_radius(kernel: Any, X: Any) -> float:
+@shared_docs
+def origin_radius(X: Any, *, kernel: Any = "rbf", degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> float:
     """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        The kernel.
     X : array, CSR matrix or list
         The samples.
+    %(kernel)s
 
     Examples
     --------
     >>> from mercer.kernels import Linear
     >>> from mercer.theory import origin_radius
-    >>> origin_radius(Linear(), [[3.0, 4.0], [1.0, 0.0]])
+    >>> origin_radius([[3.0, 4.0], [1.0, 0.0]], kernel=Linear())
     5.0
     """
-    bound = as_kernel(kernel).bind(X)
+    bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     if n_samples(X) == 0:
         raise ValueError("a ball around no samples has no radius")
     return math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
 
 
-def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
+@shared_docs
+def enclosing_ball(
+    X: Any, *, kernel: Any = "rbf", degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0, tol: float = 1e-10
+) -> Ball:
     """The smallest ball in feature space around the samples.
 
     Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        The kernel.
     X : array, CSR matrix or list
         The samples.
+    %(kernel)s
     tol : float, default=1e-10
         The tolerance of the machine that finds it; `radius_bounds` say what was proven.
 
@@ -79,7 +82,7 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
     --------
     >>> from mercer.kernels import Linear
     >>> from mercer.theory import enclosing_ball
-    >>> ball = enclosing_ball(Linear(), [[0.0], [1.0], [4.0]])
+    >>> ball = enclosing_ball([[0.0], [1.0], [4.0]], kernel=Linear())
     >>> round(ball.radius, 9), ball.rows.tolist(), ball.coefficients.round(6).tolist()
     (2.0, [0, 2], [0.5, 0.5])
     """
@@ -89,7 +92,7 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
     with warnings.catch_warnings():
         # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        size, kernel, X = _in_units(as_kernel(kernel), X)
+        size, kernel, X = _in_units(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0), X)
         model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
     certificate = model.certificate_
     low, high = (size * math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
@@ -99,7 +102,7 @@ def enclosing_ball(kernel: Any, X: Any, *, tol: float = 1e-10) -> Ball:
 def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
     """R₀, and a matrix whose R₀ is 1, where kernel values would be too small or too large for a proof."""
     bound = kernel.bind(X)
-    size = origin_radius(bound, X)
+    size = origin_radius(X, kernel=bound)
     if size == 0 or _USUAL[0] < size < _USUAL[1]:
         return 1.0, kernel, X
     if not math.isfinite(size):

@@ -1,6 +1,6 @@
 """Risks: the mean of a loss over samples, alone or with the price of the function's norm.
 
-With the margin m = y f(x) and a target margin γ > 0:
+With the margin m = y f(x), where y is +1 for the larger of two labels and −1 for the other, and a target margin γ > 0:
 
     zero_one   1 where f(x) and y differ in sign, f(x) = 0 counting as positive
     hinge      max(0, γ − m)/γ          at γ = 1 the slack ξ
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.data.labels import read_signs
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import not_negative, one_of, positive
 
@@ -25,8 +26,8 @@ _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
 @shared_docs
-def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats:
-    """The loss of each sample with target y (±1, or a number for "squared") and value f(x).
+def losses(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0) -> Floats:
+    """The loss of each sample with target y (a label, or a number for "squared") and value f(x).
 
     Parameters
     ----------
@@ -35,7 +36,8 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
     """
     one_of("loss", loss, _LOSSES)
     gamma = positive("target_margin", target_margin)
-    targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+    values = np.asarray(f, dtype=np.float64)
+    targets = np.asarray(y, dtype=np.float64) if loss == "squared" else read_signs(y)
     if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
         raise ValueError(
             f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
@@ -44,8 +46,6 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
         raise ValueError("y and f must be finite: a value that is no number has no loss")
     if loss == "squared":
         return np.asarray((targets - values) ** 2)
-    if not np.isin(targets, (-1.0, 1.0)).all():
-        raise ValueError(f"the loss {loss!r} needs labels -1 and +1, but y contains {np.unique(targets)[:5].tolist()}")
     if loss == "zero_one":
         return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
     hinge = np.maximum(0.0, gamma - targets * values) / gamma
@@ -53,7 +53,7 @@ def losses(loss: LossName, y: Any, f: Any, target_margin: float = 1.0) -> Floats
 
 
 @shared_docs
-def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_weight: Any = None) -> float:
+def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_weight: Any = None) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
 
     Parameters
@@ -67,12 +67,12 @@ def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_w
     --------
     >>> from mercer.theory import risk
     >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
-    >>> risk("zero_one", y, f), risk("hinge", y, f), risk("ramp", y, f)
+    >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
     (0.25, 0.625, 0.375)
-    >>> risk("hinge", y, f, target_margin=0.5)
+    >>> risk(y, f, loss="hinge", target_margin=0.5)
     0.75
     """
-    each = losses(loss, y, f, target_margin)
+    each = losses(y, f, loss=loss, target_margin=target_margin)
     if sample_weight is None:
         return float(each.mean())
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -83,7 +83,14 @@ def risk(loss: LossName, y: Any, f: Any, *, target_margin: float = 1.0, sample_w
 
 @shared_docs
 def regularised_risk(
-    loss: LossName, y: Any, f: Any, norm: float, theta: float, *, target_margin: float = 1.0, sample_weight: Any = None
+    y: Any,
+    f: Any,
+    *,
+    loss: LossName,
+    norm: float,
+    theta: float,
+    target_margin: float = 1.0,
+    sample_weight: Any = None,
 ) -> float:
     """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
 
@@ -101,8 +108,8 @@ def regularised_risk(
     Examples
     --------
     >>> from mercer.theory import regularised_risk
-    >>> regularised_risk("hinge", [1, -1], [2.0, -0.5], norm=2.0, theta=0.25)
+    >>> regularised_risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)
     1.25
     """
     price = not_negative("theta", theta) * not_negative("norm", norm) * norm
-    return risk(loss, y, f, target_margin=target_margin, sample_weight=sample_weight) + price
+    return risk(y, f, loss=loss, target_margin=target_margin, sample_weight=sample_weight) + price

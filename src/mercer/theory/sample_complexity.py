@@ -17,14 +17,14 @@ from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 _SOURCE = "Shalev-Shwartz, lecture 8"
 
 
-def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: float) -> int:
+def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: float = 0.05) -> int:
     """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
 
     Parameters
     ----------
     epsilon : float
         The error to be reached, between 0 and 1.
-    delta : float
+    delta : float, default=0.05
         The probability with which the error may be larger.
     radius : float
         R: the largest ‖φ(x)‖.
@@ -34,7 +34,7 @@ def hard_margin_samples(epsilon: float, delta: float, radius: float, margin: flo
     Examples
     --------
     >>> from mercer.theory import hard_margin_samples
-    >>> hard_margin_samples(0.1, 0.05, radius=1.0, margin=0.1)
+    >>> hard_margin_samples(0.1, delta=0.05, radius=1.0, margin=0.1)
     162952
     """
     ratio = positive("radius", radius) / positive("margin", margin)

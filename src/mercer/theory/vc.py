@@ -54,7 +54,7 @@ def dichotomies_chain(d: int, n: int) -> tuple[int, float, int]:
     return dichotomies(d, n), 3 * n ** (d - 1) / math.factorial(d - 1), n**d
 
 
-def finite_rules_bound(empirical: float, n_rules: int, n: int, delta: float = 0.05) -> Bound:
+def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float = 0.05) -> Bound:
     """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen.
 
     Parameters
@@ -77,7 +77,7 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, delta: float = 0.
 
 
 def linear_rules_bound(
-    empirical: float, d: int, n: int, delta: float = 0.05, *, bias: bool = False, heuristic: bool = False
+    empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
 ) -> Bound:
     """The bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
 

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Count, Flag, Number, Places, fitted
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.telling import warn_user
+from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, store
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
@@ -146,13 +148,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            As in `fit`. Of a precomputed kernel there is no such method: distances of samples need their k(x, x).
         """
         X = self._to_decide(X)
-        if self.kernel_.accepts == "gram":
-            raise ValueError(
-                "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
-            )
         return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
 
     def _squares(self, X: Any) -> Floats:
@@ -167,6 +165,25 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     @property
     def _n_features_out(self) -> int:
         return len(self._expansion_.b)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if tags.input_tags.pairwise:
+            tags.transformer_tags = None
+        return tags
+
+
+def _knows_distances(model: KernelKMeans) -> bool:
+    if kernel_accepts(model.kernel) == "gram":
+        raise AttributeError(
+            "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
+        )
+    return True
+
+
+# Not as decorators in the class: what scikit-learn makes of `transform` there, for set_output, would hide them.
+for _name in ("transform", "fit_transform"):
+    setattr(KernelKMeans, _name, available_if(_knows_distances)(getattr(KernelKMeans, _name)))
 
 
 def n_distinct(fit: Fit, k: int) -> int:

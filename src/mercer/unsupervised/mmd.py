@@ -73,7 +73,17 @@ class MMDTest:
 class _Pooled(Learner):
     """All points, read like the samples of any machine; each stays by itself."""
 
-    def __init__(self, kernel: Any, gamma: Any, n_landmarks: Any, cache_size: Any, random_state: Any, n_jobs: Any):
+    def __init__(
+        self,
+        kernel: Any,
+        degree: Any,
+        gamma: Any,
+        coef0: Any,
+        n_landmarks: Any,
+        cache_size: Any,
+        random_state: Any,
+        n_jobs: Any,
+    ):
         store(self, locals())
 
     def _merges(self, X: Any, budget: int) -> bool:
@@ -88,9 +98,11 @@ class _Pooled(Learner):
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Any = "rbf",
     *,
+    kernel: Any = "rbf",
+    degree: Any = 3,
     gamma: Any = "median",
+    coef0: Any = 0.0,
     n_permutations: int = 1000,
     n_landmarks: int | None = None,
     cache_size: float = 1000,
@@ -106,8 +118,12 @@ def mmd_test(
         The two samples, of at least two points each.
     kernel : str, Kernel or callable, default="rbf"
         As for `SVC`. A Gaussian sees every difference of laws, given enough points; a linear kernel only one of means.
+    degree : int, default=3
+        Of the kernel named "poly".
     gamma : float, "median", "scale" or "auto", default="median"
         Of a kernel given by name. "median" is 1/(2m²) with m the median distance between points of both samples.
+    coef0 : float, default=0.0
+        The constant in the kernels named "poly" and "sigmoid".
     n_permutations : int, default=1000
         B. The smallest p is 1/(1 + B).
     n_landmarks : int, optional
@@ -138,7 +154,7 @@ def mmd_test(
     0.000999000999000999
     """
     integer("n_permutations", n_permutations, 1, "the number of random divisions that the test compares with")
-    reader = _Pooled(kernel, gamma, n_landmarks, cache_size, random_state, n_jobs)
+    reader = _Pooled(kernel, degree, gamma, coef0, n_landmarks, cache_size, random_state, n_jobs)
     n, m = _size(X, "X"), _size(Y, "Y")
     report = Progress(reader, verbose, 1, X, Y).begin("")
     points, fit = reader.points(_joined(X, Y, kernel_accepts(kernel)), report)

@@ -151,14 +151,19 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         """
         return self._nearest(self._to_decide(X))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = tags.input_tags.pairwise  # affinities are never negative
+        return tags
+
 
 def _walk(points: Points, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Floats, Expansion]:
     """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
     exact = isinstance(points, Stored)
     if isinstance(points, Stored) and float(points.K.min()) < -_ROUNDING_SHARE * float(np.abs(points.K).max()):
         raise ValueError(
-            f"affinities must not be negative, but {kernel!r} has the value {points.K.min():.3g}; use a Gaussian, a "
-            "Laplacian or another kernel that is never negative"
+            f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
+            f"{points.K.min():.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
         )
     own = points.squares
     degrees = points.products(weight[:, None])[:, 0] - (own if exact else 0.0)
@@ -171,6 +176,6 @@ def _walk(points: Points, weight: Floats, k: int, kernel: Any) -> tuple[Floats, 
     degrees = np.where(degrees > _ROUNDING_SHARE * own, degrees, 1.0)
     values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, own / weight)
     embedding = u / np.sqrt(weight * degrees)[:, None]
-    extended = np.where(np.abs(values) > _EXTENDED_SHARE, 1 / values, 0.0)
+    extended = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > _EXTENDED_SHARE)
     coefficients = weight[:, None] * np.column_stack([embedding * extended, np.ones(points.n)])
     return freeze(values), embedding, points.function(coefficients, np.zeros(len(values) + 1))

@@ -104,6 +104,13 @@ class FreeSystem:
             found = 1 / np.diagonal(self._inverse)[self.first : self.size]
         return np.full(1, np.inf) if self.first and self.n_free == 1 else found
 
+    def moved_by(self) -> Floats:
+        """How far all variables together move, to keep their equations, if one of them is moved by 1 against its own:
+        for each."""
+        inverse, own = self._inverse[: self.size, self.first : self.size], self._inverse.diagonal()
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.linalg.norm(inverse[self.first :], axis=0) / np.abs(own[self.first : self.size]))
+
     def column(self, values: Floats) -> Floats:
         """A new variable's kernel values with the free ones as a column of M."""
         return np.concatenate([[self.border], values]) if self.first else values

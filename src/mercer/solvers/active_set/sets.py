@@ -23,12 +23,15 @@ LOWER, FREE, UPPER = -1, 0, 1
 # What is left of a variable's k(x, x) beside the free ones, as a share of the terms that cancelled, below which it
 # depends on them: some hundred roundings of float64.
 _DEPENDENT_SHARE = 3e-14
-# Slopes below this share of the largest possible one are rounding.
+# Slopes below this share of the terms that they are made of are rounding.
 _FLAT_SHARE = 1e-14
 # Residuals of the equations that are small enough between two events, as a share of the targets.
 _ENOUGH = 1e-11
 # From this many variables on only those residuals are followed that could change their sign soon.
 _MANY = 512
+# Digits of Kβ that may be lost, in units of f, and how many times what computing it afresh would lose.
+_DRIFT, _DRIFT_TIMES = 1e-10, 16.0
+_EPS = float(np.finfo(float).eps)
 
 
 class Sets:
@@ -54,8 +57,6 @@ class Sets:
             rows, m = family.row[self.order], len(self.order)
             self._rows[:m] = K.rows(rows)
             self.system.fill(self._rows[:m, rows] + np.diag(family.d[self.order]))
-        moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
-        self._flat = _FLAT_SHARE * (self.unit * float(moves.sum()) + float(np.abs(family.p.slope).max(initial=0.0)))
         self._p = np.column_stack([family.p.start, family.p.slope])
         self.largest_target = float(np.abs(self._p).max(initial=0.0))
         # What is far stays far for a while only if w and b alone move residuals.
@@ -79,6 +80,21 @@ class Sets:
             coefficients = sums_by(family.row, self._at[:, column], self.K.n)
             self._u[:, column] = self.K.product(coefficients) if coefficients.any() else 0.0
         self._sum = self._at.sum(axis=0)
+        self._lost = np.zeros(2)  # what changes since then may have rounded off, at t = 0 and of slopes
+
+    @property
+    def _has_drifted(self) -> bool:
+        """Whether changes have cost more digits of Kβ than computing it afresh would."""
+        lost = float(self._lost[0] + abs(self.t) * self._lost[1])
+        if lost <= _DRIFT:
+            return False
+        now = np.abs(self._at[:, 0] + self.t * self._at[:, 1])
+        return lost > _DRIFT_TIMES * _EPS * self.unit * float(now.sum())
+
+    def flat(self, slopes: Floats) -> float:
+        """The size below which slopes of residuals are rounding, where the free β have these slopes."""
+        terms = self.unit * (float(np.abs(self._at[:, 1]).sum()) + float(np.abs(slopes).sum()))
+        return _FLAT_SHARE * (terms + float(np.abs(self._p[:, 1]).max(initial=0.0))) + float(self._lost[1])
 
     def fork(self, family: Family) -> Self:
         """A copy at t = 0 of a family that begins where this one is, and differs in the bounds of few variables.
@@ -88,13 +104,11 @@ class Sets:
         other = object.__new__(type(self))
         other.__dict__.update(vars(self))
         other.family, other.t, other.log, other.steps = family, 0.0, [], 0
-        for name in ("side", "order", "_at", "_u", "_sum", "_still", "_rows"):
+        for name in ("side", "order", "_at", "_u", "_sum", "_lost", "_still", "_rows"):
             setattr(other, name, getattr(self, name).copy())
         other.system = self.system.copy()
         other._p = np.column_stack([family.p.start, family.p.slope])
         other._near = None
-        moves = np.abs(family.upper.slope) + np.abs(family.lower.slope)
-        other._flat = _FLAT_SHARE * self.unit * float(moves.sum())
         return other
 
     def with_family(self, family: Family, t: float) -> Self:
@@ -108,12 +122,7 @@ class Sets:
             return self._resting()
         # At t and in t: the values at t = 0 may be huge, and cancel.
         here = np.array([[1.0, 0.0], [self.t, 1.0]])
-        row = family.row[F]
-        bounded = self._u[row] @ here
-        right = np.empty((self.system.size, 2))
-        if family.total is not None:
-            right[0] = self.unit * (np.array([family.total.start, family.total.slope]) - self._sum) @ here
-        right[first:] = self._p[F] @ here - bounded
+        right, bounded = self._right(here)
         # For the order of events a residual that is far below `tol` will do.
         rough = near and self._looks_around
         enough = _ENOUGH * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
@@ -131,6 +140,17 @@ class Sets:
         u = self._u[family.row[known.which]] @ here + by_columns(known.rows[: len(F), : len(known.which)].T, x)
         rho = self._p[known.which] @ here - u - b
         return Segment(self.t, x, b, rho, known.which, self._speed(x[:, 1], bounded[:, 1], b[1]))
+
+    def _right(self, here: Floats) -> tuple[Floats, Floats]:
+        """The right sides of the equations, and what the bounded variables add to the free ones' Kβ; `here` is (1, t)
+        or columns of such."""
+        family, F, first = self.family, self.order, self.system.first
+        bounded = self._u[family.row[F]] @ here
+        right = np.empty((self.system.size, *here.shape[1:]))
+        if family.total is not None:
+            right[0] = self.unit * (np.array([family.total.start, family.total.slope]) - self._sum) @ here
+        right[first:] = self._p[F] @ here - bounded
+        return right, bounded
 
     def _speed(self, x: Floats, u: Floats, b: float) -> float:
         """‖w'‖ from the slopes of the free β, of Kβ without them, and of b."""
@@ -153,10 +173,53 @@ class Sets:
 
     def beta(self, t: float, segment: Segment | None = None) -> Floats:
         """β at t, in the box."""
-        segment = segment or self.segment()
-        beta = self._at[:, 0] + t * self._at[:, 1] if math.isfinite(t) else self._at[:, 0].copy()
-        beta[self.order] = segment.free_at(t)
-        return np.clip(beta, self.family.lower(t), self.family.upper(t))
+        F, lower, upper = self.order, self.family.lower(t), self.family.upper(t)
+        beta = self._at[:, 0] + t * self._at[:, 1]
+        beta[F] = (segment or self.segment()).free_at(t)
+        nearest = np.clip(beta, lower, upper)
+        if not self._is_rounding(beta - nearest, nearest):
+            nearest[F] = self._held(t, beta[F], lower[F], upper[F])
+        return nearest
+
+    def gradient(self, t: float, beta: Floats) -> Floats:
+        """p − Kβ − dβ at t, where the bounded ones of β are at their bounds."""
+        u = self._u[:, 0] + t * self._u[:, 1] + self._rows[: len(self.order)].T @ beta[self.order]
+        return np.asarray(self.family.p(t) - u[self.family.row] - self.family.d * beta)
+
+    def _is_rounding(self, outside: Floats, beta: Floats) -> bool:
+        """Whether moving β by this much changes f by no more than the roundings of f itself."""
+        return float(self.kappa @ np.abs(outside)) <= 2 * _EPS * self.unit * float(np.abs(beta).sum())
+
+    def _held(self, t: float, x: Floats, lower: Floats, upper: Floats) -> Floats:
+        """The free β in their box: those outside are held at a bound, one by one, while the others solve their
+        equations again.
+
+        Where free variables nearly depend on one another, rounding moves them along a direction that f does not feel.
+        Holding one of them takes that direction away; the one with the longest way back along it brings back all.
+        """
+        first, rest, place = self.system.first, self.system.copy(), np.arange(len(x))
+        right, x = self._right(np.array([1.0, t]))[0], x.copy()
+        while True:
+            outside = x[place] - np.clip(x[place], lower[place], upper[place])
+            every = np.zeros(self.family.n)
+            every[np.array(self.order)[place]] = outside
+            if len(place) == 0 or self._is_rounding(every, x):
+                return np.clip(x, lower, upper)
+            k = int(np.argmax(np.abs(outside) * rest.moved_by()))
+            held = int(place[k])
+            x[held] = np.clip(x[held], lower[held], upper[held])
+            right -= x[held] * self.system.matrix[:, first + held]
+            rest.remove(k)
+            place[k] = place[-1]
+            place = place[:-1]
+            x[place] = rest.solve(right[np.append(np.arange(first), first + place)])[first:]
+
+    def sum_of(self, factors: Floats, segment: Segment) -> tuple[float, float]:
+        """The sum of these multiples of β where the segment begins, and its slope without what is rounding."""
+        start, slope = factors @ (self._at[:, 0] + segment.t * self._at[:, 1]), factors @ self._at[:, 1]
+        own, moves = factors[self.order], segment.x[:, 1]
+        moves = np.where(self.kappa[self.order] * np.abs(moves) > self.flat(moves), moves, 0.0)
+        return float(start + own @ segment.x[:, 0]), float(slope + own @ moves)
 
     def energy(self, t: float, segment: Segment) -> float:
         """β'Kβ at t."""
@@ -242,8 +305,7 @@ class Sets:
     def _leave_bound(self, v: int, row: Floats) -> None:
         at = self._at[v]
         if at.any():
-            self._u -= np.multiply.outer(row, at)
-            self._sum -= at
+            self._add(row, -at)
             self._at[v] = 0.0
 
     def _join_bound(self, v: int, side: int, row: Floats) -> None:
@@ -253,5 +315,9 @@ class Sets:
         self._at[v] = at
         self.log.append((self.t, v, side))
         if at.any():
-            self._u += np.multiply.outer(row, at)
-            self._sum += at
+            self._add(row, at)
+
+    def _add(self, row: Floats, at: Floats) -> None:
+        self._u += np.multiply.outer(row, at)
+        self._sum += at
+        self._lost += _EPS * (self.unit * np.abs(at) + np.abs(self._u).max(axis=0))

@@ -47,6 +47,8 @@ class Walk(Sets):
         random, renewed = np.random.default_rng(0), False
         while True:
             before = self.t
+            if self._has_drifted:
+                self.restart()
             if self.system.first and not self.order:
                 found = self._meeting(end)
                 if found is None:
@@ -99,7 +101,7 @@ class Walk(Sets):
         room, room_slope = side * segment.rho_at(t), side * segment.rho[:, 1]
         room = np.concatenate([low, high, room])
         slope = np.concatenate([low_slope, high_slope, room_slope])
-        falls = np.flatnonzero(slope < -self._flat)
+        falls = np.flatnonzero(slope < -self.flat(segment.x[:, 1]))
         if len(falls) == 0:
             return None
         room, slope = np.maximum(room[falls], 0.0), -slope[falls]
@@ -153,11 +155,11 @@ class Walk(Sets):
         """With no free variable b lies in an interval. Where that closes, a variable at its end becomes free."""
         family, t = self.family, self.t
         assert family.total is not None
-        h = self._gradient()
+        h, flat = self._gradient(), self.flat(np.empty(0))
         below = np.flatnonzero((self.side == LOWER) & ~self.fixed)
         above = np.flatnonzero((self.side == UPPER) & ~self.fixed)
         drift = float(family.total.slope - self._sum[1])
-        if abs(drift) > self._flat / self.unit:  # the sum must change, so that b is at the end that allows it
+        if abs(drift) > flat / self.unit:  # the sum must change, so that b is at the end that allows it
             movers = below if drift > 0 else above
             if len(movers) == 0:
                 raise Stalled(f"no variable can take up the sum at t={t}")
@@ -178,7 +180,7 @@ class Walk(Sets):
         while True:  # Newton's method from the right, on a convex function of t
             i, j = ends(at)
             start, slope = h[i] - h[j]
-            if slope <= self._flat or (math.isfinite(at) and start + at * slope <= 0):
+            if slope <= flat or (math.isfinite(at) and start + at * slope <= 0):
                 return None if at == end else (max(t, at), i)
             root = -start / slope
             if root <= t:

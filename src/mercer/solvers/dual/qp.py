@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, megabytes
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
@@ -34,7 +34,7 @@ def refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
     if m > most:
         return (
             f"solver='qp' works on the whole matrix, and {m} variables need about "
-            f"{BYTES_PER_ENTRY * m**2 / 1e6:.0f} MB: at most {most} fit into cache_size={gram.budget / 1e6:.0f} MB. "
+            f"{megabytes(BYTES_PER_ENTRY * m**2)}: at most {most} fit into cache_size={megabytes(gram.budget)}. "
             f"Use solver={other!r}, or raise cache_size"
         )
     if gram.positive_definite == "no":

@@ -48,9 +48,17 @@ class Complexity:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
+        told = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
+        return told if self.bound is None else f"{told}\n{self.bound}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
 
 def ball_complexity(
-    K: Any, B: float = 1.0, *, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
+    K: Any, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
 ) -> Complexity:
     """R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
 
@@ -87,7 +95,7 @@ def ball_complexity(
         return np.asarray(2.0 / n * (B * np.sqrt(np.maximum(squares, 0.0)) + bias * np.abs(signs.sum(axis=1))))
 
     value, error, draws = _mean_over_signs(supremum, n, n_draws, random_state)
-    return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B) if bias == 0 else None)
+    return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B=B) if bias == 0 else None)
 
 
 def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
@@ -118,7 +126,7 @@ def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0
     return Complexity(*found)
 
 
-def trace_bound(trace: float, n: int, B: float = 1.0) -> Bound:
+def trace_bound(trace: float, n: int, *, B: float = 1.0) -> Bound:
     """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
 
     Parameters
@@ -136,7 +144,7 @@ def trace_bound(trace: float, n: int, B: float = 1.0) -> Bound:
     return Bound("R̂ of the ball", value, {"2B/n √tr K": value}, (psd,), source="Igel, theorem 4.5")
 
 
-def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
+def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bound:
     """R̂ ≤ 2·max √(2 ln(2N)/n) for N functions with root mean square at most `largest` on the samples (Massart's lemma).
 
     With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
@@ -158,7 +166,7 @@ def finite_class_bound(n_functions: int, n: int, largest: float = 1.0) -> Bound:
     return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
 
 
-def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
+def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> Bound:
     """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
 
     Parameters
@@ -167,7 +175,7 @@ def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
         R̂ on the samples, or an upper bound on it.
     n : int
         The number of samples.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
@@ -175,7 +183,7 @@ def true_complexity_bound(empirical: float, n: int, delta: float) -> Bound:
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
 
 
-def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, empirical: bool = True) -> Bound:
+def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 0.05, empirical: bool = True) -> Bound:
     """E f ≤ Ê f + R̂ + 3√(ln(2/δ)/2n), or Ê f + R + √(ln(2/δ)/2n), for all f of a class at once (Igel, theorem 2.2).
 
     Parameters
@@ -186,7 +194,7 @@ def expectation_bound(mean: float, complexity: float, n: int, delta: float, *, e
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
     n : int
         The number of samples.
-    delta : float
+    delta : float, default=0.05
         The probability with which the bound may fail.
     empirical : bool, default=True
         Whether `complexity` is R̂ on these samples.

@@ -1,0 +1,99 @@
+"""The soft and the hard margin as matrices, for quadratic programming solvers of others (Igel, Rosasco, Li).
+
+    primal   minimise ½ c'Kc + Σ C_i ξ_i     subject to  y_i (Kc + b)_i ≥ 1 − ξ_i,  ξ ≥ 0
+    dual     minimise ½ β'Kβ − y'β           subject to  0 ≤ y_iβ_i ≤ C_i,  Σβ = 0
+
+The primal is in the coefficients of f = Σ c_j k(x_j, ·) that the representer theorem allows; at the optimum c = β, and
+the primal value is minus the dual one. A sample with C_i = inf has no ξ_i, and no upper bound on y_iβ_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.arrays import Floats
+from mercer.data.labels import read_signs
+from mercer.problems.classification import soft_margin
+from mercer.problems.dual_problem import QuadraticProgram
+
+
+class PrimalProgram(NamedTuple):
+    """minimise ½x'Px + q'x  subject to  Gx ≤ h,  with x = (c, ξ, b), where ξ and b are left out if there are none."""
+
+    P: Floats
+    q: Floats
+    G: Floats
+    h: Floats
+
+
+def soft_margin_primal(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> PrimalProgram:
+    """The primal of the 1-norm soft margin as the matrices that every QP solver takes.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        The kernel matrix of the samples.
+    y : array of n labels
+        Of two classes; the larger label is the positive one, as in `SVC`.
+    C : float or array of n numbers, default=1.0
+        The price of slack. Where it is inf, the hard margin, there is no slack.
+    bias : bool, default=True
+        Whether there is a free b.
+
+    Examples
+    --------
+    >>> from mercer.problems.quadratic_programs import soft_margin_primal
+    >>> program = soft_margin_primal([[1.0, 0.5], [0.5, 1.0]], [1, -1], C=2.0)
+    >>> program.q, program.G.shape
+    (array([0., 0., 2., 2., 0.]), (4, 5))
+    >>> soft_margin_primal([[1.0, 0.5], [0.5, 1.0]], [1, -1], C=float("inf")).G.shape  # (c, b)
+    (2, 3)
+    """
+    values, signs, prices = _read(K, y, C)
+    n, b, slack = len(signs), int(bias), np.flatnonzero(np.isfinite(prices))
+    m = len(slack)
+    P = np.zeros((n + m + b, n + m + b))
+    P[:n, :n] = values
+    q = np.concatenate([np.zeros(n), prices[slack], np.zeros(b)])
+    margins = np.hstack([-signs[:, None] * values, -np.eye(n)[:, slack], -signs[:, None][:, :b]])
+    slacks = np.hstack([np.zeros((m, n)), -np.eye(m), np.zeros((m, b))])
+    return PrimalProgram(P, q, np.vstack([margins, slacks]), np.concatenate([-np.ones(n), np.zeros(m)]))
+
+
+def soft_margin_dual(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> QuadraticProgram:
+    """The dual of the 1-norm soft margin, in β_i = y_iα_i, as the matrices that every QP solver takes.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        The kernel matrix of the samples.
+    y : array of n labels
+        Of two classes; the larger label is the positive one, as in `SVC`.
+    C : float or array of n numbers, default=1.0
+        The price of slack; inf for the hard margin.
+    bias : bool, default=True
+        Whether there is a free b, and with it the equality Σβ = 0.
+
+    Examples
+    --------
+    >>> from mercer.problems.quadratic_programs import soft_margin_dual
+    >>> program = soft_margin_dual([[1.0, 0.5], [0.5, 1.0]], ["yes", "no"], C=2.0)
+    >>> program.q, program.A, program.lower, program.upper
+    (array([-1.,  1.]), array([[1., 1.]]), array([ 0., -2.]), array([2., 0.]))
+    """
+    values, signs, prices = _read(K, y, C)
+    problem = soft_margin(signs, prices)
+    return (problem if bias else problem.without_bias()).matrices(values)
+
+
+def _read(K: Any, y: Any, C: Any) -> tuple[Floats, Floats, Floats]:
+    values, signs = np.asarray(K, dtype=np.float64), read_signs(y)
+    n = len(signs)
+    if values.shape != (n, n):
+        raise ValueError(f"K must be square with a row for each of the {n} labels, but its shape is {values.shape}")
+    prices = np.asarray(C, dtype=np.float64)
+    if prices.shape not in ((), (n,)) or not (prices > 0).all():
+        raise ValueError(f"C={C!r} must be a number above 0, or one for each of the {n} samples")
+    return values, signs, np.broadcast_to(prices, n).copy()
