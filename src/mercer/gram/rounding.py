@@ -280,7 +280,7 @@ def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
     """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
 
     A product of several `factors`, such as a power, has the roundings of all of them. What cancelled in distances
-    counts once: kernels fall with the distance, so that where several factors would add that up, their product is small.
+    counts once: kernels fall with the distance, so that where many factors would add that up, their product is small.
 
     Squared distances are recomputed from differences below 10⁻⁴ of the norms they come from (kernels/distances.py).
     Behind a factor L their relative error grows with its `conditioning` κ: (d + 1)κu from |M − LLᵀ| ≤ γ|L||L|ᵀ, and
