@@ -94,8 +94,8 @@ def test_kernel_values_are_saved(monkeypatch, kernel):
     """
     grams = []
 
-    def watched(*args):
-        grams.append(gram_for(*args))
+    def watched(*args, **options):
+        grams.append(gram_for(*args, **options))
         return grams[-1]
 
     monkeypatch.setattr(fit, "gram_for", watched)
