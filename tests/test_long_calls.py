@@ -35,7 +35,7 @@ def test_results_and_errors_are_those_of_the_call():
     [
         lambda: iteration_path(X=X, y=X[:, 0], kernel=Gaussian(gamma=1.0)),
         lambda: Nystrom(Gaussian(gamma=1.0), n_components=10).fit(X),
-        lambda: mercer_expansion(Gaussian(gamma=1.0), X, 3),
+        lambda: mercer_expansion(X, kernel=Gaussian(gamma=1.0), n_terms=3),
     ],
     ids=["iteration_path", "Nystrom", "mercer_expansion"],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cli.commands import run
+from mercer.calibration.density_marks import density_marks
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import write_libsvm
 
@@ -35,6 +36,43 @@ def test_probabilities(data, request, libsvm, capsys):
     np.testing.assert_allclose(ours.prob_a, theirs.prob_a, rtol=0.5)  # other folds, the same law
     run("predict", data, "ours.model", "out")
     assert "Model supports probability estimates, but disabled in prediction." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("machine", ["2", "3", "4"])
+def test_probabilities_of_machines_without_classes(machine, two, libsvm, capsys):
+    """The fields of the files are LIBSVM's, with its numbers, and so are the answers that either makes of them."""
+    X, y = two
+    run("train", "-s", machine, "-b", "1", "-e", "1e-6", "-q", "two", "ours.model")
+    libsvm.svm_save_model("theirs.model", libsvm.svm_train(y, X, f"-s {machine} -b 1 -e 1e-6 -q"))
+    ours, theirs = read_libsvm_model("ours.model"), read_libsvm_model("theirs.model")
+    if machine == "2":
+        # On which side of 0 a free vector lies is rounding, and moves all marks: each program's follow from its values.
+        for name, model in (("ours.model", ours), ("theirs.model", theirs)):
+            values = libsvm.svm_predict(y, X, libsvm.svm_load_model(name), "-q")[2]
+            expected = density_marks(np.array(values)[:, 0])
+            np.testing.assert_allclose(model.density_marks, expected, rtol=1e-6 if name == "theirs.model" else 0.2)
+    else:
+        np.testing.assert_allclose(ours.prob_a, theirs.prob_a, rtol=0.2)  # other folds, the same law
+    for name in ("ours.model", "theirs.model"):
+        run("predict", "-b", "1", "two", name, "out")
+        header, *lines = Path("out").read_text().splitlines()
+        told = capsys.readouterr().out
+        labels, _, values = libsvm.svm_predict(y, X, libsvm.svm_load_model(name), "-b 1 -q")
+        if machine == "2":
+            assert header == "label normal outlier"
+            table = np.array([line.split() for line in lines], dtype=float)
+            np.testing.assert_allclose(table, np.column_stack([labels, values]), rtol=1e-5)
+        else:
+            np.testing.assert_allclose(np.array([header, *lines], dtype=float), labels, rtol=1e-9, atol=1e-9)
+            assert f"sigma={read_libsvm_model(name).prob_a[0]:g}" in told
+
+
+def test_too_few_rows_for_a_one_class_machine(two, capsys):
+    X, y = two
+    write_libsvm("few", X[:8], y[:8])
+    run("train", "-s", "2", "-b", "1", "-q", "few", "few.model")
+    assert "decision values are too few for probabilities of a one-class machine" in capsys.readouterr().err
+    assert read_libsvm_model("few.model").density_marks is None
 
 
 @pytest.mark.parametrize("first", [1, -1])

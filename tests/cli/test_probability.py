@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from mercer.calibration.density_marks import density_marks, normal_probabilities
+from mercer.calibration.laplace import laplace_scale
 from mercer.cli.folds import checked, deal, squared_correlation
-from mercer.cli.probability import (
-    class_probabilities,
-    density_marks,
-    fit_sigmoid,
-    laplace_scale,
-    normal_probabilities,
-    pair_probabilities,
-)
+from mercer.cli.probability import class_probabilities, fit_sigmoid, pair_probabilities
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,15 +67,15 @@ def test_laplace_scale_leaves_outliers_out():
     assert laplace_scale(np.append(r, 1000.0)) == 1.0
 
 
-def test_density_marks_by_hand(capsys):
+def test_density_marks_by_hand():
     # 5 below 0 and 10 above: marks between -5 -4 -3 -2 -1 | 0 | 2 4 6 8 10
     f = np.r_[np.arange(-5.0, 0.0), np.arange(1.0, 11.0)]
     marks = density_marks(np.random.default_rng(0).permutation(f))
     np.testing.assert_array_equal(marks, [-4.5, -3.5, -2.5, -1.5, -0.5, 1.0, 3.0, 5.0, 7.0, 9.0])
     p = normal_probabilities(np.array([-9.0, -4.5, -4.0, 0.0, 8.9, 9.0, 9.1]), marks)
     np.testing.assert_allclose(p, [0.001, 0.1, 0.1, 0.5, 0.9, 0.9, 0.999])
-    assert density_marks(f[1:]) is None
-    assert "mercer: warning: 4 negative and 10 positive decision values are too few" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="4 negative and 10 positive decision values are too few"):
+        density_marks(f[1:])
 
 
 def test_folds():

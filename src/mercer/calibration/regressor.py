@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from mercer.arrays import Floats, row_blocks
 from mercer.calibration.around import machine_of, weight_option, without_names
+from mercer.calibration.laplace import laplace_scale
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.out_of_fold import fold_machines
 from mercer.calibration.telling import FoldLines
@@ -144,14 +145,24 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         values: Floats = machine.predict(X)
         return values
 
-    def predict_interval(self, X: Any, alpha: float = 0.1) -> tuple[Floats, Floats]:
+    @property
+    def laplace_scale_(self) -> float:
+        """σ of a Laplace law of the errors, as LIBSVM's -b 1 has it: the mean of `residuals_` but for outliers."""
+        check_is_fitted(self)
+        return laplace_scale(self.residuals_)
+
+    def predict_interval(self, X: Any, alpha: float = 0.1, method: str = "conformal") -> tuple[Floats, Floats]:
         """The ends of an interval that holds the target with probability of about 1 − alpha; see this module's text.
 
-        An end is infinite where the samples are too few for alpha.
+        An end is infinite where the samples are too few for alpha. method="laplace" gives the interval of LIBSVM's
+        law of the errors instead, f(x) ± σ ln(1/alpha), which holds as often as that law is right.
         """
         check_is_fitted(self)
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of targets that may be missed")
+        if one_of("method", method, ("conformal", "laplace")) == "laplace":
+            f, half = self.predict(X), self.laplace_scale_ * math.log(1.0 / alpha)
+            return f - half, f + half
         machine, X = without_names(self, X)
         if machine_of(machine) is machine:
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Floats
+from mercer.calibration.density_marks import normal_probabilities
 from mercer.cli.data import Data, read_data
 from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembered
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
-from mercer.cli.probability import class_probabilities, normal_probabilities, pair_probabilities
+from mercer.cli.probability import class_probabilities, pair_probabilities
 from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import WithExamples, examples
 from mercer.errors import ModelFormatError

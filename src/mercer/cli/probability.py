@@ -5,10 +5,8 @@ Platt's sigmoid         P(first class | f) = 1 / (1 + exp(A f + B)), A and B by 
 pairwise coupling       the class probabilities that fit all pairs' best (Wu, Lin, Weng 2004, second method)
 
 Both are those of `mercer.calibration`, but end where LIBSVM's searches end, so that the same digits are printed, and
-the slope of a sigmoid may have either sign.
-
-Laplace's scale         of a regression's residuals, |r| > 5 standard deviations left out
-density marks           ten decision values that split normal and abnormal training rows evenly
+the slope of a sigmoid may have either sign. What -b 1 adds to other machines, Laplace's scale of a regression and the
+marks of a one-class machine, is `mercer.calibration`'s own.
 """
 
 from __future__ import annotations
@@ -18,9 +16,6 @@ import numpy as np
 from mercer.arrays import Flags, Floats
 from mercer.calibration.coupling import SMALLEST, equations
 from mercer.calibration.sigmoid import logistic, soft_targets
-from mercer.cli.terminal import show_warning
-
-N_MARKS = 10
 
 
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
@@ -87,37 +82,3 @@ def _couple(Q: Floats) -> Floats:
             Qp = (Qp + difference * Q[t]) / (1.0 + difference)
             p /= 1.0 + difference
     return p
-
-
-def laplace_scale(residuals: Floats) -> float:
-    """The mean |r|, once those beyond five standard deviations of such a law are left out."""
-    size = np.abs(residuals)
-    kept = size[size <= 5.0 * np.sqrt(2.0) * size.mean()]
-    return float(kept.mean())
-
-
-def density_marks(decisions: Floats) -> Floats | None:
-    """Ten marks, or None with a warning where there are too few rows on either side of 0."""
-    ordered = np.sort(decisions)
-    negative = int(np.searchsorted(ordered, 0.0, side="left"))
-    positive = len(ordered) - negative
-    half = N_MARKS // 2
-    if negative < half or positive < half:
-        show_warning(
-            f"{negative} negative and {positive} positive decision values are too few for probabilities of a "
-            f"one-class machine, which need {half} of each"
-        )
-        return None
-    below = [ordered[i * negative // half] for i in range(half)]
-    above = [ordered[negative - 1 + i * positive // half] for i in range(1, half + 1)]
-    marks = np.array([*below, 0.0, *above])
-    return np.asarray((marks[:-1] + marks[1:]) / 2.0)
-
-
-def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
-    """How normal a row is: 0.001, 0.1, 0.2, ... 0.9, 0.999, by the marks below it."""
-    below = np.searchsorted(marks, decisions, side="right")
-    out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
-    out[decisions < marks[0]] = 0.001
-    out[decisions > marks[-1]] = 0.999
-    return np.asarray(out)

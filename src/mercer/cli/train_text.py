@@ -15,13 +15,15 @@ import scipy.sparse as sp
 import mercer
 from mercer import files
 from mercer.arrays import freeze
+from mercer.calibration.density_marks import density_marks
+from mercer.calibration.laplace import laplace_scale
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.labels import integer_labels, order_of_appearance
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
-from mercer.cli.probability import density_marks, fit_sigmoid, laplace_scale
+from mercer.cli.probability import fit_sigmoid
 from mercer.cli.signs_of_life import waiting
-from mercer.cli.terminal import Clock
+from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
@@ -268,7 +270,11 @@ def _with_probabilities(
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
         ]
     if args.machine == "one_class":
-        return replace(found, density_marks=density_marks(model.decision_function(X))), []
+        try:
+            return replace(found, density_marks=density_marks(model.decision_function(X))), []
+        except ValueError as error:  # the model is written without them, as svm-train does
+            show_warning(str(error))
+            return found, []
     assert found.label is not None
     weights = getattr(model, "class_weight", None) or {}
     sigmoids = []

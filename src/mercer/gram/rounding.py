@@ -279,16 +279,15 @@ def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -
 def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
     """The relative error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
 
-    A product of several `factors`, such as a power, has the errors of all of them.
+    A product of several `factors`, such as a power, has the roundings of all of them. What cancelled in distances
+    counts once: kernels fall with the distance, so that where many factors would add that up, their product is small.
 
     Squared distances are recomputed from differences below 10⁻⁴ of the norms they come from (kernels/distances.py).
     Behind a factor L their relative error grows with its `conditioning` κ: (d + 1)κu from |M − LLᵀ| ≤ γ|L||L|ᵀ, and
     (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    relative = factors * DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning)
-    if factors == 1:
-        return min(1.0, relative)
-    return _SECOND_ORDER * relative if relative <= _LARGEST_EXPONENT_ERROR else math.inf
+    relative = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
+    return min(1.0, relative) if factors == 1 or relative <= _LARGEST_EXPONENT_ERROR else math.inf
 
 
 def conditioning(factor: Floats) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import Floats, is_sparse, row_blocks
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import conditioning, generic_error
-from mercer.kernels import Kernel, Normalised, Power, Product
+from mercer.kernels import Kernel
 
 
 class Source:
@@ -42,18 +42,7 @@ class Source:
 def value_error(kernel: Kernel, d: int) -> float:
     """The same for vectors of d features."""
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
-    return generic_error(d, stretched, _factor_count(kernel))
-
-
-def _factor_count(kernel: Kernel) -> int:
-    """How many values of simple kernels are multiplied with each other at most: their relative errors add up."""
-    counts = [_factor_count(part) for part in getattr(kernel, "parts", {}).values()]
-    if isinstance(kernel, Product):
-        return sum(counts)
-    count = max(counts, default=1)
-    if isinstance(kernel, Normalised):  # k(x, z), and half of k(x, x) and k(z, z) each
-        return 2 * count
-    return int(kernel.exponent) * count if isinstance(kernel, Power) else count
+    return generic_error(d, stretched, kernel.n_factors)
 
 
 def _factors(kernel: Kernel) -> Iterator[Floats]:

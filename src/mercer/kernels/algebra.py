@@ -102,6 +102,10 @@ class Product(OfTwo):
         return terms.multiplied(self.left.terms(), self.right.terms())
 
     @property
+    def n_factors(self) -> int:
+        return sum(part.n_factors for part in self.parts.values())
+
+    @property
     def strictly_positive_definite(self) -> Answer:
         # Schur: A ∘ B is positive definite if A is and B is positive semi-definite with a positive diagonal.
         if not self._holds("positive_definite"):
@@ -303,6 +307,10 @@ class Power(OfOne):
 
     def terms(self) -> Terms | None:
         return terms.raised(self.kernel.terms(), int(self.exponent))
+
+    @property
+    def n_factors(self) -> int:
+        return int(self.exponent) * self.kernel.n_factors
 
     @property
     def positive_definite(self) -> Answer:

@@ -44,6 +44,10 @@ class Composite(Kernel):
         return next(iter(self.parts.values())).accepts
 
     @property
+    def n_factors(self) -> int:
+        return max(part.n_factors for part in self.parts.values())
+
+    @property
     def mergeable(self) -> bool:
         return all(part.mergeable for part in self.parts.values())
 

@@ -133,6 +133,10 @@ class Polynomial(_OfAffineProduct):
         integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
         super()._check()
 
+    @property
+    def n_factors(self) -> int:
+        return max(1, int(self.degree))
+
     def _ending(self, t: Floats) -> Floats:
         return integer_power(t, int(self.degree))
 

@@ -257,6 +257,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         return False
 
     @property
+    def n_factors(self) -> int:
+        """How many values of simple kernels are multiplied for a value of this one: their relative errors add up."""
+        return 1
+
+    @property
     def mergeable(self) -> bool:
         """Whether equal samples have equal kernel values for certain, so that they may be merged."""
         return True

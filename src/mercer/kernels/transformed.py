@@ -47,6 +47,10 @@ class Normalised(Composite):
             out /= columns
         return out
 
+    @property
+    def n_factors(self) -> int:
+        return 2 * self.kernel.n_factors  # k(x, z), and the roots of k(x, x) and k(z, z)
+
     def diag(self, X: Any) -> Floats:
         return np.ones_like(self._lengths(X))
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze, n_samples
+from mercer.arrays import Floats, freeze, gamma, n_samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
@@ -28,8 +28,8 @@ from mercer.rkhs import Function
 
 # K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.
 _MOST_SAMPLES = 5000
-# What is left of a squared gradient that rounding can explain: further directions would be noise.
-_ROUNDING_SHARE = 1e-28
+# Roundings of an element of S, beside those of a sum of n products with it: of the kernel's value and of centring.
+_VALUE_ROUNDINGS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,10 +301,12 @@ class _ConjugateGradients:
         gradient = data.S @ r  # of f, as values; r are its coefficients
         p, q = r.copy(), gradient.copy()
         square = np.sum(r * gradient, axis=0)
-        first, live = np.maximum(square, np.finfo(float).tiny), np.ones(z.shape[1], dtype=bool)
+        live, sizes = np.ones(z.shape[1], dtype=bool), np.abs(data.S)
         self.iterates = [z]
         for _ in range(n_steps):
-            live = live & (square > _ROUNDING_SHARE * first)
+            # Where rounding can explain the gradient, further directions would be noise.
+            noise = gamma(len(r) + _VALUE_ROUNDINGS) * (sizes @ np.abs(r))
+            live = live & (square > 0) & (np.sum(gradient**2, axis=0) > np.sum(noise**2, axis=0))
             if not live.any():
                 break
             size = np.divide(square, np.sum(q * q, axis=0), out=np.zeros_like(square), where=live)

@@ -1,0 +1,44 @@
+"""Machines without targets that say how normal a sample is."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Floats, freeze, n_samples
+from mercer.calibration.density_marks import density_marks, normal_probabilities
+from mercer.calibration.out_of_fold import fold_machines
+from mercer.data import samples
+from mercer.fitting.fit import read_samples
+from mercer.parameters import one_of
+
+
+def calibrate_novelty(machine: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
+    """What `calibrate` of a machine without targets does: the machine with marks."""
+    check_is_fitted(machine)
+    X = read_samples(machine, X, machine.kernel_, reset=False)
+    n = n_samples(X)
+    weight = samples.weights(sample_weight, n)
+    if isinstance(cv, str):
+        one_of("cv", cv, ("held-out",))
+        f = machine.decision_function(X)
+    else:
+        f, nothing = np.full(n, np.nan), np.zeros(n)
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv).split(nothing)]
+        for part, test, rest in fold_machines(machine, X, nothing, weight, splits):
+            f[test] = part.decision_function(rest)
+        if np.isnan(f).any():
+            raise ValueError(f"calibration needs folds that leave every sample out once, but cv={cv!r} does not")
+    marked = copy(machine)
+    marked.prob_density_marks_ = freeze(density_marks(f[weight > 0]))
+    return marked
+
+
+def novelty_probabilities(machine: Any, X: Any) -> Floats:
+    """A column for outliers, −1, and one for samples like those trained on, +1."""
+    p = normal_probabilities(machine.decision_function(X), machine.prob_density_marks_)
+    return np.column_stack([1.0 - p, p])
