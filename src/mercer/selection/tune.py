@@ -170,7 +170,7 @@ def tune(
     else:
         points = points_of(estimator, grid)
     asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None}
-    check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error})
+    check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error}, points)
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
     by_folds = criterion == "folds"
     rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame) else X  # whose number is all that folds need
