@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -74,8 +77,27 @@ INDEFINITE = (
 _OWN = str(Path(__file__).parent) + os.sep
 
 
+# Warnings that wait for the end of what calls many fits, which then tells each of them once.
+_HELD: ContextVar[dict[tuple[str, type[Warning]], None] | None] = ContextVar("_HELD", default=None)
+
+
+@contextmanager
+def held_warnings() -> Iterator[dict[tuple[str, type[Warning]], None]]:
+    """Collect what mercer would warn of in this block, each text and category once."""
+    held: dict[tuple[str, type[Warning]], None] = {}
+    token = _HELD.set(held)
+    try:
+        yield held
+    finally:
+        _HELD.reset(token)
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the user's line that called mercer, directly or through scikit-learn's pipelines and searches."""
+    held = _HELD.get()
+    if held is not None:
+        held[message, category] = None
+        return
     loaded = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
     libraries = (_OWN, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
     frame: FrameType | None = sys._getframe(1)

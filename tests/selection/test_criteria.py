@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,7 +12,8 @@ from sklearn.svm import SVC as ScikitSVC
 from sklearn.svm import SVR as ScikitSVR
 
 import mercer
-from mercer import SVC, SVR, TunedSVC
+from mercer import SVC, SVR, NuSVC, TunedSVC
+from mercer.kernels import Gaussian
 from mercer.paths import soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.theory import soft_margin_bound
 
@@ -72,20 +74,102 @@ def test_a_soft_radius_and_margin_by_hand() -> None:
     assert found.error == pytest.approx(4 * (1 + 1 / C) * (0.25 + 2 * C * 2 * 0.5) / 2, rel=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["regularized", False, True])
+def naive_radius_and_alphas(K, y):  # type: ignore[no-untyped-def]
+    """R² of the smallest ball, by moving its centre towards the farthest sample, and Σα of the hard margin."""
+    n = len(K)
+    c = np.full(n, 1 / n)
+    for t in range(20_000):
+        far = int(np.argmax(np.diag(K) - 2 * K @ c))
+        c *= 1 - 1 / (t + 2)
+        c[far] += 1 / (t + 2)
+    square = float((np.diag(K) - 2 * K @ c + c @ K @ c).max())
+    hard = ScikitSVC(C=1e10, kernel="precomputed", tol=1e-8).fit(K, y)
+    return square, float(np.abs(hard.dual_coef_).sum())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_radius_and_margin_of_squared_slacks_are_those_of_a_hard_margin(weighted: bool) -> None:
+    X, y = data()
+    X[1], y[1] = X[0], y[0]  # a copy has a coordinate of its own in K + I/C
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y)) if weighted else None
+    for C in (0.3, 30.0):
+        K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+        K += np.diag(1 / (C * (np.ones(len(y)) if weight is None else weight)))
+        square, alphas = naive_radius_and_alphas(K, y)
+        share = 1 / len(y) if weight is None else weight.max() / weight.sum()
+        found = soft_radius_margin(SVC(C=C, gamma=0.5, slack="l2"), X, y, weight)
+        assert found.error == pytest.approx(4 * square * alphas * share, rel=1e-3)
+        assert found.proven
+    means(mercer.tune(SVC(slack="l2"), X, y, grid=GRID, criterion="radius-margin", refit=False))
+
+
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+def test_radius_and_margin_of_squared_slacks_bound_the_errors(bias) -> None:  # type: ignore[no-untyped-def]
+    rng, ratios = np.random.default_rng(0), []
+    for _ in range(12):
+        X = np.round(rng.normal(size=(14, 2)), 1)
+        y = (X[:, 0] + 0.5 * rng.normal(size=14) > 0).astype(int)
+        y[:4] = [0, 0, 1, 1]
+        model = SVC(C=10 ** rng.uniform(-2, 3), gamma=10 ** rng.uniform(-2, 1), slack="l2", bias=bias)
+        wrong = [
+            int(
+                clone(model).set_params(tol=1e-8).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0]
+                != y[i]
+            )
+            for i in range(14)
+        ]
+        ratios.append(np.mean(wrong) / soft_radius_margin(model, X, y).error)
+    assert max(ratios) <= 1
+    assert max(ratios) > 0.1
+
+
+@pytest.mark.parametrize("bias", ["regularized", False])
 def test_the_margin_bound_pays_for_the_choice(bias) -> None:  # type: ignore[no-untyped-def]
     X, y = data()
-    found = mercer.tune(SVC(bias=bias), X, y, grid=GRID, criterion="margin-bound", refit=False)
-    for params, mean, why in zip(found.cv_results_["params"], means(found), found.cv_results_["why"], strict=True):
+    with pytest.warns(UserWarning, match="every bound on the probability of error is vacuous"):
+        found = mercer.tune(SVC(bias=bias), X, y, grid=GRID, criterion="margin-bound", refit=False)
+    for params, mean in zip(found.cv_results_["params"], means(found), strict=True):
         model = SVC(bias=bias, **params).fit(X, y)
         slacks = np.maximum(0, 1 - np.where(y == 1, 1, -1) * model.decision_function(X))
-        b = float(model.intercept_[0])
-        norm = np.hypot(model.rkhs_norm_[0] if np.ndim(model.rkhs_norm_) else model.rkhs_norm_, b * (bias != True))  # noqa: E712  # "regularized" is true too
+        norm = np.hypot(model.rkhs_norm_[0] if np.ndim(model.rkhs_norm_) else model.rkhs_norm_, model.intercept_[0])
         trace = len(y) * (2.0 if bias == "regularized" else 1.0)
         bound = soft_margin_bound(slacks, trace, norm, delta=0.05 / 4)
         assert mean == pytest.approx(1 - bound.value, abs=1e-9)
-        assert why.startswith("no bound") == (bias is True)
     assert np.isfinite(found.cv_results_["gap"]).all()
+
+
+def test_bounds_that_say_something_are_not_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-4, 0.3, size=(2000, 1)), rng.normal(4, 0.3, size=(2000, 1))]
+    machine = SVC(kernel=Gaussian(gamma=0.03), bias="regularized")
+    found = mercer.tune(machine, X, np.repeat([0, 1], 2000), grid={"C": [1.0]}, criterion="margin-bound", refit=False)
+    assert 0 < found.best_score_ < 1
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize(
+    ("machine", "criterion", "words"),
+    [
+        (SVC(), "margin-bound", "no bound where b is free.*bias='regularized'"),
+        (SVC(slack="l2"), "xi-alpha", "slack='l1', not SVC with slack='l2'.*'radius-margin', a bound for"),
+        (SVC(slack="l2"), "span", "slack='l1'"),
+        (SVC(slack="l2"), "span-bound", "slack='l1'"),
+        (SVC(bias="regularized"), "span-bound", "for bias=True, not 'regularized'; 'xi-alpha'"),
+        (NuSVC(), "radius-margin", "not NuSVC"),
+    ],
+)
+def test_what_no_cell_can_be_judged_by_is_refused_at_once(machine, criterion: str, words: str, refit: bool) -> None:  # type: ignore[no-untyped-def]
+    X, y = data()
+    with pytest.raises(ValueError, match=words):
+        mercer.tune(machine, X, y, grid={"gamma": [0.1, 1.0]}, criterion=criterion, refit=refit)
+
+
+def test_cells_that_a_criterion_does_not_judge_are_not_chosen() -> None:
+    X, y = data()
+    with pytest.warns(UserWarning, match="vacuous"):
+        found = mercer.tune(SVC(), X, y, grid={"bias": [True, "regularized"]}, criterion="margin-bound")
+    assert found.best_params_["bias"] == "regularized"
+    assert "no bound where b is free" in found.cv_results_["why"][0]
 
 
 def test_an_estimator_takes_a_criterion() -> None:

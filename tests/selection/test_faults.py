@@ -57,7 +57,8 @@ def test_a_fold_with_one_class_is_told_and_the_rest_returned() -> None:
     order = np.argsort(y, kind="stable")
     half = len(y) // 2
     splits = [(order[: (y == 0).sum()], order[half:]), (order[::2], order[1::2])]
-    found = mercer.tune(SVC(), X, y, grid={"C": [1.0, 10.0]}, cv=splits, refit=False)
+    with pytest.warns(UserWarning, match=r"no cell of the grid could be fitted in every fold: .*1 class"):
+        found = mercer.tune(SVC(), X, y, grid={"C": [1.0, 10.0]}, cv=splits, refit=False)
     assert found.best_index_ is None
     assert all("fold 0: ValueError" in why and "1 class" in why for why in found.cv_results_["why"])
     assert np.isfinite(found.cv_results_["split1_test_score"]).all()
@@ -77,7 +78,8 @@ def test_a_score_that_raises_is_told() -> None:
     def score(model, X, y) -> float:  # type: ignore[no-untyped-def]
         raise ArithmeticError("no score")
 
-    found = mercer.tune(SVC(), X, y, grid={"C": [1.0]}, scoring=score, refit=False)
+    with pytest.warns(UserWarning, match="ArithmeticError: no score"):
+        found = mercer.tune(SVC(), X, y, grid={"C": [1.0]}, scoring=score, refit=False)
     assert "ArithmeticError: no score" in found.cv_results_["why"][0]
 
 

@@ -181,44 +181,70 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
 
 @shared_docs
 def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """4(R² + 1/C)(‖w‖² + 2C Σξ) as a share of the samples, a criterion for choosing C and the kernel.
+    """A radius and a margin for machines with slack, as a share of the samples: a criterion for C and the kernel.
 
-    It may exceed 1 (Chung, Kao, Sun, Wang and Lin, 2003). Without bias it is (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it
-    becomes `radius_margin`.
+    With ``slack="l1"`` 4(R² + 1/C)(‖w‖² + 2C Σξ) (Chung, Kao, Sun, Wang and Lin, 2003); without bias
+    (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it becomes `radius_margin`.
+
+    A machine with ``slack="l2"`` is the hard margin of K + I/C, in which a sample that is left out has the same f as in
+    K. Its 4R²/ρ² = 4R² Σα, R the radius of the smallest ball under K + I/C, bounds the leave-one-out errors; without
+    bias max(k_ii + 1/C_i) Σα. It may exceed 1.
 
     Parameters
     ----------
     %(leave-one-out estimate)s
     """
-    solved = _solved(model, X, y, sample_weight)
-    one, gram = solved.one, solved.one.walk.K.gram
+    solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
+    one, gram, weight = solved.one, solved.one.walk.K.gram, solved.fit.merged.own_weight
+    share = float(weight.max() / weight.sum())  # of the samples, by weight, that an error can be
+    if model.slack == "l2":
+        return _of_hard_margin(solved, share)
     beta, bounds = one.beta, np.maximum(one.problem.upper, -one.problem.lower)
     slack = np.maximum(0.0, 1 - solved.signs * solved.f)
     square = float(beta @ one.walk.K.product(beta)) + 2 * float(bounds @ slack)
     spread = ball_square(gram) if solved.biased else float(gram.diagonal.max())
     radius = (4 if solved.biased else 1) * (spread + 1 / float(bounds.max()))
-    weight = solved.fit.merged.own_weight
     return Estimate(
-        error=radius * square * float(weight.max() / weight.sum()),
+        error=radius * square * share,
         proven=False,
         assumes="no slack, whichever sample is left out",
     )
 
 
-def ball_square(gram: Gram) -> float:
-    """R² of the smallest ball around the samples in feature space, from above."""
-    n = gram.n
+def _of_hard_margin(solved: _Solved, share: float) -> Estimate:
+    """The bound on the errors of the hard margin of K + I/C: every copy of a sample has a coordinate of its own."""
+    gram, merged = solved.one.walk.K.gram, solved.fit.merged
+    ridge = solved.one.problem.d[merged.member] / merged.share
+    if solved.biased:
+        radius = 4 * ball_square(gram, merged.member, ridge)
+    else:
+        radius = float((gram.diagonal[merged.member] + ridge).max())
+    lonely = int(np.bincount(merged.y[merged.member]).min()) < 2
+    return Estimate(
+        error=radius * float(solved.alpha.sum()) * share,
+        proven=not (solved.biased and lonely),
+        assumes="two samples of each class, so that both are left whichever sample is left out",
+    )
+
+
+def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
+    """R² of the smallest ball around the samples in feature space, from above.
+
+    With `rows` of the Gram matrix and a `ridge`, that of K + ridge·I on these rows, of which some may be the same.
+    """
+    rows = np.arange(gram.n) if rows is None else rows
+    n = len(rows)
+    squares = gram.diagonal[rows] + ridge
     problem = DualProblem(
-        p=0.5 * gram.diagonal,
+        p=0.5 * squares,
         lower=np.zeros(n),
         upper=np.full(n, 2.0),
-        d=np.zeros(n),
-        row=np.arange(n),
+        d=np.broadcast_to(np.asarray(ridge, dtype=np.float64), n).copy(),
+        row=np.asarray(rows),
         group=np.zeros(n, dtype=np.int32),
         totals=np.ones(1),
     )
-    size = float(gram.diagonal.max())
-    return 2 * solve_certified(problem, gram, replace(_SOLVED, tol=1e-6 * size))[1].primal
+    return 2 * solve_certified(problem, gram, replace(_SOLVED, tol=1e-6 * float(squares.max())))[1].primal
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +272,10 @@ class _Solved:
         return found
 
 
-def _solved(model: Any, X: Any, y: Any, sample_weight: Any) -> _Solved:
-    if getattr(model, "slack", None) != "l1":
-        raise ValueError(f"the estimates are for SVC with slack='l1', not {model!r}; leave_one_out takes any machine")
+def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _Solved:
+    if getattr(model, "slack", None) not in slacks:
+        told = " or ".join(map(repr, slacks))
+        raise ValueError(f"this estimate is for SVC with slack={told}, not {model!r}; leave_one_out takes any machine")
     fit, found = settlements(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(

@@ -39,11 +39,24 @@ class Cells:
         self.errors: dict[tuple[int, int], str] = {}
         self.lost: dict[int, str] = {}
         self.notes: dict[tuple[int, int], str] = {}
+        self.early: dict[tuple[int, int], str] = {}  # why fits ended that did not converge
         self._lock = threading.Lock()
 
-    def put(self, point: int, fold: int, score: float, gap: float, relative: float, seconds: float) -> None:
-        """A fit is there."""
+    def put(
+        self,
+        point: int,
+        fold: int,
+        score: float,
+        gap: float,
+        relative: float,
+        seconds: float,
+        ended: str = "converged",
+    ) -> None:
+        """A fit is there, and why it ended."""
         with self._lock:
+            if ended != "converged":
+                self.early[point, fold] = ended
+                self.notes[point, fold] = f"stopped early ({ended})"
             self.scores[point, fold] = score
             self.gaps[point, fold], self.relative_gaps[point, fold] = gap, relative
             self.seconds[point, fold] = seconds

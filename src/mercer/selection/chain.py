@@ -80,6 +80,13 @@ class Chain:
         ask = Refinement(stop, (np.float32,), False, lambda beta: rounding_floor(self.place.gram, problem, beta))
         while True:
             taken, reason = self._step(problem, variables, ask.asked)
+            if reason in ("nonfinite", "unbounded"):  # in the stored values; those of float64 may be bounded
+                if finish is None:
+                    raise FloatingPointError(
+                        "kernel values and coefficients overflow together, so that no step is finite; scale the "
+                        "features or lower C"
+                    )
+                return self._finish(problem, variables, stop.after(ask.steps), finish, ask.steps)
             beta = self._beta[variables]
             certificate, u = certify(problem, products, beta, ask.asked.tol)  # type: ignore[arg-type]  # all it asks
             solution = Solution(beta, taken, "converged" if reason == "converged" else "stalled", u=u)
@@ -172,10 +179,8 @@ class Chain:
             stop.seconds,
         )
         if reason in ("nonfinite", "unbounded"):
-            raise FloatingPointError(
-                "kernel values and coefficients overflow together, so that no step is finite; scale the features or "
-                "lower C"
-            )
+            self._beta[:] = before
+            return steps, reason
         change = self._beta - before
         self._u = u[: len(self._u)]
         moved = change if q == len(self._u) else change[: len(self._u)] + change[len(self._u) :]

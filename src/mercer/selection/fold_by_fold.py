@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from mercer.selection.conclusion import weights_for_fit
 from mercer.selection.folds import part_of
 from mercer.selection.scoring import scored
 from mercer.tables.estimator import Tabular
@@ -23,6 +24,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
         model = clone(search.estimator)
         warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
         X, y = _training(search, train)
+        weight = None if search.sample_weight is None else search.sample_weight[train]
         X_new, y_new, weight_new = search.held_out(fold)
         for point in group:
             if not search.wanted(point, fold):
@@ -32,14 +34,15 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
                 if warm is not None and hasattr(_last(model), "certificate_"):
                     model.set_params(**{warm: True})
-                model.fit(X, y, **_weights(search, train))
+                model.fit(X, y, **weights_for_fit(search.estimator, weight))
                 score = scored(search.scorer, model, X_new, y_new, weight_new)
             except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
                 search.cells.fail(point, fold, error)
             else:
                 proof = getattr(_last(model), "certificate_", None)
                 gap, relative = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
-                search.cells.put(point, fold, score, gap, relative, time.perf_counter() - begun)
+                ended = getattr(_last(model), "stop_reason_", "converged")
+                search.cells.put(point, fold, score, gap, relative, time.perf_counter() - begun, ended)
             search.told(point, fold)
 
 
@@ -57,12 +60,3 @@ def _last(model: Any) -> Any:
 def _training(search: Search, train: Any) -> tuple[Any, Any]:
     square = getattr(search.estimator, "kernel", None) == "precomputed"
     return part_of(search.X, train, train if square else None), None if search.y is None else search.y[train]
-
-
-def _weights(search: Search, train: Any) -> dict[str, Any]:
-    if search.sample_weight is None:
-        return {}
-    name = "sample_weight"
-    if isinstance(search.estimator, Pipeline):
-        name = f"{search.estimator.steps[-1][0]}__{name}"
-    return {name: search.sample_weight[train]}

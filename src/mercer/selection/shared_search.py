@@ -114,9 +114,7 @@ class SharedSearch:
                 cells.fail(point, fold, error)
             else:
                 proof = fit.certificate
-                if fit.stop_reason != "converged":
-                    cells.notes[point, fold] = f"stopped early ({fit.stop_reason})"
-                cells.put(point, fold, score, proof.gap, proof.relative_gap, fit.seconds)
+                cells.put(point, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
                 search.gap.put(point, fold, machines[c], fit, y)
             with self._lock:
                 search.told(point, fold)

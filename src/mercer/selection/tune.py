@@ -11,21 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
-from mercer.errors import warn_user
+from mercer.errors import held_warnings, warn_user
 from mercer.fitting.limits import bytes_of, deadline_of
 from mercer.fitting.lines import Lines, Sign, listener_for
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.selection.cells import Cells
+from mercer.selection.conclusion import conclude
 from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
 from mercer.selection.folds import folds_of, part_of
-from mercer.selection.grids import by_kernel, default_grid, edges_of, machine_of, made, points_of, price_of, with_own
-from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen, short
+from mercer.selection.grids import by_kernel, default_grid, machine_of, points_of, with_own
+from mercer.selection.result import TuningResult, short
 from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of
 from mercer.selection.search_gap import SearchGap
 from mercer.selection.shared_search import SharedSearch
@@ -67,7 +67,7 @@ class Search:
 
 def tune(
     estimator: Any,
-    X: Any,
+    X: Any = None,
     y: Any = None,
     *,
     grid: Any = None,
@@ -88,19 +88,22 @@ def tune(
 
     Parameters
     ----------
-    estimator : estimator or Pipeline
-        `SVC`, `SVR` and `OneClassSVM` share kernel values between all folds; in a Pipeline, whose other steps are
-        refitted for every fold, between the points of the grid. Other estimators are fitted fold by fold.
+    estimator : estimator, Pipeline or Tabular
+        `SVC`, `SVR` and `OneClassSVM` share kernel values between all folds; in a Pipeline or a Tabular, whose other
+        steps are refitted for every fold, between the points of the grid. Other estimators are fitted fold by fold.
     X : array or CSR matrix of shape (n_samples, n_features)
         The samples, as for the estimator's `fit`: also a table, a list of strings, or a square kernel matrix.
     y : array of shape (n_samples,), optional
         The targets, as for the estimator's `fit`.
     grid : dict or list of dicts, optional
         Values to try for each parameter, such as {"C": [1, 10], "gamma": [0.01, 0.1]}. `gamma` stands for
-        `kernel__gamma` of a kernel object, and names of a Pipeline's last step need no prefix. None makes a grid for
-        the data.
+        `kernel__gamma` of a kernel object, and names of a Pipeline's last step or a Tabular's machine need no prefix.
+        The largest mean score wins, the first of several, as in GridSearchCV. None makes a grid for the data as the
+        machine sees them; the estimator's own parameters then stay unless the best cell is better by more than one
+        standard error of the difference over the folds.
     cv : int, splitter or list of (train, test), default=5
-        As in scikit-learn's GridSearchCV, with the same folds.
+        As in scikit-learn's GridSearchCV, but that a number means folds of shuffled rows, always the same ones:
+        StratifiedKFold(5, shuffle=True, random_state=0), or KFold where y has no classes.
     scoring : str or function, optional
         As in GridSearchCV: None is the accuracy for classifiers and R² for regressors. For one-class machines it is the
         balanced accuracy where y has labels ±1, and otherwise how close the share of held-out samples outside is to ν.
@@ -143,6 +146,7 @@ def tune(
     >>> found.best_estimator_.certificate_.relative_gap < 1e-2
     True
     """
+    _check_called_right(estimator, X)
     one_of("skip", skip, (True, False, "likely"))
     one_of("criterion", criterion, CRITERIA)
     prefix, machine = machine_of(estimator)
@@ -166,7 +170,7 @@ def tune(
     else:
         points = points_of(estimator, grid)
     asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None}
-    check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error})
+    check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error}, points)
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
     by_folds = criterion == "folds"
     rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame) else X  # whose number is all that folds need
@@ -190,14 +194,35 @@ def tune(
         gap=SearchGap(points, by_folds and counts_mistakes(machine, scoring) and sample_weight is None, prefix),
     )
     interrupted = False
-    try:
-        shared = _run(search) if by_folds else _judge(search, criterion)
-    except KeyboardInterrupt:
-        interrupted, shared = True, "interrupted"
+    with held_warnings() as of_fits:
+        try:
+            shared = _run(search) if by_folds else _judge(search, criterion)
+        except KeyboardInterrupt:
+            interrupted, shared = True, "interrupted"
     progress.close()
-    result = _concluded(search, shared, refit and not interrupted, one_standard_error, own)
-    result.interrupted_ = interrupted
+    with held_warnings() as of_end:
+        result = conclude(search, shared, interrupted, refit, one_standard_error, own)
+    # Each once; fits that ended early are counted in the conclusion.
+    early = {warning for warning in of_fits if issubclass(warning[1], ConvergenceWarning)}
+    for message, category in dict.fromkeys([*(one for one in of_fits if one not in early), *of_end]):
+        warn_user(message, category)
     return result
+
+
+def _check_called_right(estimator: Any, X: Any) -> None:
+    """Say what to write where the estimator or the samples are not there."""
+    if isinstance(estimator, type):
+        raise TypeError(f"{estimator.__name__} is a class: give tune an estimator of it, {estimator.__name__}()")
+    if not hasattr(estimator, "fit"):
+        given = f"an array of shape {np.shape(estimator)}" if np.ndim(estimator) else repr(estimator)
+        given = "a table" if hasattr(estimator, "columns") else given
+        raise TypeError(
+            f"tune is given the machine first, and then the samples, but its first argument is {given}. Write "
+            "mercer.tune(mercer.SVC(), X, y) for classes, mercer.tune(mercer.SVR(), X, y) for numbers, "
+            "mercer.tune(mercer.OneClassSVM(), X) without y, and mercer.tabular(mercer.SVC()) where X is a table"
+        )
+    if X is None:
+        raise TypeError("tune needs samples: mercer.tune(estimator, X, y)")
 
 
 def _run(search: Search) -> str:
@@ -221,51 +246,6 @@ def _judge(search: Search, criterion: str) -> str:
     from mercer.selection.without_folds import judge  # the exact solutions and the theory, which folds do not need
 
     return judge(search, criterion)
-
-
-def _concluded(search: Search, shared: str, refit: bool, one_standard_error: bool, own: int | None) -> TuningResult:
-    cells = search.cells
-    best, why = best_of(cells), "the largest mean score of the grid"
-    if best is not None and one_standard_error:
-        best = cheapest_of(cells, best, [price_of(point, search.prefix) for point in cells.points])
-        why = "the smallest C within one standard error of the largest mean score of the grid"
-    elif best is not None and own is not None and cells.n_folds > 1:
-        best, why = chosen(cells, best, own)
-    result = TuningResult(
-        cv_results_=cells.results(),
-        n_splits_=cells.n_folds,
-        complete_=cells.complete,
-        shared_=shared,
-        best_index_=best,
-    )
-    if best is None:
-        told = next((cells.why(k) for k in range(len(cells.points)) if cells.errors), "")
-        if cells.errors and refit and cells.complete:
-            weighed = "" if search.sample_weight is None else " with this sample_weight"
-            raise ValueError(f"no cell of the grid could be fitted{weighed} in every fold: {told}")
-        return result
-    result.best_params_, result.best_score_ = dict(cells.points[best]), float(cells.means[best])
-    result.choice_ = why
-    result.search_gap_, result.search_gap_reason_ = search.gap.value(cells, best)
-    if refit:
-        best_model = made(search.estimator, result.best_params_)
-        result.best_estimator_ = best_model.fit(search.X, search.y, **_weights(search.estimator, search.sample_weight))
-        if not cells.complete:
-            told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
-            warn_user(f"{told}; the best of those was taken. Raise max_time, or try fewer points", ConvergenceWarning)
-        edges = edges_of(cells.points, result.best_params_)
-        if edges:
-            warn_user(f"the best score is at the edge of the grid: {'; '.join(edges)}. Widen the grid", UserWarning)
-    return result
-
-
-def _weights(estimator: Any, sample_weight: Any) -> dict[str, Any]:
-    """The weights as an argument of `fit`."""
-    if sample_weight is None:
-        return {}
-    if isinstance(estimator, Pipeline):
-        return {f"{estimator.steps[-1][0]}__sample_weight": sample_weight}
-    return {"sample_weight": sample_weight}
 
 
 class _Progress:

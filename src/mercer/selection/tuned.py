@@ -134,11 +134,12 @@ _SHARED_DOCS = """
     Parameters
     ----------
     grid : dict or list of dicts, optional
-        Values to try for each parameter; None makes a grid for the data.
+        Values to try for each parameter. None makes a grid for the data; parameters then stay as the estimator has
+        them unless the best cell is better by more than one standard error of the difference over the folds.
     estimator : {name} or Pipeline that ends in one, optional
         With all parameters that are not searched; None is {name}().
     cv : int, splitter or list of (train, test), default=5
-        As in scikit-learn's GridSearchCV, with the same folds.
+        As in scikit-learn's GridSearchCV, but that a number means folds of shuffled rows, always the same ones.
     scoring : str or function, optional
         How held-out samples are scored, as in `mercer.tune`.
     criterion : {{"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}}, default="folds"
@@ -161,6 +162,8 @@ _SHARED_DOCS = """
         `certificate_`.
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
+    choice_ : str
+        Why this cell was chosen, in words.
     search_gap_ : float or None
         No C in the range that was tried can have a mean score more than this above `best_score_`; None where that is
         not known, for the reason in `search_gap_reason_`.

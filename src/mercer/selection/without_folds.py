@@ -4,7 +4,8 @@ Each point has one score, 1 − the share of errors that its criterion tells, so
 
     loo             the exact leave-one-out predictions, scored as held-out samples are
     xi-alpha        ξα of Joachims; span, span-bound: Vapnik's and Chapelle's rule and bound
-    radius-margin   4(R² + 1/C)(‖w‖² + 2C Σξ)/n; without bias (R₀² + 1/C)(‖w‖² + 2C Σξ)/n
+    radius-margin   4(R² + 1/C)(‖w‖² + 2C Σξ)/n; without bias (R₀² + 1/C)(‖w‖² + 2C Σξ)/n; with slack="l2" 4R² Σα/n, R
+                    under K + I/C, which is a bound
     margin-bound    structural risk minimisation: mean slack + 4/(nρ)√tr K + 3√(ln(2/δ')/2n), where δ' = δ/N pays for
                     the choice among the N points of the grid (`theory.soft_margin_bound`)
 """
@@ -14,13 +15,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
 
+from mercer.errors import warn_user
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.left_out import leave_one_out
+from mercer.selection.criteria import refusal
 from mercer.selection.grids import made
 from mercer.selection.scoring import HeldOut, scored
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
@@ -43,6 +46,9 @@ def judge(search: Search, criterion: str) -> str:
             continue
         begun = time.perf_counter()
         try:
+            refused = refusal(search.estimator, criterion, search.cells.points[point])
+            if refused is not None:
+                raise ValueError(refused)
             score, gap, relative, note = way(search, point)
         except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
             search.cells.fail(point, 0, error)
@@ -51,6 +57,13 @@ def judge(search: Search, criterion: str) -> str:
                 search.cells.notes[point, 0] = note
             search.cells.put(point, 0, score, gap, relative, time.perf_counter() - begun)
         search.told(point, 0)
+    scores = search.cells.scores
+    if criterion == "margin-bound" and (scores <= 0).any() and not (scores > 0).any():
+        warn_user(
+            f"every bound on the probability of error is vacuous: the smallest is {1 - np.nanmax(scores):.3g}, and "
+            "less than 1 would say something. It is no guide then; use criterion='folds' or 'loo', or more samples",
+            UserWarning,
+        )
     return "nothing: every point is solved by itself, on all samples"
 
 
@@ -88,13 +101,12 @@ def _margin_bound(search: Search, point: int) -> _Judged:
         raise ValueError(f"the margin bound is for two classes, but y has {len(model.classes_)}")
     margins = model.margins(search.X, search.y)
     diagonal = np.diagonal(search.X) if model.kernel_.accepts == "gram" else model.kernel_.diag(search.X)
-    kind = {True: "free", False: "none"}.get(model.bias, "regularized")
-    norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)  # type: ignore[arg-type]  # one of the three
+    kind: Literal["none", "regularized"] = "none" if model.bias is False else "regularized"  # no other is let through
+    norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)
     delta = _DELTA / len(search.cells.points)
-    bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=kind == "free")
-    note = "no bound: b is free, and not part of ‖w‖; use bias='regularized'" if kind == "free" else ""
+    bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=False)
     proof = model.certificate_
-    return 1.0 - bound.value, proof.gap, proof.relative_gap, note
+    return 1.0 - bound.value, proof.gap, proof.relative_gap, ""
 
 
 _WAYS: Final = {
