@@ -313,7 +313,15 @@ CHECKS = {
         ],
     ),
     "NuSVR": (nu_svr, [{"nu": 0.3}, {"nu": 0.7}]),
-    "QuantileSVR": (quantile_svr, [{"quantiles": 0.3}, {"quantiles": (0.1, 0.5)}, {"quantiles": 0.5, "bias": False}]),
+    "QuantileSVR": (
+        quantile_svr,
+        [
+            {"quantiles": 0.3},
+            {"quantiles": (0.1, 0.5)},
+            {"quantiles": 0.5, "bias": False},
+            {"quantiles": 0.3, "bias": "regularized"},
+        ],
+    ),
     "OneClassSVM": (one_class, [{"nu": 0.1}, {"nu": 0.5}]),
     "SVDD": (svdd, [{"nu": 0.1}, {"nu": 0.5}]),
     "RLSRegressor": (ridges(RLSRegressor), [{}, {"bias": False}, {"solver": "cg"}, {"solver": "eigen"}]),

@@ -13,6 +13,7 @@ from mercer import kernels
 from reference.cancelling_data import given, labels, samples, targets, weights
 from reference.decimals import ONE, ZERO, decimals, hundred_digits
 from reference.exact_kernels import Formula
+from reference.given_matrices import GivenMatrix, given_matrix
 
 EPS = Decimal(2) ** -53
 SMALL = Decimal("1e-10")
@@ -36,7 +37,7 @@ class Problem:
     size: float = 1.0  # of the targets
     n_classes: int = 2
     weights: str | None = None
-    dtype: str = "f8"
+    dtype: str = "f8"  # of the samples, or the kind of a precomputed matrix
     csr: bool = False
 
 
@@ -144,8 +145,13 @@ def setting(problem):
     X, width, plain = samples(p.family, p.n, p.d, p.exponent, p.seed)
     if p.kernel == "chi2":
         X = np.abs(X)
-    handed, X = given(X, p.dtype, p.csr)
-    formula, parameters = both_kernels(p.kernel, p.gamma, width, p.d)
+    if p.kernel == "precomputed":
+        X = plain
+        handed, values = given_matrix(p.dtype, plain, p.gamma, p.exponent, p.seed)
+        formula, parameters = GivenMatrix(values), {"kernel": "precomputed"}
+    else:
+        handed, X = given(X, p.dtype, p.csr)
+        formula, parameters = both_kernels(p.kernel, p.gamma, width, p.d)
     sample_weight = weights(p.weights, p.n, p.seed)
     return Setting(
         problem=p,
