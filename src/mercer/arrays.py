@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -151,3 +153,12 @@ def freeze(array: Any) -> Any:
         if isinstance(part, np.ndarray):
             part.setflags(write=False)
     return array
+
+
+@cache
+def physical_memory() -> float:
+    """Bytes of memory in this computer; infinite where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return math.inf

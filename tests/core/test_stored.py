@@ -44,7 +44,7 @@ def test_it_solves_what_smo_solves(dtype, paired: bool, twins: bool) -> None:  #
     h = p - u
     up, low = beta < upper, beta > lower
     true = max(h[up].max(), -h[low].min()) if not paired else h[up].max() - h[low].min()
-    # In float32 the steps carry a gradient of size 1 along, which every update rounds by 6e-8: 3e-7 in 1,600 problems.
+    # In float32 the steps carry a gradient of size 1 along, rounded by 6e-8 in every update: 3e-7 in 1,600 problems.
     carried = 6e-7 if dtype == np.float32 else 1e-12
     assert true <= 1e-6 + carried
     assert violation == pytest.approx(max(true, 0.0), abs=carried)

@@ -20,13 +20,14 @@ from mercer.expansion import Expansion
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Labels, Number, Vectors, fitted
-from mercer.fitting.limits import deadline_of, physical_memory
+from mercer.fitting.limits import deadline_of
 from mercer.fitting.machine import Machine
 from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_checks import check_stream, takes_samples
 from mercer.fitting.task import Solved, Task
+from mercer.kernels.used_columns import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solvers.pegasos.descent import MOST_EPOCHS, PegasosOutcome, advance, solve_pegasos
@@ -233,13 +234,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     def _space(self, fit: Fit, n_threads: int) -> Space:
         bias, X = self.bias == "regularized", fit.merged.X
         if self._linear:
-            d, machines = X.shape[1], len(fit.target.pairs)
-            needed, present = 40.0 * d * machines, physical_memory()  # θ, Σθ/t, two marks of it, w
-            if needed > present:
-                raise MemoryError(
-                    f"X has {d:,} columns, for which {machines} machines need {needed / 1e9:.0f} GB, but this computer "
-                    f"has {present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
-                )
+            expect_room(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two marks of it, w
             return LinearSpace(X, bias=bias)
         if not hasattr(self, "_theta_"):
             return KernelSpace(fit.gram(n_threads), bias=bias)

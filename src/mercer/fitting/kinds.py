@@ -36,7 +36,7 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "planes per vector": lambda model: (
         len(model.classes_) if len(model.classes_) > 2 and has_function_per_class(model) else len(model.classes_) - 1
     ),
-    # Numbers in an iterate of stochastic descent; of w, one a feature, and one more if it was fitted with a bias.
+    # Numbers in an iterate of stochastic descent; of w, one for each feature, and one more if fitted with a bias.
     "directions": lambda model: (
         model._expansion_.coefficients.shape[0]
         if hasattr(model, "_expansion_")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from sklearn.utils import check_random_state
 
+from mercer.arrays import physical_memory
 from mercer.parameters import iterations, positive
 from mercer.solution import Stop
 from mercer.threads import effective_n_threads
@@ -68,12 +67,3 @@ def random_of(random_state: Any) -> Any:
         return check_random_state(random_state)
     except ValueError as error:
         raise ValueError(f"random_state={random_state!r} must be None, an integer or a RandomState") from error
-
-
-@cache
-def physical_memory() -> float:
-    """Bytes of memory in this computer; infinite where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not a POSIX system
-        return math.inf

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Indices, is_sparse
+from mercer.arrays import Indices, is_sparse, physical_memory
 
 # A table with an element per column is made if it has at most this many elements per stored entry. Looking up in it
 # takes a tenth of the time that sorting and searching take.
@@ -52,11 +52,28 @@ def narrowed(X: Any, Z: Any) -> tuple[Any, Any]:
 
 
 def without_empty_columns(X: Any) -> tuple[Any, Indices | None]:
-    """X by the columns it uses, and which these are, if it is CSR with more columns than entries; else X and None."""
+    """X by the columns it uses, and which these are, if it is CSR with more columns than entries; else X and None.
+
+    What is found for these is `widened` in the end, so that a weight for every column must have room.
+    """
     if not (is_sparse(X) and X.shape[1] > X.nnz):
         return X, None
+    expect_room(X.shape[1])
     used = used_columns(X)
     return _in_places(X, used), used
+
+
+def expect_room(d: int, numbers: int = 1) -> None:
+    """MemoryError where so many numbers for each of d columns are more than this computer can hold.
+
+    To try is no answer: many systems promise any memory, and end the process that uses it.
+    """
+    needed, present = 8.0 * numbers * d, physical_memory()
+    if needed > present:
+        raise MemoryError(
+            f"X has {d:,} columns, for which weights need {needed / 1e9:.0f} GB, but this computer has "
+            f"{present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
+        )
 
 
 def widened(W: Any, used: Indices | None, d: int) -> Any:

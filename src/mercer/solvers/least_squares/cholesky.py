@@ -25,7 +25,7 @@ from mercer.solution import Report, Stop
 from mercer.solvers.in_time import in_time
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.memory import factor_bytes, memory_error
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500
@@ -94,7 +94,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
     if factor is None:
         return None
     single = dtype == np.float32
-    Y, d = problem.mean, _ridge(problem)[:, None]
+    Y = problem.mean
     C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
     best: Corrected | None = None
     for corrections in range(1, _MOST_CORRECTIONS + 1):
@@ -103,9 +103,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
         if not np.isfinite(C).all():
             return best
         U, errors = factor.products(gram, C)
-        R = Y - U - d * C - b
-        floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(d * C) + np.abs(b))
-        left = float(np.max(np.abs(R) / np.maximum(floor, np.finfo(float).tiny)))
+        R, left = residual_share(problem, C, b, U, errors)
         stalled = not left <= 0.5 * last
         if stalled and best is not None and left > last:
             return None if single and last > 1 else best
@@ -119,11 +117,6 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
     return best
 
 
-def _ridge(problem: LeastSquares) -> Floats:
-    """What is added to K's diagonal."""
-    return np.asarray(problem.lam / problem.total)
-
-
 class _Factor:
     """L with LLᵀ = D⁻¹(K + diag d)D⁻¹, where D² is that matrix's diagonal, and with a bias its answer to 1."""
 
@@ -134,7 +127,7 @@ class _Factor:
 
     @classmethod
     def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
-        diagonal = gram.diagonal + _ridge(problem)
+        diagonal = gram.diagonal + problem.lam / problem.total
         low, high = _FLOAT32_RANGE
         if not diagonal.min() > 0 or not np.isfinite(diagonal).all():
             return None

@@ -22,13 +22,13 @@ from mercer.solution import Report, Stop
 from mercer.solvers.in_time import in_time
 from mercer.solvers.least_squares.leave_one_out import PathFit, Share
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
 
 # Rows of Q∘Q that are made at a time take about this many bytes.
 _BLOCK_BYTES = 64 << 20
 
-# Corrections of one solution by true residuals; each must gain a quarter.
+# Corrections of one solution by true residuals; each must halve what is left.
 _MOST_CORRECTIONS = 10
 
 
@@ -150,20 +150,17 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: PathFit) -> tuple[LeastS
     U, errors = products_with_bounds(gram, C)
     b = _bias(problem, U)
     if lam > 0:
-        last = np.inf
+        R, left = residual_share(problem, C, b, U, errors)
         for _ in range(_MOST_CORRECTIONS):
-            R = problem.mean - U - (lam / problem.total)[:, None] * C - b
-            step = fit.correction(lam, R)
-            gain = float(np.sum(problem.total[:, None] * R * R))
-            if not gain < 0.25 * last or not np.isfinite(step).all():
-                break
-            trial = C + step
+            trial = C + fit.correction(lam, R)
             fresh, fresh_errors = products_with_bounds(gram, trial)
             fresh_b = _bias(problem, fresh)
-            rest = problem.mean - fresh - (lam / problem.total)[:, None] * trial - fresh_b
-            if not float(np.sum(problem.total[:, None] * rest * rest)) < gain:
+            R, now = residual_share(problem, trial, fresh_b, fresh, fresh_errors)
+            if not now < left:  # also where it is not a number
                 break
-            C, U, errors, b, last = trial, fresh, fresh_errors, fresh_b, gain
+            C, U, errors, b, last, left = trial, fresh, fresh_errors, fresh_b, left, now
+            if left <= 1 or left > 0.5 * last:
+                break
     beta: Floats | None = None
     if lam > 0:
         beta, certificate = certify_solution(problem, gram, C, U, errors)

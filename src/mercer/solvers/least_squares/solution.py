@@ -1,11 +1,14 @@
-"""What every solver of least squares returns beside its certificate."""
+"""What every solver of least squares returns beside its certificate, and what is left of its residuals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mercer.arrays import Floats
+import numpy as np
+
+from mercer.arrays import Floats, gamma
 from mercer.gram.sums import Sums
+from mercer.problems.least_squares import LeastSquares
 from mercer.solution import StopReason
 
 
@@ -29,3 +32,14 @@ class LeastSquaresSolution:
     indefinite: bool = False
     steps: int = 1
     stop_reason: StopReason = "converged"
+
+
+def residual_share(problem: LeastSquares, C: Floats, b: Floats, U: Floats, errors: Floats) -> tuple[Floats, float]:
+    """Y − U − λW⁻¹C − 1b', U = KC being known up to `errors`; and how many times the bound on its rounding it is.
+
+    A light sample counts like a heavy one: in a sum with weights, what is left of it would not be seen.
+    """
+    Y, ridged = problem.mean, (problem.lam / problem.total)[:, None] * C
+    R = Y - U - ridged - b
+    floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(ridged) + np.abs(b))
+    return R, float(np.max(np.abs(R) / np.maximum(floor, np.finfo(float).tiny)))
