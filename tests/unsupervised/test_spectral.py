@@ -1,11 +1,14 @@
 """Spectral clustering: scikit-learn's labels on its examples, and a random walk that can be followed by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering as PeerClustering
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import kneighbors_graph
 
 from mercer import SpectralClustering
 from mercer.kernels import Gaussian, Laplacian, Linear, Spectrum
@@ -46,6 +49,80 @@ def test_forms_of_samples(form):
     model = SpectralClustering(2, random_state=0, **options).fit(X)
     assert adjusted_rand_score(model.labels_, y) == 1
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize(("name", "n_neighbors"), [("moons", 10), ("circles", 8), ("blobs", 12)])
+def test_nearest_neighbours_and_sparse_affinities_have_scikit_learns_labels(name, n_neighbors):
+    X, _, _ = DATA[name]
+    k = 3 if name == "blobs" else 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of graphs that are not connected
+        peer = PeerClustering(k, affinity="nearest_neighbors", n_neighbors=n_neighbors, random_state=0).fit(X)
+    mine = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=n_neighbors, random_state=0).fit(X)
+    assert adjusted_rand_score(mine.labels_, peer.labels_) == 1
+    assert not hasattr(mine, "predict")
+    A = peer.affinity_matrix_
+    for form in (sp.csr_array, sp.coo_matrix):
+        given = SpectralClustering(k, kernel="precomputed", random_state=0).fit(form(A))
+        assert adjusted_rand_score(given.labels_, peer.labels_) == 1
+        np.testing.assert_allclose(given.eigenvalues_, mine.eigenvalues_, atol=1e-12)
+    walk = A.toarray()
+    np.fill_diagonal(walk, 0.0)
+    expected = np.sort(np.linalg.eigvals(walk / walk.sum(axis=1, keepdims=True)).real)[::-1][:k]
+    np.testing.assert_allclose(mine.eigenvalues_, expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")  # small values are left out
+def test_a_sparse_matrix_is_divided_like_a_dense_one():
+    X, _, gamma = DATA["moons"]
+    A = Gaussian(gamma=gamma)(X)
+    A[A < 1e-3] = 0.0
+    weight = np.ones(len(A))
+    weight[:7], weight[7:30] = 0.0, 2.0
+    dense = SpectralClustering(3, kernel="precomputed", random_state=0).fit(A, sample_weight=weight)
+    sparse = SpectralClustering(3, kernel="precomputed", random_state=0).fit(sp.csr_array(A), sample_weight=weight)
+    np.testing.assert_allclose(sparse.eigenvalues_, dense.eigenvalues_, atol=1e-12)
+    assert adjusted_rand_score(sparse.labels_, dense.labels_) == 1  # the walk's parts may come in either order
+    assert adjusted_rand_score(sparse.predict(A), dense.predict(A)) == 1
+
+
+def test_eigenvalues_of_a_large_graph_are_lapacks():
+    """Two parts without a link, so that 1 is there twice, and eigenvalues that crowd at 1."""
+    X, y = make_moons(900, noise=0.03, random_state=0)
+    model = SpectralClustering(4, affinity="nearest_neighbors", n_neighbors=10, random_state=0).fit(X)
+    A = kneighbors_graph(X, 10, include_self=True).toarray()
+    A = (A + A.T) / 2
+    np.fill_diagonal(A, 0.0)
+    root = np.sqrt(A.sum(axis=1))
+    expected = np.linalg.eigvalsh(A / root / root[:, None])[::-1][:4]
+    np.testing.assert_allclose(model.eigenvalues_, expected, atol=1e-10)
+    two = SpectralClustering(2, affinity="nearest_neighbors", n_neighbors=10, random_state=0).fit(X)
+    assert adjusted_rand_score(two.labels_, y) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "told"),
+    [
+        ({"kernel": "precomputed"}, lambda A: A[:50], r"square matrix.*\(50, 200\)"),
+        ({"kernel": "precomputed"}, lambda A: -A, "Negative values in data"),
+        ({"kernel": "precomputed"}, lambda A: sp.csr_array(sp.triu(A)), r"not symmetric.*give \(A \+ A.T\) / 2"),
+        ({"kernel": "precomputed", "n_landmarks": 9}, lambda A: A, "n_landmarks are for the values of a kernel"),
+        ({"kernel": "precomputed", "n_clusters": 201}, lambda A: A, "n_clusters=201 are too many for n_samples=200"),
+        ({"affinity": "rbf"}, lambda A: A, r"affinity='rbf' must be one of None, 'nearest_neighbors'"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 201}, lambda A: A, "n_neighbors=201 are too many"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 0}, lambda A: A, "n_neighbors=0 must be an integer"),
+    ],
+)
+def test_graphs_that_are_none(options, change, told):
+    A = sp.csr_array(Gaussian(gamma=30.0)(DATA["moons"][0]))
+    with pytest.raises(ValueError, match=told):
+        SpectralClustering(**options).fit(change(A))
+
+
+def test_weights_have_no_meaning_among_neighbours():
+    X = DATA["moons"][0]
+    with pytest.raises(ValueError, match="sample_weight has no meaning among nearest neighbours"):
+        SpectralClustering(2, affinity="nearest_neighbors").fit(X, sample_weight=np.arange(len(X)))
 
 
 def test_the_walk_by_hand():

@@ -7,8 +7,13 @@ all found, which a single vector's space cannot promise. LAPACK does the rest, a
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from scipy import linalg
+from scipy.sparse.linalg import splu
 
 from mercer.arrays import Floats, row_blocks
 
@@ -23,6 +28,8 @@ _POWERS, _RESTARTS = 10, 25
 _RESIDUAL_SHARE = 1e-12
 # Eigenvalues below this share of the largest, times their number, are rounding.
 _ROUNDING_SHARE = 2.0**-52
+# Where a matrix of eigenvalues up to 1 is inverted about.
+_BEYOND_ONE = 1.0 + 1e-5
 # Entries this close to the largest count as equal to it: which is larger would be decided by rounding.
 _TIE_SHARE = 1e-6
 
@@ -38,6 +45,19 @@ def leading(S: Floats, k: int | None) -> tuple[Floats, Floats]:
         values, vectors = linalg.eigh(S, subset_by_index=[n - k, n - 1])
         found = values[::-1], vectors[:, ::-1]
     return np.ascontiguousarray(found[0]), with_signs(found[1])
+
+
+def leading_of_walk(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
+    """The same of a sparse matrix whose eigenvalues are at most 1."""
+    n = S.shape[0]
+    if n <= _LAPACK_ROWS or k > _LAPACK_SHARE * n:
+        return leading(S.toarray(), k)
+    # Eigenvalues near 1 crowd, and are far apart as 1/(σ − λ).
+    inverse = splu(sp.csc_array(_BEYOND_ONE * sp.eye_array(n) - S)).solve
+    found = _krylov(S, k, lambda X: np.asarray(inverse(X)))
+    if found is None:
+        return leading(S.toarray(), k)
+    return np.ascontiguousarray(_BEYOND_ONE - 1.0 / found[0]), with_signs(found[1])
 
 
 def n_positive(values: Floats, size: int, scale: float = 0.0) -> int:
@@ -56,18 +76,20 @@ def balanced(a: Floats, p: Floats) -> Floats:
     return np.asarray(a - p[:, None] * a.sum(axis=0))
 
 
-def _krylov(S: Floats, k: int) -> tuple[Floats, Floats] | None:
-    n, wide = len(S), k + _MORE_VECTORS
+def _krylov(S: Any, k: int, product: Any = None) -> tuple[Floats, Floats] | None:
+    """Of S, or of what `product` multiplies with in its stead."""
+    n, wide = S.shape[0], k + _MORE_VECTORS
+    times = partial(_product, S) if product is None else product
     X = _orthonormal(np.random.default_rng(0).normal(size=(n, wide)))
     for _ in range(_RESTARTS):
-        basis, images = [X], [_product(S, X)]
+        basis, images = [X], [times(X)]
         for _ in range(_POWERS):
             fresh = images[-1]
             whole = np.concatenate(basis, axis=1)
             for _ in range(2):  # once is not enough where most of it, or of a matrix of low rank all, is cancelled
                 fresh = _orthonormal(fresh - whole @ (whole.T @ fresh))
             basis.append(fresh)
-            images.append(_product(S, basis[-1]))
+            images.append(times(basis[-1]))
         Q, SQ = np.concatenate(basis, axis=1), np.concatenate(images, axis=1)
         small = Q.T @ SQ
         values, vectors = linalg.eigh(0.5 * (small + small.T), subset_by_index=[len(small) - wide, len(small) - 1])
@@ -84,9 +106,9 @@ def _orthonormal(X: Floats) -> Floats:
     return np.asarray(linalg.qr(X, mode="economic")[0], dtype=np.float64)
 
 
-def _product(S: Floats, X: Floats) -> Floats:
+def _product(S: Any, X: Floats) -> Floats:
     out = np.empty(X.shape)
-    for some in row_blocks(len(S), 8 * len(S)):
+    for some in row_blocks(S.shape[0], 8 * S.shape[0]):
         out[some] = S[some] @ X
     return out
 

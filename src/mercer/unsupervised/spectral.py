@@ -15,18 +15,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils.metaestimators import available_if
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
+from mercer.data import samples
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Kind, expect, fitted
+from mercer.fitting.limits import Limits
 from mercer.fitting.shared_docs import shared_docs
-from mercer.parameters import integer, store
+from mercer.kernels import Precomputed
+from mercer.kernels.names import kernel_accepts
+from mercer.parameters import integer, one_of, store
 from mercer.solution import Report
+from mercer.unsupervised.graph import Graph, neighbours
 from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
-from mercer.unsupervised.points import Mapped, Points, Stored, points_of
+from mercer.unsupervised.points import Mapped, Stored, points_of
 
 # K, its scaled copy, and LAPACK's or the Krylov space's.
 _MATRICES = 3
@@ -56,18 +62,30 @@ class _Labels(Kind):
         expect(inside, f"{name} must be numbers of clusters")
 
 
+def _extends(model: SpectralClustering) -> bool:
+    if model.affinity is not None:
+        raise AttributeError(f"affinity={model.affinity!r} knows the training samples alone; use a kernel")
+    return True
+
+
 @shared_docs
 class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 
-    Follows scikit-learn's: the leading eigenvectors of the normalised Laplacian, divided into clusters by k-means. A
-    sample's affinity with itself does not count. With `n_landmarks` samples are projected onto the span of some of
-    them in feature space, and their affinity with themselves counts, which matters little where they are many.
+    A precomputed matrix of affinities may be sparse. Follows scikit-learn's: the leading eigenvectors of the normalised
+    Laplacian, divided into clusters by k-means. A sample's affinity with itself does not count. With `n_landmarks`
+    samples are projected onto the span of some of them in feature space, and their affinity with themselves counts,
+    which matters little where they are many.
 
     Parameters
     ----------
     n_clusters : int, default=8
         The number of clusters, and of eigenvectors.
+    affinity : "nearest_neighbors" or None, default=None
+        None: the values of `kernel`. "nearest_neighbors": ½ for each of two samples that has the other among its
+        `n_neighbors` nearest, as in scikit-learn; there is no `predict` then.
+    n_neighbors : int, default=10
+        How many are near, the sample itself included; of affinity="nearest_neighbors".
     %(kernel)s
     n_init : int, default=10
         How many starts of k-means are tried; the best division is kept.
@@ -104,6 +122,8 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         self,
         n_clusters: int = 8,
         *,
+        affinity: str | None = None,
+        n_neighbors: int = 10,
         kernel: Any = "rbf",
         degree: int = 3,
         gamma: Any = "scale",
@@ -121,16 +141,51 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         super()._check_parameters()
         integer("n_clusters", self.n_clusters, 1, "the number of clusters")
         integer("n_init", self.n_init, 1, "the number of starts")
+        if self.affinity is not None:
+            one_of("affinity", self.affinity, (None, "nearest_neighbors"))
+        integer("n_neighbors", self.n_neighbors, 1, "how many samples are near to one")
+
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
+        if self.affinity is None and not (kernel_accepts(self.kernel) == "gram" and is_sparse(X)):
+            super()._learn_from(X, y, sample_weight, report)
+            return
+        self._check_parameters()
+        if self.n_landmarks is not None:
+            raise ValueError("n_landmarks are for the values of a kernel; a sparse matrix of affinities needs none")
+        limits, X = Limits.of(self, _MAX_STEPS), samples.vectors(self, X, reset=True)
+        weight = samples.weights(sample_weight, X.shape[0])
+        if self.affinity is not None:
+            if (weight != 1).any():
+                raise ValueError("sample_weight has no meaning among nearest neighbours; repeat rows, or use a kernel")
+            X = neighbours(X, self.n_neighbors, self.n_jobs)
+        kept = np.flatnonzero(weight)
+        if len(kept) < self.n_clusters:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} are too many for n_samples={len(kept)} of positive weight; lower "
+                "n_clusters"
+            )
+        self.kernel_ = Precomputed()
+        labels = np.empty(X.shape[0], dtype=np.intp)
+        graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
+        labels[kept] = self._divide(graph, weight[kept], self.n_clusters, self.kernel_, rng, report)
+        rest = np.flatnonzero(weight == 0)
+        for some in row_blocks(len(rest), 8 * X.shape[0]):
+            labels[rest[some]] = self._nearest(X[rest[some]].toarray())
+        self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)
         points, weight = points_of(fit, self.n_landmarks, _MATRICES, report, affinities=True), fit.merged.weight
-        report(lambda: f"{k} eigenvectors of {points.n:,} samples")
-        self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, fit.kernel)
         rng = np.random.default_rng(fit.limits.seed())
+        labels = self._divide(points, weight, k, fit.kernel, rng, report)
+        self.labels_ = labels_of_rows(fit, labels, self._nearest)
+
+    def _divide(self, points: Any, weight: Floats, k: int, kernel: Any, rng: Any, report: Report) -> Indices:
+        report(lambda: f"{k} eigenvectors of {points.n:,} samples")
+        self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, kernel)
         found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
         self._centres_ = freeze(found.shares.T @ embedding)
-        self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
+        return found.labels
 
     def _nearest(self, X: Any) -> Indices:
         values = self._values(X)
@@ -141,26 +196,30 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         nearest = np.argmax(embedding @ self._centres_.T - 0.5 * squares, axis=1)
         return np.where(affine, nearest, -1)
 
+    @available_if(_extends)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict(self, X: Any) -> Indices:
         """The cluster of new samples, by extending the eigenvectors to them; −1 for one that has no affinity at all.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            As in `fit`; of a precomputed kernel, its values between these and the training samples, as a dense array.
         """
         return self._nearest(self._to_decide(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        if self.affinity is not None:
+            tags.input_tags.pairwise = False
         tags.input_tags.positive_only = tags.input_tags.pairwise  # affinities are never negative
+        tags.input_tags.sparse = tags.input_tags.sparse or tags.input_tags.pairwise
         return tags
 
 
-def _walk(points: Points, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Floats, Expansion]:
+def _walk(points: Any, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Floats, Expansion]:
     """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
-    exact = isinstance(points, Stored)
-    if isinstance(points, Stored) and float(points.K.min()) < -_ROUNDING_SHARE * float(np.abs(points.K).max()):
+    exact = isinstance(points, Stored | Graph)
+    if exact and float(points.K.min()) < -_ROUNDING_SHARE * float(abs(points.K).max()):
         raise ValueError(
             f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
             f"{points.K.min():.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
