@@ -70,7 +70,8 @@ class Reasons:
 
     def __str__(self) -> str:
         shown = {name: column for name, column in self._columns().items() if column is not None}
-        cells = [[name, *(f"{v:.4g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
+        # Three digits: a fit to the usual tol has no more.
+        cells = [[name, *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
         wide = [max(map(len, column)) for column in cells]
         rows = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in zip(*cells, strict=True)]
         return "\n".join([f"prediction {self.prediction}", *rows])
