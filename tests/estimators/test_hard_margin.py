@@ -359,6 +359,27 @@ def test_every_solver_finds_it(solver):
     assert found.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("seed", "bias"), [(2, False), (4, False), (22, False), (32, False), (9, "regularized"), (136, "regularized")]
+)
+@pytest.mark.parametrize("solver", ["qp", "qp:piqp"])
+def test_an_outside_solver_does_not_call_separable_samples_undecided(solver, seed, bias):
+    """Multipliers of all sizes, far below the C at which they are looked for."""
+    pytest.importorskip({"qp": "clarabel", "qp:piqp": "piqp"}[solver])
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    found = SVC(C=np.inf, gamma=5.0, bias=bias, solver=solver).fit(X, y)
+    assert found.converged_
+    K = gram_matrix("rbf", X, gamma=5.0) + float(bias == "regularized")
+    beta = np.zeros(60)
+    beta[found.support_] = found.dual_coef_[0]
+    assert (np.where(y, 1.0, -1.0) * (K @ beta)).min() >= 1 - 1.01e-3  # tol
+    own = SVC(C=np.inf, gamma=5.0, bias=bias).fit(X, y)
+    assert found.certificate_.dual <= own.certificate_.primal * (1 + 1e-9)
+    assert found.certificate_.primal >= own.certificate_.dual * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("size", [1e-100, 1e-60, 1e60])
 def test_without_a_bias_on_very_small_and_large_features(size):
     """½‖w‖² of features times s is that of the features divided by s²; its square would overflow."""

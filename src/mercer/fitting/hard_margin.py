@@ -112,11 +112,11 @@ def _no_margin(fit: Fit, one: Solved, separates: bool) -> NotSeparableError:
             f"{'a bias, ' if through_origin else ''}or a richer kernel"
         )
     else:
-        limit = reason in ("max_iter", "max_time")
+        cure = {"max_iter": "Raise max_iter", "max_time": "Raise max_time", "stalled": "Use solver='auto'"}
         text = (
             f"C=inf, the hard margin: whether {name} can be separated is undecided "
-            f"({reason if limit else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
-            f"{'Raise max_iter or max_time' if limit else 'Scale the features, raise gamma'}, or use a finite C"
+            f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
+            f"{cure.get(reason, 'Scale the features, raise gamma')}, or use a finite C"
         )
     return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 
