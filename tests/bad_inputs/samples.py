@@ -357,7 +357,7 @@ CASES = [
     Case(
         "a column with NA",
         lambda name: fit(name, data=frame(b=pd.array([1, None] * 20, dtype="Int64"))),
-        Raises(REFUSED, r"(?s)X contains NaN: X\[1, 1\]"),
+        Raises(REFUSED, r"(?s)Input X contains NaN: X\[1, 1\]"),
         to=EVERY,
     ),
     Case(
