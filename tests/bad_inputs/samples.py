@@ -369,7 +369,7 @@ CASES = [
     Case(
         "a column with NA",
         lambda name: fit(name, data=frame(b=pd.array([1, None] * 20, dtype="Int64"))),
-        Raises(REFUSED, r"(?s)X contains NaN: X\[1, 1\].*mercer\.tabular"),
+        Raises(REFUSED, r"(?s)Input X contains NaN: X\[1, 1\].*mercer\.tabular"),
         to=EVERY,
     ),
     Case(

@@ -57,7 +57,7 @@ def test_no_rows_and_no_features():
 def test_indices_from_zero():
     text = "1 0:1 1:4\n2 0:2 1:6\n"
     np.testing.assert_array_equal(parsed(text, first_index=0)[0].toarray(), [[1, 4], [2, 6]])
-    with pytest.raises(TextFormatError, match="uses index 0, but indices count from 1; first_index=0 reads"):
+    with pytest.raises(TextFormatError, match="uses index 0, but indices count from 1: add 1 to every index"):
         parsed(text)
     with pytest.raises(ValueError, match="first_index=2 must be 0 or 1"):
         parsed(text, first_index=2)

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC as PeerSVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import (
@@ -178,14 +179,20 @@ def test_linear_machines_take_what_scikit_learns_are_told_and_ours_do_anyway():
     plain = mercer.LinearSVC(bias=False).fit(X, y)
     same = clone(mercer.LinearSVC(penalty="l2", dual=False, bias=False)).fit(X, y)
     np.testing.assert_array_equal(plain.coef_, same.coef_)
-    mercer.LinearSVR(dual="auto")
-    for given, told in (
-        ({"penalty": "l1"}, r"penalty='l1'.*½‖w‖²"),
-        ({"fit_intercept": False}, r"fit_intercept=False.*bias=False"),
-        ({"fit_intercept": True}, r"bias='regularized'"),
-        ({"gama": 1}, "unexpected parameter gama=1"),
-    ):
-        for machine in (mercer.LinearSVC, mercer.LinearSVR):
+    np.testing.assert_array_equal(same.set_params(dual=True).fit(X, y).coef_, plain.coef_)
+    search = GridSearchCV(mercer.LinearSVC(), {"dual": [True, False, "auto"], "penalty": ["l2"]}, cv=3).fit(X, y)
+    assert len(set(search.cv_results_["mean_test_score"])) == 1
+    assert mercer.LinearSVR().set_params(dual=False).fit(X, y).dual is False
+    with pytest.raises(ValueError, match=r"penalty='l1'.*½‖w‖²"):
+        mercer.LinearSVC(penalty="l1").fit(X, y)
+    for machine in (mercer.LinearSVC, mercer.LinearSVR):
+        with pytest.raises(ValueError, match="dual='no' must be one of"):
+            machine(dual="no").fit(X, y)
+        for given, told in (
+            ({"fit_intercept": False}, r"fit_intercept=False.*bias=False"),
+            ({"fit_intercept": True}, r"bias='regularized'"),
+            ({"gama": 1}, "unexpected parameter gama=1"),
+        ):
             with pytest.raises(TypeError, match=told):
                 machine(**given)
 

@@ -186,3 +186,18 @@ def test_krylov_spaces_are_used_and_give_up(monkeypatch):
     assert eigenpairs._krylov(made(0.9 ** np.arange(300)), 6) is not None
     monkeypatch.setattr(eigenpairs, "_RESTARTS", 1)
     assert eigenpairs._krylov(made(np.linspace(1, 0.99, 300)), 6) is None
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+def test_shares_of_an_indefinite_kernel_are_of_its_positive_part():
+    Z = np.random.default_rng(0).normal(size=(40, 3))
+    options = {"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}
+    K = np.tanh(Z @ Z.T - 1.0)
+    centred = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+    values = np.linalg.eigvalsh(centred)[::-1]
+    assert values[-1] < -1  # far from rounding
+    expected = values[values > 0] / values[values > 0].sum()
+    for k in (1, 5, None):
+        found = KernelPCA(k, **options).fit(Z).explained_variance_ratio_
+        np.testing.assert_allclose(found[:10], expected[: len(found)][:10], rtol=1e-8)
+    assert found.sum() == pytest.approx(1.0)

@@ -218,7 +218,7 @@ def _check_finite(X: Any) -> None:
         place, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
     name = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
+        f"Input X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
         + ("Impute or drop them, or let mercer.tabular(estimator) fill and mark them" if name == "NaN" else "Clip them")
     )
 

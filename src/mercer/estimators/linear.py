@@ -34,6 +34,7 @@ from mercer.solvers.linear.joint import solve_joint_linear
 
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
+_DUALS = (True, False, "auto")
 _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
@@ -60,6 +61,10 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
         or False), knows no other loss (`loss` is not used) and is solved by dual coordinate descent, whatever `solver`
         says; of two classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
     %(class_weight)s
+    penalty : "l2", default="l2"
+        ½‖w‖²; scikit-learn's other one, "l1", is refused.
+    dual : bool or "auto", default="auto"
+        scikit-learn's choice of a solver. The solution is the same, so that it changes nothing; see `solver`.
     %(linear limits)s
 
     Attributes
@@ -109,6 +114,8 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
         solver: str = "auto",
         multi_class: str = "ovr",
         class_weight: Any = None,
+        penalty: str = "l2",
+        dual: Any = "auto",
         shrinking: bool = True,
         verbose: bool = False,
         max_iter: int = -1,
@@ -121,6 +128,9 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of("loss", self.loss, _HINGES)
+        if self.penalty != "l2":
+            raise ValueError(f"penalty={self.penalty!r} is not available: the penalty is always ½‖w‖² ('l2')")
+        one_of("dual", self.dual, _DUALS)
         one_of("multi_class", self.multi_class, _MULTI_CLASS)
         if self._joint and bias_feature(self) == math.inf:
             raise ValueError(
@@ -198,6 +208,8 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         Largest violation of the optimality conditions that may remain, relative to the standard deviation of y where
         that is below 1; None asks for none.
     %(linear solver)s
+    dual : bool or "auto", default="auto"
+        scikit-learn's choice of a solver. The solution is the same, so that it changes nothing; see `solver`.
     %(linear limits)s
 
     Attributes
@@ -234,6 +246,7 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         tol: float | None = 1e-4,
         gap_tol: float | None = None,
         solver: str = "auto",
+        dual: Any = "auto",
         shrinking: bool = True,
         verbose: bool = False,
         max_iter: int = -1,
@@ -246,6 +259,7 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of("loss", self.loss, _TUBES)
+        one_of("dual", self.dual, _DUALS)
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:

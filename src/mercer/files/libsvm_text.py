@@ -120,8 +120,8 @@ def read_labelled_text(
         raise TextFormatError(f"{_name(source)}:{line}:{column}: {what}")
     if entries and least < first_index:
         raise TextFormatError(
-            f"{_name(source)} uses index {least}, but indices count from {first_index}; "
-            "first_index=0 reads such files, and LIBSVM itself keeps 0 for precomputed kernels"
+            f"{_name(source)} uses index {least}, but indices count from {first_index}: add 1 to every index, or read "
+            "it in Python with first_index=0; LIBSVM itself keeps 0 for precomputed kernels (-t 4)"
         )
     if with_query not in (0, rows):
         raise TextFormatError(f"{_name(source)}: {with_query} of {rows} lines have a qid:; all must, or none")

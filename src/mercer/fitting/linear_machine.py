@@ -34,16 +34,14 @@ _MAX_STEPS = 10_000
 _FEW_ENTRIES = 20_000
 
 
-# Parameters of scikit-learn's linear machines that ours lack, and what they are here.
+# A parameter of scikit-learn's linear machines that ours lack, and what it is here.
 _ELSEWHERE = {
-    "penalty": "the penalty is always ½‖w‖² ('l2')",
-    "dual": "the solution is the same; see solver",
     "fit_intercept": "fit_intercept=True is bias='regularized' here, False is bias=False, and bias=True leaves b free",
 }
 
 
 def hears_others(init: Callable[..., None]) -> Callable[..., None]:
-    """`__init__` that accepts what scikit-learn's machine is told and ours does anyway; of the rest it says what it is.
+    """`__init__` that says of a parameter of scikit-learn's machine what it is here.
 
     Its signature, which scikit-learn reads, stays what it was.
     """
@@ -52,11 +50,8 @@ def hears_others(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def hearing(self: Any, *values: Any, **given: Any) -> None:
         for name in given.keys() - own:
-            value = given.pop(name)
-            same = (name == "penalty" and value == "l2") or (name == "dual" and value in (True, False, "auto"))
-            if not same:
-                hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-                raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={value!r}{hint}")
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
         init(self, *values, **given)
 
     return hearing

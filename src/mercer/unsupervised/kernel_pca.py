@@ -54,7 +54,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     explained_variance_ : array of shape (n_components_,)
         The variance of each score.
     explained_variance_ratio_ : array of shape (n_components_,)
-        Its share of the variance in all directions.
+        Its share of the variance in all directions; in those of positive square, where the kernel is not positive
+        semi-definite.
     n_components_ : int
         How many there are.
     kernel_ : Kernel

@@ -66,7 +66,7 @@ class Points(Protocol):
         ...
 
     def variance(self, p: Floats) -> float:
-        """Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i), for p that sums to 1."""
+        """Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i), for p that sums to 1; directions of negative square left out."""
         ...
 
     def function(self, C: Floats, b: Floats) -> Expansion:
@@ -87,6 +87,7 @@ class Stored:
     source: Any
     columns: Indices | None = None
     n_columns: int = 0
+    definite: bool = True
 
     @property
     def squares(self) -> Floats:
@@ -129,6 +130,8 @@ class Stored:
         return values[some], vectors[:, some]
 
     def variance(self, p: Floats) -> float:
+        if not self.definite:
+            return float(self.eigenpairs(np.sqrt(p), None, p, None)[0].sum())
         return float(p @ self.squares) - float(p @ self.products(p[:, None])[:, 0])
 
     def function(self, C: Floats, b: Floats) -> Expansion:
@@ -270,13 +273,14 @@ def stored(
 ) -> Stored:
     """The kernel matrix of samples; of rows of a given one, its `columns`."""
     gram = gram_for(kernel, X if columns is None else X[:, columns], budget, n_threads)
-    if not gram.looks_positive_definite():
+    definite = gram.looks_positive_definite()
+    if not definite:
         warn_user(
             f"{kernel!r} is not positive semi-definite on these samples, which are then no points of a feature space: "
             "directions of negative square are left out, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
-    return Stored(gram.full(), kernel, X, columns, n_columns)
+    return Stored(gram.full(), kernel, X, columns, n_columns, definite)
 
 
 _INSTEAD = "n_landmarks=1000, with which some samples represent all"
