@@ -49,16 +49,19 @@ def test_ctrl_c_is_heard_during_an_eigenvalue_problem(monkeypatch, ask):
         raise np.linalg.LinAlgError
 
     def press():
-        begun.wait(60)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
+        if begun.wait(60) and not released.is_set():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
 
     sent: list[float] = []
     monkeypatch.setattr(np.linalg, "eigh", endless)
-    threading.Thread(target=press).start()
+    presser = threading.Thread(target=press)
+    presser.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             ask()
         assert time.monotonic() - sent[0] < 10.0
     finally:
         released.set()
+        begun.set()
+        presser.join()
