@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from mercer import SVC
 from mercer.kernels import (
     Chi2,
     Cosine,
@@ -155,3 +156,36 @@ def test_lipschitz_constants_are_tight():
         h = 1e-3
         K = kernel([[0.0], [h]])
         assert math.sqrt(K[0, 0] + K[1, 1] - 2 * K[0, 1]) / h == pytest.approx(kernel.lipschitz, rel=1e-3)
+
+
+class Ninth(Gaussian):
+    """Another formula than its parent's, which the core computes."""
+
+    def _values(self, X, Z):
+        return super()._values(X, Z) ** 9
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+def test_another_formula_inherits_no_statement_of_its_parent():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    assert Ninth().recipe() is None
+    assert Ninth().terms() is None
+    assert Ninth().positive_definite == "unknown"
+    model = SVC(kernel=Ninth(gamma=0.5), C=10.0).fit(X, y)
+    beta = np.zeros(60)
+    beta[model.support_] = model.dual_coef_[0]
+    K = np.exp(-4.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    gap = beta @ K @ beta + 10 * np.maximum(0, 1 - y * (K @ beta + model.intercept_)).sum() - y @ beta
+    assert gap <= model.certificate_.gap
+    assert model.certificate_.proves == "optimality if K is positive semi-definite"
+
+
+def test_values_are_changed_where_all_ask_for_them():
+    with pytest.raises(TypeError, match=r"overrides __call__ .*override _values\(X, Z\) and diag\(X\)"):
+        type("Louder", (Gaussian,), {"__call__": lambda self, X, Z=None: 2.0})
+    with pytest.raises(NotImplementedError, match=r"must define diag\(X\)"):
+        type("Louder", (Gaussian,), {"_values": lambda self, X, Z: 2.0})().diag(np.ones((1, 1)))

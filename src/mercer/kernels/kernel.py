@@ -27,6 +27,12 @@ Domain = Literal["vectors", "sequences", "gram"]
 # What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
+# What a class knows of its formula: another formula in a subclass inherits none of it.
+_KNOWN_OF_THE_FORMULA = (
+    "diag recipe terms positive_definite strictly_positive_definite universal unit_diagonal differentiable lipschitz "
+    "_gradient _slopes _diagonal_gradient _diagonal_slopes"
+).split()
+
 # Rows and columns that `mirror` copies at a time: a block of 32 kB stays in the first-level cache.
 _MIRROR_ROWS = 64
 # Rows of the square blocks that the derivative of a diagonal is taken from: few, because the rest is wasted work.
@@ -53,6 +59,22 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     # NumPy scalars leave ``np.float64(2) * kernel`` to the kernel.
     __array_ufunc__ = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Whoever changes the values of a kernel says anew what is known of them: the core's recipe, for one."""
+        super().__init_subclass__(**options)
+        above = super(cls, cls)
+        if above._values is Kernel._values:
+            return
+        if "_values" in vars(cls):
+            for name in _KNOWN_OF_THE_FORMULA:
+                if name not in vars(cls):
+                    setattr(cls, name, vars(Kernel)[name])
+        elif "__call__" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} overrides __call__ of another kernel, but fits and sums of kernels do not go through it; "
+                "override _values(X, Z) and diag(X) instead"
+            )
 
     # --- values -----------------------------------------------------------------------------------------------
 
@@ -86,7 +108,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     def diag(self, X: Any) -> Floats:
         """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
         if self.unit_diagonal != "yes":
-            raise NotImplementedError
+            raise NotImplementedError(f"{type(self).__name__} must define diag(X), the values k(x, x), beside _values")
         return np.ones(n_samples(X))
 
     def _values(self, X: Any, Z: Any) -> Floats:
