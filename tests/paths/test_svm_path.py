@@ -121,6 +121,17 @@ def test_by_hand():
     assert path.C_range_ == (0.0, math.inf)
 
 
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+@pytest.mark.parametrize("seed", range(4))
+def test_separable_samples_have_no_last_price(seed, bias):
+    """From some C on no sample is inside its margin, and nothing changes any more."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(25, 2))
+    path = svm_path(X, (X[:, 0] + rng.normal(size=25) > 0).astype(int), gamma=2.0, bias=bias)
+    assert path.C_range_ == (0.0, math.inf)
+    np.testing.assert_allclose(path.alpha(1e3 * path.C_[-1]), path.alpha(2 * path.C_[-1]), rtol=1e-9)
+
+
 def test_unequal_classes_begin_with_the_larger_ones_label():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))

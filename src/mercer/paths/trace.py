@@ -251,6 +251,7 @@ class _Watch:
     def close(self, walk: Walk) -> None:
         """There are no more events; the end of the last segment may be beyond what float64 resolves."""
         end, walk.t = walk.t, self.last
+        walk.restart()  # so that slopes which should be zero are
         resolved = self._resolved(walk, walk.segment())
         if resolved < end:
             self.found.end, self.found.stop_reason = resolved, "rounding floor"
@@ -262,7 +263,8 @@ class _Watch:
 
     def _largest_sum(self, walk: Walk) -> float:
         """Σα from which on the rounding of f is more than tol."""
-        return self.stop.tol / (8 * _EPS * walk.unit)
+        largest = float(walk.K.diagonal.max())
+        return self.stop.tol / (8 * _EPS * largest) if largest > 0 else math.inf
 
     def _check(self, walk: Walk, segment: Segment) -> None:
         """The violation at this C from scratch; what has drifted is computed afresh."""
