@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from mercer.arrays import Floats, Indices
 from mercer.expansion import Expansion
-from mercer.kernels import Precomputed
+from mercer.kernels import as_kernel
 from mercer.unsupervised.eigenpairs import leading_of_walk
 
 _ASYMMETRIC_SHARE = 1e-8
@@ -56,7 +56,7 @@ class Graph:
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         """What a row of affinities with all training samples becomes."""
-        return Expansion(Precomputed(), None, np.ascontiguousarray(C), b, self.columns, self.n_columns)
+        return Expansion(as_kernel("precomputed"), None, np.ascontiguousarray(C), b, self.columns, self.n_columns)
 
 
 def neighbours(X: Any, n_neighbors: int, n_jobs: int | None) -> sp.csr_array:

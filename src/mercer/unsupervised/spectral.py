@@ -24,7 +24,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Kind, expect, fitted
 from mercer.fitting.limits import Limits
 from mercer.fitting.shared_docs import shared_docs
-from mercer.kernels import Precomputed
+from mercer.kernels import as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of, store
 from mercer.solution import Report
@@ -164,7 +164,7 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
                 f"n_clusters={self.n_clusters} are too many for n_samples={len(kept)} of positive weight; lower "
                 "n_clusters"
             )
-        self.kernel_ = Precomputed()
+        self.kernel_ = as_kernel("precomputed")
         labels = np.empty(X.shape[0], dtype=np.intp)
         graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
         labels[kept] = self._divide(graph, weight[kept], self.n_clusters, self.kernel_, rng, report)
