@@ -28,10 +28,21 @@ Domain = Literal["vectors", "sequences", "gram"]
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
-_KNOWN_OF_THE_FORMULA = (
-    "diag recipe terms positive_definite strictly_positive_definite universal unit_diagonal differentiable lipschitz "
-    "_gradient _slopes _diagonal_gradient _diagonal_slopes"
-).split()
+_KNOWN_OF_THE_FORMULA = [
+    "diag",
+    "recipe",
+    "terms",
+    "positive_definite",
+    "strictly_positive_definite",
+    "universal",
+    "unit_diagonal",
+    "differentiable",
+    "lipschitz",
+    "_gradient",
+    "_slopes",
+    "_diagonal_gradient",
+    "_diagonal_slopes",
+]
 
 # Rows and columns that `mirror` copies at a time: a block of 32 kB stays in the first-level cache.
 _MIRROR_ROWS = 64
@@ -63,8 +74,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     def __init_subclass__(cls, **options: Any) -> None:
         """Whoever changes the values of a kernel says anew what is known of them: the core's recipe, for one."""
         super().__init_subclass__(**options)
-        above = super(cls, cls)
-        if above._values is Kernel._values:
+        if getattr(super(cls, cls), "_values", None) in (None, Kernel._values):
             return
         if "_values" in vars(cls):
             for name in _KNOWN_OF_THE_FORMULA:
@@ -72,7 +82,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                     setattr(cls, name, vars(Kernel)[name])
         elif "__call__" in vars(cls):
             raise TypeError(
-                f"{cls.__name__} overrides __call__ of another kernel, but fits and sums of kernels do not go through it; "
+                f"{cls.__name__} overrides __call__ of another kernel, which fits and sums of kernels do not ask; "
                 "override _values(X, Z) and diag(X) instead"
             )
 
