@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from mercer.kernels import Kernel
+
 
 def key_of(value: Any) -> Hashable:
     """Equal keys for values that mean the same, while these exist.
@@ -31,7 +33,7 @@ def key_of(value: Any) -> Hashable:
         return kind, tuple(map(key_of, value))
     if kind is dict:
         return kind, tuple((key_of(name), key_of(part)) for name, part in value.items())
-    if isinstance(value, BaseEstimator) and hasattr(value, "__dict__"):
+    if isinstance(value, BaseEstimator | Kernel) and hasattr(value, "__dict__"):
         # All that an object has, not its parameters alone: a user's kernel may keep more.
         return kind, tuple((name, key_of(part)) for name, part in sorted(vars(value).items()))
     return kind, id(value)

@@ -191,6 +191,15 @@ def test_calls_without_a_machine_say_what_to_write(given: Any, words: str) -> No
         mercer.tune(*given)
 
 
+@pytest.mark.parametrize(
+    ("scoring", "near"), [("acuracy", "did you mean 'accuracy'"), ("xyzzy", "is no score: sklearn")]
+)
+def test_a_misspelt_score(scoring: str, near: str) -> None:
+    with pytest.raises(ValueError, match=near) as told:
+        mercer.tune(SVC(), np.eye(20), [0, 1] * 10, grid={"C": [1.0]}, scoring=scoring)
+    assert len(str(told.value)) < 160
+
+
 # --- fits that do not end well ---------------------------------------------------------------------------------------
 
 

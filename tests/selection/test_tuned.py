@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -99,6 +100,51 @@ def test_scikit_learns_tools_work_around_it_and_around_svc() -> None:
     assert search.best_score_ == pytest.approx(
         mercer.tune(SVC(), X, y, grid={"C": [0.1, 1.0]}, cv=2, refit=False).best_score_
     )
+
+
+@pytest.mark.parametrize("kind", [TunedSVC, TunedSVR, TunedOneClassSVM])
+def test_what_the_best_machine_knows_can_be_asked_here(kind, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    X, y = data(60)
+    grid = {"nu": [0.1, 0.3]} if kind is TunedOneClassSVM else {"C": [1.0, 2.0]}
+    model = kind(grid, cv=2).fit(X, None if kind is TunedOneClassSVM else y)
+    best = model.best_estimator_
+    asked = ["margins", "signed_distance", "nearest_points", "insight", "explain", "reasons", "calibrate"]
+    for name in (*asked, "partial_dependence", "gradient_importance"):
+        assert hasattr(model, name) == hasattr(best, name) == (name in dir(model))
+        assert hasattr(kind(), name) == hasattr(best, name)
+    np.testing.assert_array_equal(model.explain(X[:2], X[:5]).values, best.explain(X[:2], X[:5]).values)
+    np.testing.assert_array_equal(model.gradient_importance(X), best.gradient_importance(X))
+    assert str(model.insight(X, y)) == str(best.insight(X, y))
+    small = mercer.compress(model, 5)
+    np.testing.assert_array_equal(small.predict(X), mercer.compress(best, 5).predict(X))
+    for part, name in ((model, "one.c"), (best, "other.c")):
+        mercer.export_c(part, tmp_path / name)
+    one, other = ((tmp_path / name).read_text().replace(name[:-2], "") for name in ("one.c", "other.c"))
+    assert one == other
+    assert not hasattr(model, "partial_fit")
+
+
+def test_what_nobody_knows_cannot_be_asked() -> None:
+    X, y = data(60)
+    piped = TunedSVC({"C": [1.0, 2.0]}, estimator=make_pipeline(StandardScaler(), SVC()), cv=2).fit(X, y)
+    assert not hasattr(piped, "margins")
+    with pytest.raises(NotFittedError):
+        TunedSVC().margins(X, y)
+    with pytest.raises(AttributeError, match="no attribute 'margin'"):
+        piped.margin  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", [TunedSVC, TunedSVR, TunedOneClassSVM])
+def test_a_picture_of_the_best_machine(kind) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("matplotlib").use("Agg")
+    from mercer.displays import DecisionDisplay
+
+    X, y = data(60)
+    grid = {"nu": [0.1, 0.3]} if kind is TunedOneClassSVM else {"C": [1.0, 2.0]}
+    model = kind(grid, cv=2).fit(X[:, :2], None if kind is TunedOneClassSVM else y)
+    one, other = (DecisionDisplay.from_estimator(part, X[:, :2], y) for part in (model, model.best_estimator_))
+    np.testing.assert_array_equal(one.response, other.response)
+    assert len(one.ax_.collections) == len(other.ax_.collections)
 
 
 def test_pictures() -> None:

@@ -24,6 +24,7 @@ from mercer.compression.retraining import retrained
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
+from mercer.fitting.state import chosen_of
 from mercer.parameters import one_of
 from mercer.unsupervised.learner import Learner
 
@@ -52,7 +53,7 @@ def compress(
     ----------
     model : estimator
         Fitted, with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, the machines of
-        least squares and the kernel machines; or a Pipeline that ends in one.
+        least squares and the kernel machines; a Pipeline that ends in one, or a search, whose best one is taken.
     n_vectors : int, or float below 1, optional
         How many vectors to keep, or which share of them.
     max_error : float, optional
@@ -87,6 +88,7 @@ def compress(
     >>> bool((small.predict(X) == model.predict(X)).mean() > 0.97)
     True
     """
+    model = chosen_of(model)
     if isinstance(model, Pipeline):
         check_is_fitted(model)
         *before, (name, machine) = model.steps
@@ -157,7 +159,7 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     if not isinstance(expansion, Expansion) or name == "PegasosSVC" or isinstance(model, Learner):
         raise TypeError(
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
-            "SVR, OneClassSVM or RLSRegressor, or a Pipeline that ends in one; of a search compress its best_estimator_"
+            "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
         )
     if expansion.vectors is None:
         raise TypeError(

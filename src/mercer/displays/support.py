@@ -8,12 +8,14 @@ import numpy as np
 
 from mercer.arrays import is_sparse
 from mercer.fitting.dual_status import free_vectors
+from mercer.fitting.state import chosen_of
 from mercer.tables.estimator import Tabular
 
 
 def machine_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
-    """The machine inside a Pipeline or a model of a table, and X as it sees it."""
+    """The machine inside a Pipeline, a search or a model of a table, and X as it sees it."""
     while True:
+        model = chosen_of(model)
         if hasattr(model, "steps"):
             model, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
         elif isinstance(model, Tabular):

@@ -44,7 +44,7 @@ class PathSource:
         return model
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
     """Least squares for a whole grid of λ, from one decomposition.
 
@@ -77,6 +77,10 @@ class RidgePath:
     def __post_init__(self) -> None:
         for part in fields(self):
             freeze(getattr(self, part.name))
+
+    def __repr__(self) -> str:
+        ends = f"{self.lams.min():.3g} to {self.lams.max():.3g}"
+        return f"RidgePath({len(self.lams)} λ from {ends}, best {self.lam:.3g} by {self.criterion!r})"
 
     @property
     def best(self) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LINES = 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """The Shapley values of some samples; ``base_values + values.sum(axis=1)`` is f at each of them.
 
@@ -138,6 +138,9 @@ class Explanation:
         display = attribute_of("mercer.displays", "ExplanationDisplay")
         drawn: ExplanationDisplay = display.from_explanation(self, kind=kind, **options)
         return drawn
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} samples, {len(self.feature_names)} features, {len(self.output_names)} outputs)"
 
     def __str__(self) -> str:
         sizes = self.importance if not self.several else self.importance.mean(axis=1)

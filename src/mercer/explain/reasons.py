@@ -21,7 +21,7 @@ from mercer.optional import require
 from mercer.parameters import integer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reasons:
     """Why one sample is predicted as it is.
 
@@ -68,6 +68,9 @@ class Reasons:
             "share": self.shares,
         }
 
+    def __repr__(self) -> str:
+        return f"Reasons(prediction {self.prediction}, {len(self)} vectors)"
+
     def __str__(self) -> str:
         shown = {name: column for name, column in self._columns().items() if column is not None}
         # Three digits: a fit to the usual tol has no more.
@@ -77,7 +80,8 @@ class Reasons:
         return "\n".join([f"prediction {self.prediction}", *rows])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(str(self))  # in a notebook, and at IPython's prompt
+        """In a notebook the table; of several samples a line for each."""
+        printer.text(repr(self) if len(getattr(printer, "stack", ())) > 1 else str(self))
 
 
 @dataclass(frozen=True, eq=False)

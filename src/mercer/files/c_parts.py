@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer.arrays import Floats
 from mercer.expansion import Expansion
 from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.state import chosen_of
 from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
@@ -85,6 +86,7 @@ class Parts:
     def of(cls, model: Any, X: Any = None) -> Parts:
         """TypeError for what no C file can hold; X are rows like those to come."""
         check_is_fitted(model)
+        model = chosen_of(model)
         model = as_pipeline(model) if isinstance(model, Tabular) else model
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *before, machine = steps

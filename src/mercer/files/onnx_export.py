@@ -21,6 +21,7 @@ from mercer.data.labels import every_pair
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
 from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.state import chosen_of
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require
@@ -65,6 +66,7 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")
     check_is_fitted(model)
+    model = chosen_of(model)
     model = as_pipeline(model) if isinstance(model, Tabular) else model
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     *scalers, machine = steps

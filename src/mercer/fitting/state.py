@@ -97,3 +97,8 @@ def freeze_fitted(model: Any) -> None:
     """Make all fitted arrays read-only, as after a fit."""
     for name in fitted_names(model):
         freeze(getattr(model, name))
+
+
+def chosen_of(model: Any) -> Any:
+    """The estimator that a fitted search has chosen, `TunedSVC` or scikit-learn's; any other model itself."""
+    return getattr(model, "__dict__", {}).get("best_estimator_", model)

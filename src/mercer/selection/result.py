@@ -12,9 +12,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.sameness import key_of
 from mercer.selection.cells import Cells
-
-# Characters of a parameter's value in a line of text.
-_LONGEST = 40
+from mercer.selection.summary import params_told, summary
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -32,7 +30,7 @@ class SearchInterrupted(KeyboardInterrupt):
         self.result = result
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TuningResult:
     """The outcome of `mercer.tune`.
 
@@ -88,6 +86,18 @@ class TuningResult:
     best_estimator_: Any = None
     search_gap_: float | None = None
     search_gap_reason_: str = ""
+
+    def __repr__(self) -> str:
+        if self.best_index_ is None:
+            return f"TuningResult({len(self.cv_results_['params'])} cells, none of them with a score)"
+        best = params_told(self.best_params_ or {})
+        return f"TuningResult({len(self.cv_results_['params'])} cells, best {self.best_score_:.4f} at {best})"
+
+    def __str__(self) -> str:
+        return summary(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
 
     def at(self, **params: Any) -> dict[str, Any]:
         """What is known of the cell with these parameters; those that tell it from the others are enough.
@@ -177,15 +187,9 @@ def chosen(cells: Cells, best: int, own: int, overlap: float) -> tuple[int, str]
     told = f"{gain:.3g}, and one standard error of this difference over {cells.n_folds} folds is {error:.3g}"
     if gain > error:
         return best, f"the largest mean score: it is above that of the estimator's own parameters by {told}"
-    there = ", ".join(f"{name}={short(value)}" for name, value in cells.points[best].items())
-    return own, f"the estimator's own parameters stay: the best other cell, {there}, is better by {told}"
+    other = params_told(cells.points[best])
+    return own, f"the estimator's own parameters stay: the best other cell, {other}, is better by {told}"
 
 
 def _standard_error(values: Floats) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
-def short(value: Any) -> str:
-    """A value of a parameter in a few characters."""
-    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

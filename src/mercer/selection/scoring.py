@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin, is_classifier, is_regressor
-from sklearn.metrics import check_scoring, r2_score
+from sklearn.metrics import check_scoring, get_scorer_names, r2_score
 
 from mercer.arrays import Floats
 from mercer.data.labels import scores, votes, winner
@@ -33,6 +34,10 @@ def scorer_of(estimator: Any, scoring: Any) -> Scorer:
         return _r2
     if scoring is None and not hasattr(estimator, "score"):
         return inside
+    if isinstance(scoring, str) and scoring not in (known := get_scorer_names()):
+        near = get_close_matches(scoring, known, n=3)
+        told = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise ValueError(f"scoring={scoring!r} is no score: {told}sklearn.metrics.get_scorer_names() has them all")
     made: Scorer = check_scoring(estimator, scoring)
     return made
 

@@ -25,11 +25,12 @@ from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
 from mercer.selection.folds import folds_of, part_of
 from mercer.selection.grids import by_kernel, default_grid, machine_of, points_of, with_own
-from mercer.selection.result import TuningResult, short
+from mercer.selection.result import TuningResult
 from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of
 from mercer.selection.search_gap import SearchGap
 from mercer.selection.shared_search import SharedSearch
 from mercer.selection.steps import Steps
+from mercer.selection.summary import params_told
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
 from mercer.threads import effective_n_threads
@@ -285,6 +286,5 @@ class _Progress:
             told += f", {len(cells.lost):,} cells skipped"
         if not np.isnan(means).all():
             best = int(np.nanargmax(means))
-            at = ", ".join(f"{name}={short(value)}" for name, value in cells.points[best].items())
-            told += f", best {means[best]:.4f} at {at}"
+            told += f", best {means[best]:.4f} at {params_told(cells.points[best])}"
         return told

@@ -21,6 +21,11 @@ _LEARNT = (
     *("best_index_", "best_params_", "best_score_", "choice_", "best_estimator_", "cv_results_", "n_splits_"),
     *("search_gap_", "search_gap_reason_", "shared_", "complete_"),
 )
+# What a machine can be asked: the best one answers, where it can.
+_ASKED = (
+    *("margins", "signed_distance", "nearest_points", "insight", "explain", "reasons"),
+    *("partial_dependence", "gradient_importance", "calibrate"),
+)
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -119,10 +124,15 @@ class Tuned(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         return values
 
     def __getattr__(self, name: str) -> Any:
-        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...
+        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...; and what it can be asked.
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
+        if name in _ASKED:
+            return getattr(vars(self).get("best_estimator_") or self._machine(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in _ASKED if hasattr(self, name))]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -159,7 +169,7 @@ _SHARED_DOCS = """
     ----------
     best_estimator_ : {name}
         Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
-        `certificate_`.
+        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
     choice_ : str

@@ -92,7 +92,7 @@ class SmallProblem:
         return max(0.0, top - bottom), float(h[free].mean()) if free.any() else 0.5 * (top + bottom)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Trace:
     """The record of a run.
 
@@ -154,6 +154,10 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        ended = "converged" if self.converged else "not converged"
+        return f"Trace({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

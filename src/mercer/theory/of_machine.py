@@ -37,7 +37,7 @@ _SEPARATED_TO = 1e-3
 _BiasKind = Literal["none", "regularized", "free"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Insight:
     """The numbers of one function of a machine.
 
@@ -107,7 +107,25 @@ class Insight:
         least = self.least_kernel_values
         return None if self.kernel_values is None or not least else self.kernel_values / least
 
+    def __repr__(self) -> str:
+        named = f"{self.name}: " if self.name else ""
+        return f"Insight({named}{self.n} samples, ‖w‖ {self.norm:.4g}, {len(self.bounds)} bounds; print it for all)"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In a notebook the numbers; of several functions a line for each."""
+        if len(getattr(printer, "stack", ())) > 1:
+            printer.text(repr(self))
+            return
+        bounds = f"bounds                  {', '.join(self.bounds)}; print() shows them" if self.bounds else ""
+        printer.text("\n".join([*self._numbers(), bounds]).rstrip())
+
     def __str__(self) -> str:
+        lines = self._numbers()
+        for name, bound in self.bounds.items():
+            lines += ["", name, *("  " + line for line in str(bound).splitlines())]
+        return "\n".join(lines)
+
+    def _numbers(self) -> list[str]:
         lines = [self.name] if self.name else []
         lines.append(f"samples                 {self.n}, {self.n_features} features")
         lines.append(f"|w|                     {self.norm:.6g}, bias {self.b:.6g} ({self.bias})")
@@ -132,9 +150,7 @@ class Insight:
             lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
         if self.least_operations is not None:
             lines.append(f"operations              of the order of {self.least_operations} = (free vectors)³")
-        for name, bound in self.bounds.items():
-            lines += ["", name, *("  " + line for line in str(bound).splitlines())]
-        return "\n".join(lines)
+        return lines
 
 
 def insight(model: Any, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
