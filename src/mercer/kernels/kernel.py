@@ -5,17 +5,16 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats, n_samples
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.named_parameters import NamedParameters
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
@@ -50,11 +49,8 @@ _MIRROR_ROWS = 64
 # Rows of the square blocks that the derivative of a diagonal is taken from: few, because the rest is wasted work.
 _DIAGONAL_ROWS = 32
 
-# Numbers of an array that a kernel's text shows before it leaves some out.
-_SHOWN_NUMBERS = 36
 
-
-class Kernel:
+class Kernel(NamedParameters):
     """A function k(x, z) on pairs of samples, evaluated block by block in float64.
 
     Parameters are visible to scikit-learn (`clone`, `get_params`, ``kernel__gamma`` in a grid). Kernels combine:
@@ -89,21 +85,6 @@ class Kernel:
                 f"{cls.__name__} overrides __call__ of another kernel, which fits and sums of kernels do not ask; "
                 "override _values(X, Z) and diag(X) instead"
             )
-
-    # --- parameters, as scikit-learn sees them ----------------------------------------------------------------
-
-    # No BaseEstimator, as scikit-learn's own kernels are none: its printer writes an estimator by its parameters, some
-    # of the time, whatever text it has of its own.
-    _get_param_names: Any = classmethod(BaseEstimator._get_param_names.__func__)
-    get_params, set_params = BaseEstimator.get_params, BaseEstimator.set_params
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        with np.printoptions(threshold=_SHOWN_NUMBERS, edgeitems=2):
-            params = {name: (repr(value), repr(defaults.get(name))) for name, value in self.get_params(False).items()}
-        return (
-            f"{type(self).__name__}({', '.join(f'{n}={v}' for n, (v, usual) in sorted(params.items()) if v != usual)})"
-        )
 
     # --- values -----------------------------------------------------------------------------------------------
 
