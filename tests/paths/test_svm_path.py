@@ -111,6 +111,14 @@ def test_alpha_is_linear_between_breakpoints_and_bends_at_them():
     assert bends > 0.9 * (len(path.C_) - 1)
 
 
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+def test_no_price_at_all(bias):
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    path = svm_path(X, y, bias=bias)
+    assert path.decision_function(X[:5], []).shape == path.predict(X[:5], []).shape == (5, 0)
+    assert path.error(X, y, []).shape == (0,)
+
+
 def test_by_hand():
     """x = ±1 under a linear kernel: α = C until the margin is reached at C = ½, and ½ from there on."""
     path = svm_path(np.array([[-1.0], [1.0]]), [0, 1], kernel="linear")

@@ -225,7 +225,7 @@ def test_the_edge_of_the_grid_is_told() -> None:
 
 
 def _C(model, X, y) -> float:  # type: ignore[no-untyped-def]
-    return float(model.machine.C if hasattr(model, "machine") else model.C)
+    return float(model.C)
 
 
 def test_default_grids_follow_the_data() -> None:

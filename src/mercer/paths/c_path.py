@@ -129,7 +129,7 @@ class CPath:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""
         values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
         found = [self._solution(C) for C in values]
-        beta = np.column_stack([beta for beta, _ in found])
+        beta = np.column_stack([beta for beta, _ in found]) if found else np.empty((len(self._fit.merged.y), 0))
         b = np.array([b for _, b in found])
         if self._machine.bias == "regularized":
             b = beta.sum(axis=0)

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from mercer.selection.conclusion import weights_for_fit
 from mercer.selection.folds import part_of
-from mercer.selection.scoring import scored
+from mercer.selection.scoring import asks_predictions_only, scored
 from mercer.tables.estimator import Tabular
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
         warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
         X, y = _training(search, train)
         weight = None if search.sample_weight is None else search.sample_weight[train]
-        X_new, y_new, weight_new = search.held_out(fold)
         for point in group:
             if not search.wanted(point, fold):
                 continue
             begun = time.perf_counter()
+            if not asks_predictions_only(search.scorer):  # it may look at what another start changes within tol
+                model = clone(search.estimator)
             try:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
                 if warm is not None and hasattr(_last(model), "certificate_"):
                     model.set_params(**{warm: True})
                 model.fit(X, y, **weights_for_fit(search.estimator, weight))
-                score = scored(search.scorer, model, X_new, y_new, weight_new)
+                score = scored(search.scorer, model, search.samples(fold), *search.targets(fold))
             except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
                 search.cells.fail(point, fold, error)
             else:

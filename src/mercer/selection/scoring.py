@@ -1,17 +1,20 @@
-"""Scores of held-out samples from their decision values, and what a score can be at most."""
+"""The score that a search chooses by, and what it can be at most; `held_out` has it from decision values alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin, is_classifier, is_regressor
-from sklearn.metrics import check_scoring, get_scorer_names, r2_score
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, check_scoring, get_scorer_names, make_scorer, r2_score
+from sklearn.pipeline import Pipeline
 
-from mercer.arrays import Floats
-from mercer.data.labels import scores, votes, winner
+from mercer.estimators import QuantileSVR
+from mercer.selection.grids import machine_of
+from mercer.tables.estimator import Tabular
 
 # Scores of scikit-learn from 0 to 1, and others that are at most 1. Those that begin with neg_ are at most 0.
 _SHARES = (
@@ -28,12 +31,16 @@ Scorer = Callable[..., float]
 
 def scorer_of(estimator: Any, scoring: Any) -> Scorer:
     """The function that `scoring` names, or the estimator's own score."""
-    if scoring == "accuracy" or (scoring is None and is_classifier(estimator)):
-        return _accuracy
-    if scoring == "r2" or (scoring is None and is_regressor(estimator)):
-        return _r2
+    if isinstance(scoring, Mapping | list | tuple | set | frozenset):
+        raise ValueError(
+            f"scoring={scoring!r} is several scores, but a search chooses by one: give one of them, and measure "
+            "best_estimator_ by the others"
+        )
     if scoring is None and not hasattr(estimator, "score"):
         return inside
+    scoring = _named(estimator, scoring)
+    if isinstance(scoring, str) and scoring in _OWN:
+        return _OWN[scoring]
     if isinstance(scoring, str) and scoring not in (known := get_scorer_names()):
         near = get_close_matches(scoring, known, n=3)
         told = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
@@ -44,10 +51,10 @@ def scorer_of(estimator: Any, scoring: Any) -> Scorer:
 
 def ends_of(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     """The smallest and the largest value that a score can have; None where nobody knows."""
+    scoring = _named(estimator, scoring)
     if scoring is None:
-        if is_classifier(estimator):
-            return 0.0, 1.0
-        return (-np.inf, 1.0) if is_regressor(estimator) or not hasattr(estimator, "score") else None
+        share = _score_of(_judge(estimator)) in (None, QuantileSVR.score)  # `inside`, or what is explained of a loss
+        return (-np.inf, 1.0) if share else None
     if not isinstance(scoring, str):
         return None
     if scoring in _SHARES:
@@ -57,12 +64,39 @@ def ends_of(estimator: Any, scoring: Any) -> tuple[float, float] | None:
 
 def counts_mistakes(estimator: Any, scoring: Any) -> bool:
     """Whether the score is the share of samples that are classified right."""
-    return scoring == "accuracy" or (scoring is None and bool(is_classifier(estimator)))
+    return isinstance(name := _named(estimator, scoring), str) and name == "accuracy"
+
+
+def _named(estimator: Any, scoring: Any) -> Any:
+    """The score by its name where the estimator's own one is scikit-learn's accuracy or R²."""
+    if scoring is not None:
+        return scoring
+    return {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(_score_of(_judge(estimator)))
+
+
+def _judge(estimator: Any) -> Any:
+    """The step whose score it is: a Pipeline and a Tabular ask their machine; what is derived from them may not."""
+    while type(estimator) in (Pipeline, Tabular):
+        estimator = estimator.steps[-1][1] if type(estimator) is Pipeline else estimator.estimator
+    return estimator
+
+
+def _score_of(estimator: Any) -> Any:
+    """The method as its class has it; None where there is none."""
+    return getattr_static(type(estimator), "score", None)
+
+
+def asks_predictions_only(scorer: Scorer) -> bool:
+    """Whether a score is known to look at nothing of a model but what it says of the held-out samples."""
+    return scorer in (*_OWN.values(), inside) or type(scorer) is _OF_METRICS
 
 
 def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any) -> float:
     """The score of held-out samples, weighted if there are weights."""
-    return float(scorer(model, X, y) if weight is None else scorer(model, X, y, sample_weight=weight))
+    found = scorer(model, X, y) if weight is None else scorer(model, X, y, sample_weight=weight)
+    if isinstance(found, Mapping):
+        raise TypeError(f"scoring gave {found!r}, but a search chooses by one number: return that one")
+    return float(found)
 
 
 def inside(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -73,7 +107,7 @@ def inside(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     found = np.asarray(model.predict(X))
     weight = np.ones(len(found)) if sample_weight is None else sample_weight
     if y is None:
-        return -abs(float(np.average(found == -1, weights=weight)) - float(model.nu))
+        return -abs(float(np.average(found == -1, weights=weight)) - float(machine_of(model)[1].nu))
     y = np.asarray(y)
     shares = [np.average(found[y == label] == label, weights=weight[y == label]) for label in np.unique(y)]
     return float(np.mean(shares))
@@ -87,62 +121,7 @@ def _r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(r2_score(y, model.predict(X), sample_weight=sample_weight))
 
 
-class HeldOut(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A fitted fold as a model of its own held-out samples: whatever it is asked about them is known already."""
-
-    def __init__(self, machine: Any = None, values: Floats | None = None, classes: Any = None) -> None:
-        self.machine, self.values, self.classes = machine, values, classes
-
-    @classmethod
-    def of(cls, machine: Any, values: Floats, classes: Any) -> HeldOut:
-        """The kind that scikit-learn's scorers expect."""
-        if is_classifier(machine):
-            return _HeldOutClasses(machine, values, classes)
-        return (_HeldOutNumbers if is_regressor(machine) else _HeldOutSides)(machine, values, classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class _HeldOutClasses(ClassifierMixin, HeldOut):  # type: ignore[misc]  # scikit-learn is untyped
-    @property
-    def classes_(self) -> Any:
-        return self.classes
-
-    @property
-    def _plain(self) -> bool:
-        """Whether there is a function per class, or only one."""
-        return len(self.classes) == 2 or self.machine.multiclass != "ovo"
-
-    def decision_function(self, X: Any) -> Floats:
-        assert self.values is not None
-        if len(self.classes) == 2:
-            return np.asarray(self.values[:, 0])
-        raw = self._plain or self.machine.decision_function_shape == "ovo"
-        return self.values if raw else scores(self.values, len(self.classes))
-
-    def predict(self, X: Any) -> Any:
-        assert self.values is not None
-        values, k = self.values, len(self.classes)
-        if not self._plain:
-            values = scores(values, k) if self.machine.break_ties else votes(values, k)[0]
-        return self.classes[winner(values)]
-
-
-class _HeldOutNumbers(RegressorMixin, HeldOut):  # type: ignore[misc]  # scikit-learn is untyped
-    def predict(self, X: Any) -> Floats:
-        assert self.values is not None
-        return np.asarray(self.values[:, 0])
-
-
-class _HeldOutSides(OutlierMixin, HeldOut):  # type: ignore[misc]  # scikit-learn is untyped
-    @property
-    def nu(self) -> float:
-        return float(self.machine.nu)
-
-    def decision_function(self, X: Any) -> Floats:
-        assert self.values is not None
-        return np.asarray(self.values[:, 0])
-
-    def predict(self, X: Any) -> Any:
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+# Quicker than scikit-learn's, which check their arguments.
+_OWN: dict[str, Scorer] = {"accuracy": _accuracy, "r2": _r2}
+# What make_scorer makes, and what scikit-learn's names stand for: a metric of y and the predictions.
+_OF_METRICS = type(make_scorer(accuracy_score))

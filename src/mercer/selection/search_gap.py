@@ -46,14 +46,15 @@ class SearchGap:
         """A fit of a fold, and the targets of its held-out samples."""
         if self._reason:
             return
-        if len(fit.tasks) != 1 or fit.classes is None or len(fit.classes) != 2:
+        # Of several classes a fold may know two only; it was fitted pair by pair, without what a bound takes.
+        if len(fit.tasks) != 1 or fit.classes is None or len(fit.classes) != 2 or fit.tasks[0].values is None:
             self._reason = "only machines for two classes have such a bound"
             return
         (task,) = fit.tasks
         if task.certificate.proves != "optimality":
             self._reason = f"the kernel is not known to be positive definite: a fit proves {task.certificate.proves}"
             return
-        assert task.values is not None
+        assert task.values is not None  # for mypy
         assert task.errors is not None
         assert task.lengths is not None
         price = price_of(self._points[point], self._prefix) or float(machine.C)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from mercer.arrays import n_samples, stack
 from mercer.sameness import grouped, key_of_params
 from mercer.selection.folds import SharedFolds, part_of, shares
 from mercer.selection.grids import OF_KERNELS, PRICES, machine_of, made, without
+from mercer.selection.held_out import NeedsModel, score_of_values
 from mercer.selection.out_of_fold import FoldFit, FoldFitter
-from mercer.selection.scoring import HeldOut, scored
+from mercer.selection.scoring import asks_predictions_only
 from mercer.selection.steps import Steps
 
 if TYPE_CHECKING:
@@ -28,20 +29,26 @@ class SharedSearch:
         self._search = search
         self.words: list[str] = []
         self._lock = threading.Lock()
+        self._needs_model = ""  # why fits with models go on instead
         self._units: dict[int, tuple[float, float]] = {}  # of y in each fold: what is 0 for the machine, and what is 1
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
         """Fit and score what can be shared; returns the other groups, each with the reason."""
         rest, shared = [], []
         for group in groups:
-            reason = self._refusal(group)
-            if reason is not None:
-                rest.append((group, reason))
-            else:
-                shared.append(group)
+            reasons = [self._refusal(point) for point in group]
+            for part in grouped(reasons):
+                points, reason = [group[k] for k in part], reasons[part[0]]
+                if reason is not None:
+                    rest.append((points, reason))
+                else:
+                    shared.append(points)
         for together in grouped(self._reading(group[0]) for group in shared):
-            ways = self._by_steps if self._search.prefix else self._at_once
-            rest += ways([shared[k] for k in together])
+            ways, own = self._by_steps if self._search.prefix else self._at_once, [shared[k] for k in together]
+            if not self._needs_model:
+                rest += ways(own)
+            if self._needs_model:
+                rest += [(group, self._needs_model) for group in own]
         return rest
 
     # --- what can be shared ------------------------------------------------------------------------------------------
@@ -52,12 +59,12 @@ class SharedSearch:
     def _made(self, point: int) -> Any:
         return made(self._search.estimator, self._search.cells.points[point])
 
-    def _refusal(self, group: list[int]) -> str | None:
+    def _refusal(self, point: int) -> str | None:
         try:
-            estimator = self._made(group[0])
+            estimator = self._made(point)
+            return Steps.refusal(estimator) or shares(machine_of(estimator)[1])
         except (TypeError, ValueError) as error:
             return str(error)
-        return Steps.refusal(estimator) or shares(machine_of(estimator)[1])
 
     def _reading(self, point: int) -> Hashable:
         """A key that is equal for points whose samples are read in the same way."""
@@ -90,7 +97,8 @@ class SharedSearch:
             if fold.error is not None:
                 self._fail(groups, [fold.number], fold.error)
         for group in groups:
-            self._fit(fitter, group, every)
+            if not self._needs_model:
+                self._fit(fitter, group, every)
         return []
 
     def _fit(self, fitter: FoldFitter, group: list[int], numbers: list[int]) -> None:
@@ -98,19 +106,23 @@ class SharedSearch:
         search, cells = self._search, self._search.cells
         machines = [self._machine(point).set_params(solver="decomposition") for point in group]
 
-        held_out = self._held_out
-
         def wanted(c: int, f: int) -> bool:
-            return search.wanted(group[c], numbers[f])
+            return not self._needs_model and search.wanted(group[c], numbers[f])
 
         def told(c: int, f: int, fit: FoldFit) -> None:
             point, fold = group[c], numbers[f]
             try:
-                X, y, weight = held_out[fold]
                 mean, unit = self._units.get(fold, (0.0, 1.0))
-                model = HeldOut.of(machines[c], mean + unit * fit.values, fit.classes)
-                score = scored(search.scorer, model, X, y, weight)
+                rest = y, _ = search.targets(fold)
+                values, samples = mean + unit * fit.values, partial(search.samples, fold)
+                score = score_of_values(
+                    search.scorer, search.estimator, machines[c], values, fit.classes, samples, rest
+                )
             except Exception as error:  # of a score that the user gave
+                if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
+                    told = f"scoring has no value from predictions alone: {type(error).__name__}"
+                    self._needs_model = str(error) if isinstance(error, NeedsModel) else told
+                    return
                 cells.fail(point, fold, error)
             else:
                 proof = fit.certificate
@@ -128,10 +140,6 @@ class SharedSearch:
             fitter.fit(machines, wanted, told, failed)
         except Exception as error:  # a kernel that raises ends its own group only
             self._fail([group], numbers, error)
-
-    @cached_property
-    def _held_out(self) -> list[tuple[Any, Any, Any]]:
-        return [self._search.held_out(fold) for fold in range(len(self._search.splits))]
 
     def _fail(self, groups: Sequence[list[int]], folds: list[int], error: BaseException) -> None:
         cells = self._search.cells
@@ -152,7 +160,7 @@ class SharedSearch:
         for fold in range(len(search.splits)):
             wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
             kept = [group for group in wanted if group]
-            if not kept:
+            if not kept or self._needs_model:
                 continue
             try:
                 shared = self._transformed(kept[0][0], fold)

@@ -24,6 +24,8 @@ class Steps:
     def refusal(estimator: Any) -> str | None:
         """Why the machine's samples cannot be made without fitting it, or None if they can."""
         while isinstance(estimator, Pipeline | Tabular):
+            if type(estimator) not in (Pipeline, Tabular):
+                return f"{type(estimator).__name__} may fit and predict in a way of its own, and is fitted fold by fold"
             if isinstance(estimator, Tabular) and estimator.missing != "impute":
                 return f"missing={estimator.missing!r} leaves rows out of training, so that it is fitted fold by fold"
             estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator.estimator

@@ -58,12 +58,17 @@ class Search:
         """Whether a fit can still change what is chosen, and there is time for it."""
         return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
 
-    def held_out(self, fold: int) -> tuple[Any, Any, Any]:
-        """The held-out samples of a fold, their targets and their weights."""
+    def samples(self, fold: int) -> Any:
+        """The held-out samples of a fold: a copy, which a score may change."""
         train, test = self.splits[fold]
         square = getattr(self.estimator, "kernel", None) == "precomputed"
-        X = part_of(self.X, test, train if square else None)
-        return X, *(None if part is None else part[test] for part in (self.y, self.sample_weight))
+        return part_of(self.X, test, train if square else None)
+
+    def targets(self, fold: int) -> tuple[Any, Any]:
+        """Their targets and their weights, copies too."""
+        _, test = self.splits[fold]
+        y, weight = (None if part is None else part[test] for part in (self.y, self.sample_weight))
+        return y, weight
 
 
 def tune(
@@ -104,10 +109,13 @@ def tune(
         standard error of the difference over the folds.
     cv : int, splitter or list of (train, test), default=5
         As in scikit-learn's GridSearchCV, but that a number means folds of shuffled rows, always the same ones:
-        StratifiedKFold(5, shuffle=True, random_state=0), or KFold where y has no classes.
+        StratifiedKFold(5, shuffle=True, random_state=0), or KFold where y has no classes. GridSearchCV's folds of
+        consecutive rows are those of cv=StratifiedKFold(5), or KFold(5).
     scoring : str or function, optional
-        As in GridSearchCV: None is the accuracy for classifiers and R² for regressors. For one-class machines it is the
-        balanced accuracy where y has labels ±1, and otherwise how close the share of held-out samples outside is to ν.
+        As in GridSearchCV: None is the estimator's own `score`, such as the accuracy for classifiers and R² for
+        regressors. One-class machines have none: for them it is the balanced accuracy where y has labels ±1, and
+        otherwise how close the share of held-out samples outside is to ν. A function of the model, the samples and y
+        that asks for more than predictions for these samples is given a model, so that every fold is fitted by itself.
     criterion : {"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}, default="folds"
         What a point is judged by. "loo" leaves out each sample, exactly. The others take one fit: estimates of
         leave-one-out, and a bound on the probability of error. Scores are then 1 − the share of errors.
@@ -176,7 +184,7 @@ def tune(
     by_folds = criterion == "folds"
     rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame) else X  # whose number is all that folds need
     splits = list(folds_of(cv, y, labelled).split(rows, y, groups)) if by_folds else []
-    ends = ends_of(machine, scoring) if skip and by_folds else None
+    ends = ends_of(estimator, scoring) if skip and by_folds else None
     cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
     progress = _Progress(cells, verbose, callback)
     search = Search(
@@ -186,13 +194,13 @@ def tune(
         y=y,
         sample_weight=None if sample_weight is None else np.asarray(sample_weight),
         splits=splits,
-        scorer=scorer_of(machine, scoring),
+        scorer=scorer_of(estimator, scoring),
         cells=cells,
         n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
         told=progress.told,
-        gap=SearchGap(points, by_folds and counts_mistakes(machine, scoring) and sample_weight is None, prefix),
+        gap=SearchGap(points, by_folds and counts_mistakes(estimator, scoring) and sample_weight is None, prefix),
     )
     interrupted = False
     with held_warnings() as of_fits:

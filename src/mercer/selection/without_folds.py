@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -24,8 +25,9 @@ from mercer.errors import warn_user
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.left_out import leave_one_out
 from mercer.selection.criteria import refusal
+from mercer.selection.folds import part_of
 from mercer.selection.grids import made
-from mercer.selection.scoring import HeldOut, scored
+from mercer.selection.held_out import NeedsModel, score_of_values
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
 if TYPE_CHECKING:
@@ -78,10 +80,13 @@ def _left_out(search: Search, point: int) -> _Judged:
     y, weight = (None if part is None else part[counted] for part in (search.y, search.sample_weight))
     values = found.values[counted].reshape(len(counted), -1)
     classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
-    model = HeldOut.of(machine, values, classes)
     note = "" if found.unique.all() else f"{int((~found.unique).sum())} machines with a sample left out are not unique"
-    # The scorers ask the model about all of its samples at once, so that X is not looked at.
-    return scored(search.scorer, model, values, y, weight), math.nan, math.nan, note
+    samples = partial(part_of, search.X, counted)
+    try:
+        score = score_of_values(search.scorer, machine, machine, values, classes, samples, (y, weight))
+    except NeedsModel as error:
+        raise ValueError(f"{error}, and criterion='loo' has one for each sample; use criterion='folds'") from None
+    return score, math.nan, math.nan, note
 
 
 def _by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Judged]:
