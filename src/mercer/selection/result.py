@@ -136,7 +136,7 @@ class TuningResult:
         >>> X, y = load_iris(return_X_y=True)
         >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.001, 1, 10, 100]}, refit=False, skip=False)
         >>> [point["C"] for point in found.within_one_standard_error()]
-        [10, 100]
+        [1, 10, 100]
         """
         means = np.asarray(self.cv_results_["mean_test_score"], dtype=np.float64)
         unknown = int(np.isnan(means).sum())
