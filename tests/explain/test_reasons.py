@@ -80,7 +80,7 @@ def test_what_is_shown():
     lines = str(found).splitlines()
     assert lines[0] == f"prediction {found.prediction}"
     assert len(lines) == 5
-    assert f"{found.contributions[0]:.4g}" in lines[2]
+    assert f"{found.contributions[0]:.3g}" in lines[2]
 
 
 def test_bad_questions_are_refused():
