@@ -146,7 +146,8 @@ def test_certificates_are_built_in_their_room() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_no_file_is_long(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 400
+    """A file may be this long if it is one idea: cutting it further would be for the ruler."""
+    assert len(path.read_text().splitlines()) <= 500
 
 
 def test_private_names_stay_in_their_file() -> None:

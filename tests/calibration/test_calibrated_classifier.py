@@ -133,7 +133,8 @@ def test_steps_before_the_machine_are_fitted_in_every_fold() -> None:
         machine = clone(pipeline[-1]).fit(scaler.transform(X[train]), y[train], weight[train])
         np.testing.assert_array_equal(found[test], machine.decision_function(scaler.transform(X[test])))
     assert log_loss(y, model.predict_proba(X)) < 0.2
-    np.testing.assert_array_equal(model.predict_proba(X[::2]), model.predict_proba(X)[::2])
+    # NumPy rounds exp by where a number stands in its array.
+    np.testing.assert_allclose(model.predict_proba(X[::2]), model.predict_proba(X)[::2], rtol=1e-12)
     assert clone(model).set_params(estimator__svc__C=3.0).estimator[-1].C == 3.0
 
 

@@ -175,7 +175,7 @@ def test_ranking_data_are_refused(folder, capsys):
         (["predict", "t.mercer", "t.csv"], "t.csv is no model, but t.mercer is: give the two in the other order"),
         (["inspect", "t.csv", "t.mercer"], "t.csv is no model, but t.mercer is: give the two in the other order"),
         (["predict", "t.csv", "t.csv"], "t.csv is no model: it does not begin as a .mercer file"),
-        (["train", "zero"], "uses index 0, but indices count from 1; add 1 to every index of the file"),
+        (["train", "zero"], "uses index 0, but indices count from 1: add 1 to every index of the file"),
     ],
 )
 def test_files_that_are_not_what_is_asked_for(folder, words, message, capsys):

@@ -69,7 +69,7 @@ def test_probabilities_of_machines_without_classes(machine, two, libsvm, capsys)
 
 def test_too_few_rows_for_a_one_class_machine(two, capsys):
     X, y = two
-    write_libsvm("few", X[:8], y[:8])
+    write_libsvm(X[:8], y[:8], "few")
     run("train", "-s", "2", "-b", "1", "-q", "few", "few.model")
     assert "decision values are too few for probabilities of a one-class machine" in capsys.readouterr().err
     assert read_libsvm_model("few.model").density_marks is None

@@ -52,6 +52,7 @@ def test_the_table_of_functions_is_that_of_their_signatures():
 BY_PLACE = {
     ("mercer.compress", "n_vectors"),
     ("mercer.export_c", "path"),
+    ("mercer.tune", "X"),  # so that tune(X) can say what is missing
     ("mercer.KernelMachine", "lam"),  # as its two classes
     ("mercer.datasets.location", "n"),
     ("mercer.datasets.location_scale", "n"),

@@ -44,7 +44,9 @@ def check(machines, X, y, weight=None, several=False, atol=2e-5):  # type: ignor
             np.testing.assert_allclose(fit.values, values.reshape(len(test), -1), atol=atol)
             assert fit.stop_reason == "converged"
             assert fit.certificate.violation <= 1e-7 * 10
-            assert fit.certificate.dual == pytest.approx(model.certificate_.dual, rel=1e-6)
+            # K is stored in float32: what that may have done to β'Kβ is taken off this dual value, and is in its gap.
+            assert fit.certificate.dual <= model.certificate_.primal
+            assert model.certificate_.dual - fit.certificate.dual <= fit.certificate.gap
 
 
 MACHINES = {

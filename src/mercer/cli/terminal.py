@@ -65,8 +65,7 @@ _AS_OPTIONS = {
     "missing='drop'": "--missing drop",
     "correct or empty the cell": "correct or empty the cell (--na names marks of holes)",
     " (a frame: as numbers)": "",
-    "first_index=0 reads such files, and LIBSVM itself keeps 0 for precomputed kernels": "add 1 to every index of the "
-    "file; LIBSVM keeps 0 for the row numbers of precomputed kernels, -t 4",
+    "add 1 to every index, or read it in Python with first_index=0": "add 1 to every index of the file",
 }
 
 
