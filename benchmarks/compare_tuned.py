@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 
 
-def ordered_table(n: int = 208, d: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]
+def ordered_table(n: int = 208, d: int = 60, seed: int = 0):
     """Two classes, one after the other, whose spectra drift slowly from row to row, as in Sonar."""
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], [n - n // 2, n // 2])
@@ -34,7 +34,7 @@ def ordered_table(n: int = 208, d: int = 60, seed: int = 0):  # type: ignore[no-
     return bumps + own + 0.3 * rng.normal(size=(n, d)), y
 
 
-def digits():  # type: ignore[no-untyped-def]
+def digits():
     X, y = datasets.load_digits(return_X_y=True)
     rows = np.random.default_rng(0).permutation(len(y))[:500]
     return X[rows], y[rows]
@@ -58,17 +58,17 @@ SETS = {
 }
 
 
-def pipeline(y):  # type: ignore[no-untyped-def]
+def pipeline(y):
     numbers = np.asarray(y).dtype.kind == "f" and len(np.unique(y)) > 20
     return make_pipeline(StandardScaler(), mercer.SVR() if numbers else mercer.SVC())
 
 
-def standard_error(differences) -> float:  # type: ignore[no-untyped-def]
+def standard_error(differences) -> float:
     """Of the mean over folds that each leave out a fifth: their variance, times 1/folds + n_test/n_train."""
     return float(differences.std(ddof=1) * np.sqrt(1 / len(differences) + 1 / 4))
 
 
-def outer(X, y, repeats: int = 3):  # type: ignore[no-untyped-def]
+def outer(X, y, repeats: int = 3):
     """Scores of the pipeline as it is and tuned, a row for each outer fold."""
     model = pipeline(y)
     folds = (RepeatedStratifiedKFold if is_classifier(model) else RepeatedKFold)(
@@ -82,7 +82,7 @@ def outer(X, y, repeats: int = 3):  # type: ignore[no-untyped-def]
     return np.array(scores)
 
 
-def choice(X, y):  # type: ignore[no-untyped-def]
+def choice(X, y):
     """Whether GridSearchCV has the same best cell, and whether the rule that follows was kept."""
     model = pipeline(y)
     found = mercer.tune(model, X, y, refit=False)
