@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mercer import SVC
 from mercer.certificates.dual import LastSums, certify
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Precomputed
@@ -69,3 +70,12 @@ def test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too(n):
     assert problem.violation(beta, h) <= proof.violation < 1.001 * problem.violation(beta, h)
     beta[:90] *= 0.5
     assert "changed" not in certify(problem, gram, beta, 1e-3, last)[0].precision
+
+
+def test_rounding_of_rows_with_a_coefficient_does_not_widen_the_gap():
+    """Terms of 1e12 cancel in rows far beyond the margin: nothing is undecided there, but β'Kβ has their errors."""
+    rng = np.random.default_rng(51)
+    X, y = rng.normal(size=(22, 4)) * [1e5, 1.0, 1e-5, 1e-5], np.resize([1.0, -1.0], 22)
+    model = SVC(C=11.7, kernel="linear", tol=1e-4).fit(X, y)
+    assert model.converged_
+    assert model.certificate_.gap <= 1e-4 * 11.7 * 22

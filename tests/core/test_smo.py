@@ -165,6 +165,16 @@ def test_bounded_variables_lie_exactly_on_their_bounds():
     assert np.all((beta == upper) | (beta == lower) | ~near)
 
 
+def test_no_variable_is_left_beside_its_bound_by_rounding():
+    """It would count as a free one, and its gradient alone would decide the bias."""
+    p, K, zero, group = np.array([9.0, -9.0]), np.eye(2), np.zeros(2), np.zeros(2, np.int32)
+    for place in np.linspace(0.1, 0.9, 81):
+        start = np.array([place, np.nextafter(1.0 - place, 0.0)])  # the second has a little less room than the first
+        beta, _, _, reason = solve(p, K, zero, np.ones(2), zero, group, start, 1e-9)
+        assert reason == "converged"
+        np.testing.assert_array_equal(beta, [1.0, 0.0])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_may_be_strided_and_unaligned(dtype):
     p, K, lower, upper, d, group, start = small_problem()

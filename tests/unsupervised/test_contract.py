@@ -33,6 +33,7 @@ def test_scikit_learns_checks(estimator, check):
         KernelPCA(kernel="precomputed"),
         KernelKMeans(n_landmarks=10),
         SpectralClustering(n_landmarks=10),
+        SpectralClustering(affinity="nearest_neighbors"),
         KernelCCA(kernel="precomputed", kernel_y="rbf"),
     ]
 )

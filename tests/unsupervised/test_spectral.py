@@ -119,10 +119,40 @@ def test_graphs_that_are_none(options, change, told):
         SpectralClustering(**options).fit(change(A))
 
 
-def test_weights_have_no_meaning_among_neighbours():
+def test_a_weight_among_neighbours_counts_copies():
     X = DATA["moons"][0]
-    with pytest.raises(ValueError, match="sample_weight has no meaning among nearest neighbours"):
-        SpectralClustering(2, affinity="nearest_neighbors").fit(X, sample_weight=np.arange(len(X)))
+    options = {"affinity": "nearest_neighbors", "random_state": 0}
+    weighted = SpectralClustering(2, n_neighbors=30, **options).fit(X, sample_weight=np.full(len(X), 3))
+    copies = SpectralClustering(2, n_neighbors=30, **options).fit(np.repeat(X, 3, axis=0))
+    np.testing.assert_allclose(weighted.eigenvalues_, copies.eigenvalues_, atol=1e-10)
+    assert adjusted_rand_score(np.repeat(weighted.labels_, 3), copies.labels_) == 1
+    # Of the last group a part only is near, and the part is what each copy is linked with on average.
+    weight = np.random.default_rng(0).choice([0.25, 1.0, 2.5, 9.0], size=len(X))
+    odd = SpectralClustering(3, n_neighbors=7, **options).fit(X, sample_weight=weight)
+    A = np.zeros((len(X), len(X)))
+    for i, row in enumerate(np.linalg.norm(X[:, None] - X, axis=2)):
+        left = 7.0
+        for j in np.argsort(row):
+            taken = min(left, weight[j])
+            A[i, j] += 0.5 * taken / weight[j]
+            A[j, i] += 0.5 * taken / weight[j]
+            left -= taken
+    degrees = A @ weight - A.diagonal()
+    walk = (A * weight - np.diag(A.diagonal())) / degrees[:, None]
+    expected = np.sort(np.linalg.eigvals(walk).real)[::-1][:3]
+    np.testing.assert_allclose(odd.eigenvalues_, expected, atol=1e-10)
+
+
+def test_samples_of_no_weight_are_nobodys_neighbours():
+    X = DATA["moons"][0]
+    options = {"affinity": "nearest_neighbors", "random_state": 0}
+    weight = np.arange(len(X)) % 4 > 0
+    model = SpectralClustering(2, **options).fit(X, sample_weight=weight)
+    alone = SpectralClustering(2, **options).fit(X[weight])
+    np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_, atol=1e-12)
+    assert (model.labels_ >= 0).all()
+    with pytest.raises(ValueError, match=r"n_neighbors=10 are too many for samples of 2\.5 units of weight in all"):
+        SpectralClustering(2, **options).fit(X, sample_weight=0.5 * (np.arange(len(X)) < 5))
 
 
 def test_the_walk_by_hand():

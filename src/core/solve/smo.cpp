@@ -20,6 +20,8 @@ constexpr double kTiny = std::numeric_limits<double>::min();
 // Curvature below this fraction of the diagonal is rounding error: for the step, which is computed in float64, and for
 // the choice of a partner, which is made in the kernel's own type.
 constexpr double kSingular = 1e-12;
+// Rounding of a step and of the room it has: nearer to a bound than this share of its numbers a variable is on it.
+constexpr double kBeside = 4.0 * std::numeric_limits<double>::epsilon();
 template <class T>
 constexpr double kSingularChoice = sizeof(T) == sizeof(float) ? 1e-7 : 1e-12;
 
@@ -250,6 +252,12 @@ private:
         return eta > floor ? eta : floor;
     }
 
+    // Whether a step ends on the bound that is `room` away. A variable that rounding leaves beside its bound would be a
+    // free one, whose gradient alone decides the bias.
+    static bool reaches(double step, double room, double old) {
+        return room - step <= kBeside * std::max(std::abs(old), step);
+    }
+
     const char* step_pair(Group<T>& g) {
         const std::int64_t i = g.begin + g.seen.i_up;
         const std::int64_t found =
@@ -271,8 +279,8 @@ private:
         if ((singular && room == kInfinity) || !std::isfinite(step)) return "unbounded";
 
         const double old_i = beta(i), old_j = beta(j);
-        beta(i) = step >= room_i ? in_.upper[i] : std::min(old_i + step, in_.upper[i]);
-        beta(j) = step >= room_j ? in_.lower[j] : std::max(old_j - step, in_.lower[j]);
+        beta(i) = reaches(step, room_i, old_i) ? in_.upper[i] : old_i + step;
+        beta(j) = reaches(step, room_j, old_j) ? in_.lower[j] : old_j - step;
         if (beta(i) == old_i && beta(j) == old_j) return "stalled";
         mark(i);
         mark(j);
@@ -300,9 +308,7 @@ private:
 
         const double old = beta(i);
         const double step = slope > 0.0 ? size : -size;
-        const double target = old + step;
-        const bool beyond = slope > 0.0 ? target >= bound : target <= bound;
-        beta(i) = size >= room || beyond ? bound : target;
+        beta(i) = reaches(size, room, old) ? bound : old + step;
         if (beta(i) == old) return "stalled";
         mark(i);
         if (in_.d[i] != 0.0) h_[i] = static_cast<T>(slope - step * in_.d[i]);

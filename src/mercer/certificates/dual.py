@@ -45,6 +45,9 @@ _ROWS_FOR_FLOAT32 = 4096
 _FEW_SHARE = 0.25
 # A bound on rounding below this share of tol is small enough.
 NEGLIGIBLE_SHARE = 0.05
+# A row's error counts in `primal` and `dual` with its coefficient, and so does a violation of tol in the gap: up to
+# this share of tol the error is the smaller of the two.
+_COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 
 # u and e on some rows, or all, at one of the levels of `Gram.levels`.
@@ -216,7 +219,7 @@ def _refined(
 
 
 def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: float) -> Flags:
-    """The rows whose errors are not negligible, and might hide that a variable should move."""
+    """The rows whose errors are not negligible: they might hide that a variable should move, or widen the gap."""
     rows, error = np.zeros(len(u), dtype=np.bool_), gradient_errors(problem, beta, u, e)
     if error.max(initial=0.0) <= NEGLIGIBLE_SHARE * tol:
         return rows
@@ -227,4 +230,5 @@ def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: fl
     up, low = problem.movable(beta)
     moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows[problem.row[moves & large]] = True
+    rows |= (problem.row_coefficients(beta, len(u)) != 0) & ~(e <= _COUNTED_SHARE * tol)
     return rows

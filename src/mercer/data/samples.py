@@ -179,6 +179,12 @@ def weights(sample_weight: Any, n: int) -> Floats:
     return weight
 
 
+def refuse_no_weight(weight: Floats) -> None:
+    """Raise an error if no sample has any weight."""
+    if not np.count_nonzero(weight):
+        raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
+
+
 def check_gram_matrix(K: Any) -> None:
     """Raise an error unless K can be a precomputed training matrix: square, finite and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:

@@ -63,8 +63,8 @@ class Fit:
         codes, target = machine._read(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
         weight, target = machine._weigh(target, codes, weight)
-        if not np.count_nonzero(weight) and not chunk:
-            raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
+        if not chunk:
+            samples.refuse_no_weight(weight)
         if kernel is not None and kernel.accepts == "gram":
             samples.check_gram_matrix(X)
         merges = machine._merges(X, limits.budget)

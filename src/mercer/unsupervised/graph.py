@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import NearestNeighbors
 
 from mercer.arrays import Floats, Indices
 from mercer.expansion import Expansion
@@ -59,9 +59,30 @@ class Graph:
         return Expansion(as_kernel("precomputed"), None, np.ascontiguousarray(C), b, self.columns, self.n_columns)
 
 
-def neighbours(X: Any, n_neighbors: int, n_jobs: int | None) -> sp.csr_array:
-    """Half a unit of affinity from each sample to those nearest to it, itself among them, and from them to it."""
-    if n_neighbors > X.shape[0]:
-        raise ValueError(f"n_neighbors={n_neighbors} are too many for n_samples={X.shape[0]}; lower n_neighbors")
-    one_way = sp.csr_array(kneighbors_graph(X, n_neighbors, include_self=True, n_jobs=n_jobs))
+def neighbours(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> sp.csr_array:
+    """Half a unit of affinity from each sample to those nearest to it, itself among them, and from them to it.
+
+    A sample of weight w stands for w copies and takes w places among the nearest, fewer where it is the last.
+    """
+    kept = np.flatnonzero(weight)
+    mass = weight[kept]
+    if n_neighbors > mass.sum():
+        total = f"n_samples={len(kept)}" if (mass == 1).all() else f"samples of {mass.sum():g} units of weight in all"
+        raise ValueError(f"n_neighbors={n_neighbors} are too many for {total}; lower n_neighbors")
+    near = NearestNeighbors(n_jobs=n_jobs).fit(X[kept])
+    rows, columns, shares = [], [], []
+    waiting, count = np.arange(len(weight)), n_neighbors
+    while len(waiting):
+        count = min(count, len(kept))
+        nearest = near.kneighbors(X[waiting], count, return_distance=False)
+        places = mass[nearest]
+        before = np.cumsum(places, axis=1) - places
+        done = (before + places)[:, -1] >= n_neighbors if count < len(kept) else np.ones(len(waiting), dtype=np.bool_)
+        share = np.clip(n_neighbors - before, 0.0, places) / places
+        at = np.nonzero(done[:, None] & (share > 0))
+        rows.append(waiting[at[0]])
+        columns.append(kept[nearest[at]])
+        shares.append(share[at])
+        waiting, count = waiting[~done], 2 * count
+    one_way = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
     return sp.csr_array(0.5 * (one_way + one_way.T))

@@ -85,7 +85,8 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         None: the values of `kernel`. "nearest_neighbors": ½ for each of two samples that has the other among its
         `n_neighbors` nearest, as in scikit-learn; there is no `predict` then.
     n_neighbors : int, default=10
-        How many are near, the sample itself included; of affinity="nearest_neighbors".
+        How many are near, the sample itself included; of affinity="nearest_neighbors". A sample of weight w counts as
+        w of them.
     %(kernel)s
     n_init : int, default=10
         How many starts of k-means are tried; the best division is kept.
@@ -154,10 +155,9 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
             raise ValueError("n_landmarks are for the values of a kernel; a sparse matrix of affinities needs none")
         limits, X = Limits.of(self, _MAX_STEPS), samples.vectors(self, X, reset=True)
         weight = samples.weights(sample_weight, X.shape[0])
+        samples.refuse_no_weight(weight)
         if self.affinity is not None:
-            if (weight != 1).any():
-                raise ValueError("sample_weight has no meaning among nearest neighbours; repeat rows, or use a kernel")
-            X = neighbours(X, self.n_neighbors, self.n_jobs)
+            X = neighbours(X, self.n_neighbors, weight, self.n_jobs)
         kept = np.flatnonzero(weight)
         if len(kept) < self.n_clusters:
             raise ValueError(
