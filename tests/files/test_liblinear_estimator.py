@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_iris
 
-import mercer
 from mercer import SVC, LinearSVC, LinearSVR
 from mercer.cli.main import main
 from mercer.files.liblinear_estimator import estimator_from_liblinear, liblinear_from_estimator
