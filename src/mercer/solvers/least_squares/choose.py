@@ -21,9 +21,8 @@ from mercer.solvers.least_squares.covariance import needs_linear_kernel, solve_c
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.lsqr import solve_lsqr
 from mercer.solvers.least_squares.memory import covariance_bytes, factor_bytes
-from mercer.solvers.least_squares.qp import needs_room_and_ridge, solve_ridge_by_qp
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.qp_packages import NAMES
+from mercer.solvers.qp import NAMES, needs_room_and_ridge, solve_ridge_by_qp
 
 # A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
 _SPARSE_FEATURES = 5000
