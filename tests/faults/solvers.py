@@ -61,7 +61,7 @@ SOLVERS = [
     ),
     m(
         "leave-one-out forgets the weight of a row",
-        "mercer/solvers/least_squares/leave_one_out.py",
+        "mercer/solvers/least_squares/eigen.py",
         "part = np.minimum(weight, 1.0) / problem.total[member]",
         "part = 1.0 / problem.total[member]",
         "tests/solvers/least_squares/test_eigen.py",
