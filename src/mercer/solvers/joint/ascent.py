@@ -36,9 +36,9 @@ from mercer.solvers.block_steps import (
     overflow,
     running_words,
 )
+from mercer.solvers.deadline import ProofTime
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
-from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement, holding
 
 # Up to this many samples the whole problem is one block.

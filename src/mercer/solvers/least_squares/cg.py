@@ -22,8 +22,8 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Apply, Look, LowRank, conjugate_gradient_to_gap, tall_factor
+from mercer.solvers.deadline import ProofTime
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.proof_time import ProofTime
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
 _AIM = 0.01 * EXACT_GAP

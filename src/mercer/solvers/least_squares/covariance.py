@@ -21,7 +21,7 @@ from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
 from mercer.solvers.least_squares.ridge_inverse import RidgeInverse
 from mercer.solvers.least_squares.solution import LeastSquaresSolution

@@ -24,7 +24,7 @@ from mercer.certificates.least_squares import certify_limit, certify_solution, i
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of

@@ -18,7 +18,7 @@ from mercer.gram.linear_gram import LinearGram
 from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
 # Each round solves for what the last one left; the second finds little more than rounding.

@@ -32,7 +32,7 @@ from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
 Method = Literal["conjugate gradients", "normal equations"]

@@ -17,7 +17,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.covariance import refined_weights, solve_covariance
 from mercer.solvers.least_squares.eigen import Judge, PathValues, SpectralFit, solution_of
 from mercer.solvers.least_squares.memory import linear_spectrum_bytes, memory_error, spectrum_bytes

@@ -21,7 +21,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import float64_strips
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
-from mercer.solvers.in_time import expect_in_time
+from mercer.solvers.deadline import expect_in_time
 
 # The row sums of a matrix are taken over strips of about this many bytes.
 _BLOCK_BYTES = 64 << 20
