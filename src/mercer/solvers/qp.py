@@ -200,7 +200,7 @@ def _definite_or_proximal(
     return found
 
 
-def refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
+def _refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
     """Why m variables on these samples cannot be solved as a quadratic program, and which solver can."""
     most = math.isqrt(gram.budget // _BYTES_PER_ENTRY)
     if m > most:
@@ -217,7 +217,7 @@ def refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
     return None
 
 
-@refuses(lambda problem, gram: refusal(problem.n_variables, gram))
+@refuses(lambda problem, gram: _refusal(problem.n_variables, gram))
 def solve_by_qp(
     problem: DualProblem,
     gram: Gram,
@@ -329,14 +329,13 @@ def solve_linear_by_qp(referee: Referee, begin: Point | None, package: str) -> P
     return point
 
 
-def needs_room_and_ridge(problem: LeastSquares, gram: Gram) -> str | None:
-    """What a quadratic program needs and the problem lacks."""
+def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
     if not problem.lam > 0:
-        return "needs lam above 0: without a ridge there is no dual; use solver='eigen'"
-    why = refusal(len(problem.weight), gram, "auto")
-    return None if why is None else why.removeprefix("solver='qp' ")
+        return "solver='qp' needs lam above 0: without a ridge there is no dual; use solver='eigen'"
+    return _refusal(len(problem.weight), gram, "auto")
 
 
+@refuses(_ridge_refusal)
 def solve_ridge_by_qp(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None, *, package: str
 ) -> tuple[LeastSquaresSolution, Certificate]:
@@ -363,7 +362,7 @@ def solve_ridge_by_qp(
     return solution, certificate
 
 
-@refuses(lambda problem, gram: refusal(problem.n * problem.n_classes, gram))
+@refuses(lambda problem, gram: _refusal(problem.n * problem.n_classes, gram))
 def solve_joint_by_qp(
     problem: JointProblem,
     gram: Gram,
