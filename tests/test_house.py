@@ -29,6 +29,7 @@ RANK = {
     "on_demand": 0,
     "optional": 0,
     "parameters": 0,
+    "progress": 1,
     "sameness": 2,
     "_core": 0,
     "exact_parts": 1,

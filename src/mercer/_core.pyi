@@ -134,20 +134,6 @@ def prepare_sparse(
     And the samples' norms: half their squared lengths, or the sums of absolute values where `l1`.
     """
 
-def band_squares(
-    factors: NDArray[np.float64], Q: NDArray[np.float64], squares: NDArray[np.float64], n_threads: int
-) -> None:
-    """squares[i, l] = ‖L⁻¹q‖² for column i of Q and the lower triangular band matrix L in factors[l].
-
-    factors[l][column, row − column] holds L's diagonals; all arrays are C-contiguous.
-    """
-
-def symmetric_product(A: NDArray[np.float64], V: NDArray[np.float64], out: NDArray[np.float64], n_threads: int) -> None:
-    """out = AV for a symmetric A, of which only the lower triangle is read, and a V of few columns.
-
-    All are in Fortran's order, A and V perhaps parts of larger matrices. The result does not depend on n_threads.
-    """
-
 def cholesky(A: NDArray[Any], n_threads: int) -> int:
     """Factor A = LLᵀ in place: −1, or the index of the first pivot that is not positive, when A is of no use any more.
 

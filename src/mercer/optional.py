@@ -12,10 +12,9 @@ EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
     "onnx": "onnx",
+    "qpsolvers": "qp",
     "clarabel": "qp",
     "piqp": "qp",
-    "quadprog": "qp",
-    "osqp": "qp",
 }
 
 

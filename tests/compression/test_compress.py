@@ -11,12 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.compression.progress import Progress
 from mercer.compression.reduction import to_count
 from mercer.compression.target import Target
 from mercer.files.libsvm_estimator import libsvm_from_estimator
 from mercer.files.models import read_model
 from mercer.kernels import Gaussian, Polynomial, Spectrum
+from mercer.progress import Reporter
 
 X, y = make_moons(50, noise=0.25, random_state=0)
 B, c = make_blobs(60, centers=4, cluster_std=2.0, random_state=1)
@@ -61,7 +61,7 @@ def test_moving_vectors_lowers_the_error(model):
     K, beta = model.kernel_(target.expansion.vectors), target.expansion.coefficients[:, 0]
     f = K @ beta
     worst = beta @ f - f[order] @ np.linalg.solve(K[np.ix_(order, order)], f[order])
-    found = to_count(target, 8, None, Progress(verbose=False))
+    found = to_count(target, 8, None, Reporter(verbose=False))
     assert target.left(target.projection(found.span))[0] < 0.7 * worst
 
 

@@ -1,6 +1,7 @@
 """The object that `explain` returns: outputs, classes, rows, frames, and shap's own object."""
 
 import sys
+import time
 import types
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_progress_is_told(capsys, monkeypatch):
     from mercer.explain import shapley
 
     times = iter(range(100))
-    monkeypatch.setattr(shapley.time, "monotonic", lambda: 2.0 * next(times))
+    monkeypatch.setattr(time, "monotonic", lambda: 2.0 * next(times))
     monkeypatch.setattr(shapley, "_VALUES_PER_CALL", 1)
     MODEL.explain(X[:4], X[20:22], verbose=True)
     assert "of 4 samples explained" in capsys.readouterr().out

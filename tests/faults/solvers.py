@@ -33,17 +33,17 @@ SOLVERS = [
     ),
     m(
         "an interior point is not put onto its bounds",
-        "mercer/solvers/dual/qp.py",
+        "mercer/solvers/qp.py",
         "np.where(found.at_upper, problem.upper, np.where(found.at_lower, problem.lower, unit * found.x))",
         "unit * found.x",
-        "tests/solvers/dual/test_qp.py",
+        "tests/solvers/test_qp.py",
     ),
     m(
         "a package's word is taken for a proof",
-        "mercer/solvers/qp_packages.py",
+        "mercer/solvers/qp.py",
         'return "converged" if proven else "stalled" if self.reason == "converged" else self.reason',
         "return self.reason",
-        "tests/solvers/test_qp_packages.py",
+        "tests/solvers/test_qp.py",
     ),
     m(
         "what a limit leaves of the class sums stays there",
@@ -61,7 +61,7 @@ SOLVERS = [
     ),
     m(
         "leave-one-out forgets the weight of a row",
-        "mercer/solvers/least_squares/leave_one_out.py",
+        "mercer/solvers/least_squares/eigen.py",
         "part = np.minimum(weight, 1.0) / problem.total[member]",
         "part = 1.0 / problem.total[member]",
         "tests/solvers/least_squares/test_eigen.py",

@@ -20,7 +20,7 @@ from mercer import (
     RLSClassifier,
     RLSClassifierCV,
 )
-from mercer.fitting.lines import Pace, Sign
+from mercer.progress import Pace, Sign
 
 
 @pytest.fixture

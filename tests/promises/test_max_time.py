@@ -13,9 +13,8 @@ from mercer.arrays import add_gram, mirror, moments, take
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Matern
 from mercer.solution import Stop
+from mercer.solvers.deadline import ProofTime, expect_in_time
 from mercer.solvers.dual import certified
-from mercer.solvers.in_time import expect_in_time
-from mercer.solvers.proof_time import ProofTime
 
 SECONDS = 0.5
 # 10 % and half a second are promised; a busy machine may add what it likes, but not what an endless fit would.

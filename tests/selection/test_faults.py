@@ -220,10 +220,8 @@ def test_y_is_needed() -> None:
 
 
 def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from mercer.selection import tune as module
-
     clock = iter(np.arange(0.0, 1e6, 0.4))
-    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     X, y = data()
     mercer.tune(SVC(), X, y, grid={"C": [0.1, 1.0, 10.0]}, verbose=True, skip=False, refit=False, n_jobs=1)
     told = capsys.readouterr().out

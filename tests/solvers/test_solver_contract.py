@@ -16,10 +16,9 @@ from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.hulls import solve_hulls, solve_reduced_hulls
-from mercer.solvers.dual.qp import solve_by_qp
 from mercer.solvers.joint.ascent import solve_joint
-from mercer.solvers.joint.qp import solve_joint_by_qp
 from mercer.solvers.linear import dual_kernel
+from mercer.solvers.qp import solve_by_qp, solve_joint_by_qp
 from reference import problems as duals
 from reference.multiclass import MACHINES, clouds, dual_by_qp
 from reference.qp import by_clarabel

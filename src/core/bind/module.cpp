@@ -10,7 +10,6 @@
 
 // A file for each subject.
 void bind_active(nb::module_& m);
-void bind_band(nb::module_& m);
 void bind_cholesky(nb::module_& m);
 void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
@@ -54,7 +53,6 @@ NB_MODULE(_core, m) {
     m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the threads of calls for which the user named no number.");
     // Arguments are none(): the functions themselves say what is wrong with None.
     bind_active(m);
-    bind_band(m);
     bind_cholesky(m);
     bind_dual_findings(m);
     bind_findings(m);

@@ -335,27 +335,9 @@ void solve_tile_transposed(const T* triangle, T* to) {
 }
 
 template <class T>
-void solve_band(const T* group, std::int64_t depth, const T* panel, const T* from, T* to, T* squares) {
-    Tile<T> tile;
-    products<T>(group, 1, kTileRows, panel, kTileColumns<T>, depth, tile);
-    take_from(from, kTileColumns<T>, tile);
-    substitute(group + depth * kTileRows, tile);
-    put(tile, to, kTileColumns<T>);
-    Vec<T> left = load(squares), right = load(squares + lanes<T>);
-#pragma GCC unroll 12
-    for (int r = 0; r < kTileRows; ++r) {
-        left += tile.left[r] * tile.left[r];
-        right += tile.right[r] * tile.right[r];
-    }
-    store(squares, left);
-    store(squares + lanes<T>, right);
-}
-
-template <class T>
 constexpr CholeskyTiles<T> cholesky_tiles() {
     return {kTileRows,  kTileColumns<T>, factor_block<T>,      solve_panel<T>, rank_update<T>,
-            regroup<T>, transpose<T>,    subtract_products<T>, solve_tile<T>,  solve_tile_transposed<T>,
-            solve_band<T>};
+            regroup<T>, transpose<T>,    subtract_products<T>, solve_tile<T>,  solve_tile_transposed<T>};
 }
 
 }  // namespace

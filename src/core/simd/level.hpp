@@ -157,9 +157,6 @@ struct CholeskyTiles {
     // One tile with the triangle of a group, and with its transpose.
     void (*solve_tile)(const T* triangle, T* to);
     void (*solve_tile_transposed)(const T* triangle, T* to);
-    // to = L^-1 (from - L's `depth` columns before it times panel) for a group and its triangle, one tile; adds the
-    // squares of each column.
-    void (*solve_band)(const T* group, std::int64_t depth, const T* panel, const T* from, T* to, T* squares);
 };
 
 // Rows of a linear machine's data against its weight vector, sums in float64.

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from mercer.arrays import Flags, Floats, Indices, take
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
-from mercer.cli.signs_of_life import waiting
 from mercer.estimators import NuSVC
+from mercer.progress import waiting
 from mercer.tables.frame import Frame
 
 Split = tuple[Indices, Indices]

@@ -16,7 +16,7 @@ from typing import Any
 
 import mercer
 from mercer.cli.libsvm_flags import translate
-from mercer.cli.quick_start import import_less
+from mercer.cli.quick_start import import_scikit_learn
 from mercer.cli.terminal import EXIT_CODES, WithExamples, as_options, examples, show_warning
 
 # Each is a module of this room, which is loaded when its command is given.
@@ -39,7 +39,8 @@ _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, Arithmeti
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mercer`` with the arguments ``argv`` (those of the process if None) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    import_less()
+    if words and words[0] in _COMMANDS.keys() - {"install-libsvm-names"} and not {"-h", "--help"} & {*words}:
+        import_scikit_learn()  # before a command's own imports do
     parser, commands = _parser(words[0] if words else "")
     own = commands.get(words[0]) if words else None
     letters = own.get_default("letters") if own is not None else None

@@ -19,12 +19,12 @@ from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
 from mercer.cli.libsvm_flags import PREDICT, Letters
 from mercer.cli.probability import class_probabilities, pair_probabilities
-from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import WithExamples, examples
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.models import Model, read_model
+from mercer.progress import waiting
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
 

@@ -1,35 +1,48 @@
-"""scikit-learn without two libraries that it loads and no command needs to start: scipy.stats and pandas.
+"""scikit-learn without libraries that it loads and no command needs to start: scipy.stats, pandas and a few more.
 
-They take two thirds of its import, 1.4 of 2.1 s. scipy.stats is loaded when something of it is first used. pandas is
-not to be found while scikit-learn is loaded; it asks again where it meets a frame.
+They take half of its import: 1.3 of 2.5 s of processor time for `mercer train`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
+from typing import Any
 
 _LATER = ("scipy.stats", "scipy.special", "numpy.f2py", "numpy.testing", "asyncio")
-_ASKS_FOR_PANDAS = "sklearn.utils.fixes"
 
 
-class _Later:
-    """A finder of modules."""
+class _Later(ModuleType):
+    """Stands in `sys.modules` for a module that is loaded when something of it is first used."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        asks = sys.modules.get(_ASKS_FOR_PANDAS)
-        if name == "pandas" and asks is not None and not hasattr(asks, "pd"):
-            raise ModuleNotFoundError("No module named 'pandas' yet", name="pandas")
-        spec = PathFinder.find_spec(name, path, target) if name in _LATER else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+            import_module(self.__name__)
+        return getattr(sys.modules[self.__name__], name)
 
 
-def import_less() -> None:
-    """From now on scikit-learn is loaded without them; where it is loaded already, nothing changes."""
-    if "sklearn" not in sys.modules and not any(isinstance(finder, _Later) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Later())
+def import_scikit_learn() -> None:
+    """Load it without them; where it is loaded already, nothing changes."""
+    if "sklearn" in sys.modules:
+        return
+    for name in _LATER:
+        spec = find_spec(name) if name not in sys.modules else None
+        if spec is not None:
+            module = module_from_spec(spec)
+            vars(module).pop("__path__", None)  # whoever asks for a submodule needs the module
+            module.__class__ = _Later
+            sys.modules[name] = module
+            parent, _, child = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], child, module)  # as importing it does
+    hidden = "pandas" not in sys.modules
+    if hidden:
+        sys.modules["pandas"] = None  # type: ignore[assignment]  # importing it fails
+    try:
+        import sklearn.utils.fixes  # noqa: F401  # asks for pandas; where it meets a frame, it asks again
+    finally:
+        if hidden:
+            del sys.modules["pandas"]

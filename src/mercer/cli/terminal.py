@@ -7,7 +7,7 @@ import re
 import sys
 import time
 
-from mercer.cli.signs_of_life import wipe_line
+from mercer.progress import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
 _LONG_COMMAND = 56  # characters; what it is for goes below it

@@ -10,8 +10,8 @@ from mercer.cli.dialect import add_flags
 from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
 from mercer.cli.libsvm_flags import TRAIN, Letters
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import Clock, WithExamples, examples
+from mercer.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data

@@ -22,13 +22,13 @@ from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.labels import integer_labels, order_of_appearance
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
 from mercer.cli.probability import fit_sigmoid
-from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.fitting.dual_status import n_bounded
 from mercer.kernels import as_kernel
+from mercer.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows

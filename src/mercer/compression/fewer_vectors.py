@@ -17,7 +17,6 @@ from mercer.compression.class_groups import groups_for
 from mercer.compression.concluding import compressed
 from mercer.compression.distance import distances
 from mercer.compression.matching import Samples, matched
-from mercer.compression.progress import Progress
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
 from mercer.compression.retraining import retrained
@@ -26,6 +25,7 @@ from mercer.expansion import Expansion
 from mercer.fitting.fit import read_samples
 from mercer.fitting.state import chosen_of
 from mercer.parameters import one_of
+from mercer.progress import Reporter
 from mercer.unsupervised.learner import Learner
 
 
@@ -105,8 +105,8 @@ def compress(
             f"at most {MOST_VECTORS}"
         )
     samples = _samples(model, original, X, y, sample_weight, retrain)
-    progress = Progress(verbose)
-    progress("looking for vectors that are not needed")
+    progress = Reporter(verbose)
+    progress.tell("looking for vectors that are not needed")
     simpler = without_needless(original, thorough=count is None and max_error is None)
     found = Reduced(simpler)
     if max_error is not None or (count is not None and count < n_samples(simpler.vectors)):
@@ -123,7 +123,7 @@ def compress(
         else:
             again = retrained if retrain == "loss" else matched
             found = found.fitted(target, partial(again, model), samples, max_error, progress)
-    report = partial(progress.share, "proving the error")
+    report = partial(progress.part, "proving the error")
     error = distances(original, found.expansion, report)
     if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves
         found = Reduced(simpler)

@@ -14,10 +14,10 @@ from mercer.compression.class_groups import Groups, matched_in_groups
 from mercer.compression.growth import chosen
 from mercer.compression.matching import Samples
 from mercer.compression.positions import refined
-from mercer.compression.progress import Progress
 from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
+from mercer.progress import Reporter
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000
@@ -44,12 +44,12 @@ class Reduced:
         fit: Callable[[Target, Span, Samples], tuple[Floats, Floats] | None],
         samples: Samples | None,
         max_error: float | None,
-        progress: Progress,
+        progress: Reporter,
     ) -> Reduced:
         """The same with coefficients and b fitted to samples, but no further away than `max_error`."""
         if samples is None or self.span is None or n_samples(self.span.vectors) == 0:
             return self
-        progress(f"fitting coefficients to {n_samples(samples.X)} samples")
+        progress.tell(f"fitting coefficients to {n_samples(samples.X)} samples")
         found = fit(target, self.span, samples)
         if found is None:
             return self
@@ -62,20 +62,20 @@ class Reduced:
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
 
-    def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Progress) -> Reduced:
+    def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Reporter) -> Reduced:
         """The same with every pair of classes on the vectors of its groups, fitted to samples."""
         assert self.span is not None
-        report = partial(progress.share, f"fitting {len(target.expansion.b)} pairs to samples")
+        report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
         made = matched_in_groups(target, self.span, groups, samples, report)
         return replace(self, expansion=made, span=None, retrained=True)
 
 
-def to_count(target: Target, count: int, samples: Samples | None, progress: Progress) -> Reduced:
+def to_count(target: Target, count: int, samples: Samples | None, progress: Reporter) -> Reduced:
     """So many vectors, or fewer where fewer will do."""
     return _placed(target, _order(target, lambda n, _: n >= count, count, progress), samples, progress)
 
 
-def to_error(target: Target, max_error: float, progress: Progress) -> Reduced:
+def to_error(target: Target, max_error: float, progress: Reporter) -> Reduced:
     """As few vectors as are found to come so near; all of them where float64 finds none that do."""
     square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
     order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
@@ -97,11 +97,11 @@ def _near(target: Target, found: Reduced, square: float) -> bool:
     return bool(target.left(target.projection(found.span)).max(initial=0.0) <= square)
 
 
-def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | None, progress: Progress) -> Indices:
+def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter) -> Indices:
     """Vectors of the machine in the order in which they are chosen."""
 
     def told(n: int, left: Floats) -> bool:
-        progress.share("choosing vectors", n / (count or target.n))
+        progress.part("choosing vectors", n / (count or target.n))
         return n >= MOST_VECTORS or enough(n, left)
 
     most = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
@@ -115,11 +115,11 @@ def _unmoved(target: Target, order: Indices) -> Reduced:
     return Reduced(_on(target, span, target.projection(span), target.expansion.b), span)
 
 
-def _placed(target: Target, order: Indices, samples: Samples | None, progress: Progress) -> Reduced:
+def _placed(target: Target, order: Indices, samples: Samples | None, progress: Reporter) -> Reduced:
     """The projection on these vectors, moved where that is possible."""
     if not target.movable or len(order) == 0:
         return _unmoved(target, order)
-    report = partial(progress.share, f"moving {len(order)} vectors")
+    report = partial(progress.part, f"moving {len(order)} vectors")
     vectors = refined(target, take(target.expansion.vectors, order), None, report)
     if samples is not None:
         vectors = refined(target, vectors, samples, report)

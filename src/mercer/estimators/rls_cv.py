@@ -27,7 +27,7 @@ from mercer.fitting.task import Solved, Task
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.leave_one_out import Judge, PathValues
+from mercer.solvers.least_squares.eigen import Judge, PathValues
 from mercer.solvers.least_squares.path import solve_path
 
 # How many λ are tried unless told.
@@ -173,8 +173,7 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
 
     One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
-    coefficients, the leave-one-out residuals and GCV of every λ and output: eigenvectors, or from 40 samples per λ on a
-    band, which costs about half of them. A sample of weight w counts as w samples of
+    coefficients, the leave-one-out residuals and GCV of every λ and output. A sample of weight w counts as w samples of
     weight 1, each of which is left out in turn.
 
     Parameters

@@ -10,7 +10,6 @@ integrates exactly (src/core/explain/shapley.hpp). Terms and support vectors add
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +19,8 @@ from mercer import _core
 from mercer.arrays import Floats, is_sparse
 from mercer.explain.explanation import Explanation
 from mercer.explain.outputs import Outputs, as_dense, outputs_of, weights_of
-from mercer.fitting.lines import Sign, listener_for
 from mercer.kernels.terms import Term, Terms
+from mercer.progress import Reporter
 from mercer.threads import effective_n_threads
 
 # Support vectors of one call, and the values that the core keeps in it: 8 MB, more only for above 65,000 features.
@@ -121,8 +120,7 @@ def _add_curved(
     gained = np.zeros((*values.shape[:2], d))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
     step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
-    begun = told = time.monotonic()
-    listener = listener_for(verbose)
+    reporter = Reporter(verbose)
     for start in range(0, len(data), step):
         some = slice(start, start + step)
         seen = 0
@@ -142,10 +140,9 @@ def _add_curved(
                     n_threads,
                 )
             seen += len(vectors)
-            now = time.monotonic()
-            if listener is not None and now >= told + 1.0:
-                told, done = now, start + min(step, len(data) - start) * seen / n
-                listener(Sign(f"{int(done):,} of {len(data):,} samples explained", now - begun, done / len(data)))
+            if reporter.is_due:
+                done = start + min(step, len(data) - start) * seen / n
+                reporter.tell(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
     values[:, :, used] += gained
 
 

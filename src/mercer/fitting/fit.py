@@ -24,7 +24,7 @@ from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.used_columns import widened, without_empty_columns
-from mercer.solvers.in_time import GRACE_SECONDS, in_time
+from mercer.solvers.deadline import GRACE_SECONDS, in_time
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.

@@ -120,8 +120,8 @@ _SHARED: Final = {
     solver : {"auto", "decomposition", "chunking", "qp", "qp:…"}, default="auto"
         Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
         holds, or an outside QP solver for small problems (extra `qp`): "qp:clarabel", "qp:piqp", "qp:quadprog",
-        "qp:osqp"; "qp" is the first. "auto" is decomposition, and for small pairs of several classes the same steps on
-        all pairs at once. Joint multi-class machines know no chunking.
+        "qp:osqp", "qp:cvxopt"; "qp" is the first. "auto" is decomposition, and for small pairs of several
+        classes the same steps on all pairs at once. Joint multi-class machines know no chunking.
     warm_start : bool, default=False
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored

@@ -10,7 +10,7 @@ from typing import Any
 
 from mercer import _core
 from mercer.errors import warn_user
-from mercer.fitting.lines import Lines, Pace, Sign, listener_for
+from mercer.progress import Pace, Reporter
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on
@@ -33,10 +33,8 @@ class Progress:
 
     def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Any, y: Any) -> None:
         self._estimator = estimator
-        self._listener = listener_for(verbose)
+        self._reporter = Reporter(verbose)
         self._n_tasks, self._done = n_tasks, 0
-        self._begun = time.monotonic()
-        self._next_line = self._begun
         self._root: Any = None
         self._task: Any = None
         self._step: Any = None
@@ -66,10 +64,7 @@ class Progress:
 
     def close(self, X: Any, y: Any, trained: Any) -> None:
         """The fit is over, and this is what it reached."""
-        if self._listener is not None:
-            self._listener(Sign(_reached(trained), time.monotonic() - self._begun))
-            if isinstance(self._listener, Lines):
-                self._listener.close()
+        self._reporter.close(_reached(trained))
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
@@ -80,13 +75,11 @@ class Progress:
             self._step = self._task.subcontext(task_name="step")
             # Whoever wants to know how far the solver is calls it now: later it would tell what is reached then.
             self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
-        now = time.monotonic()
-        if self._listener is not None and now >= self._next_line:
-            self._next_line = now + 1.0
-            share = pace.share(now, missed)
+        if self._reporter.is_due:
+            share = pace.share(time.monotonic(), missed)
             if self._n_tasks > 1:  # all take the same time, as far as is known
                 share = (self._done + (share or 0.0)) / self._n_tasks or None
-            self._listener(Sign(name + words(), now - self._begun, share))
+            self._reporter.tell(name + words(), share)
 
     def _end_step(self) -> None:
         if self._step is not None:

@@ -16,9 +16,9 @@ from sklearn.utils import column_or_1d
 from mercer.arrays import is_sparse, n_samples
 from mercer.errors import held_warnings, warn_user
 from mercer.fitting.limits import bytes_of, deadline_of
-from mercer.fitting.lines import Lines, Sign, listener_for
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
+from mercer.progress import Reporter
 from mercer.selection.cells import Cells
 from mercer.selection.conclusion import conclude
 from mercer.selection.criteria import CRITERIA, check_criterion
@@ -261,11 +261,10 @@ class _Progress:
     """A line a second, and a call of the caller's function for every fit."""
 
     def __init__(self, cells: Cells, verbose: bool, callback: Callable[[dict[str, Any]], None] | None) -> None:
-        self._cells, self._callback, self._listener = cells, callback, listener_for(verbose)
-        self._begun = self._last = time.monotonic()
+        self._cells, self._callback, self._reporter = cells, callback, Reporter(verbose)
 
     def told(self, point: int, fold: int) -> None:
-        cells, now = self._cells, time.monotonic()
+        cells = self._cells
         if self._callback is not None:
             self._callback(
                 {
@@ -277,15 +276,11 @@ class _Progress:
                     "of": cells.scores.size,
                 }
             )
-        if self._listener is not None and now >= self._last + 1.0:
-            self._last = now
-            self._listener(Sign(self._words(), now - self._begun, cells.done / cells.scores.size or None))
+        if self._reporter.is_due:
+            self._reporter.tell(self._words(), cells.done / cells.scores.size or None)
 
     def close(self) -> None:
-        if self._listener is not None:
-            self._listener(Sign(self._words(), time.monotonic() - self._begun))
-            if isinstance(self._listener, Lines):
-                self._listener.close()
+        self._reporter.close(self._words())
 
     def _words(self) -> str:
         cells, means = self._cells, self._cells.means

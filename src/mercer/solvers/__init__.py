@@ -4,10 +4,8 @@ from functools import partial
 
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
-from mercer.solvers.dual.qp import solve_by_qp
 from mercer.solvers.joint.ascent import solve_joint
-from mercer.solvers.joint.qp import solve_joint_by_qp
-from mercer.solvers.qp_packages import NAMES
+from mercer.solvers.qp import NAMES, solve_by_qp, solve_joint_by_qp
 from mercer.solvers.solver import Solver
 
 # The solvers of a dual problem by the names that users choose from. "auto" is block decomposition, the fastest of them.

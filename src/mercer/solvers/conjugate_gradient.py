@@ -98,7 +98,7 @@ def conjugate_gradient(
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ResidualCheck:
     """A point seen from outside: its true residual, the duality gap that proves, and the gap that is wanted.
 
     Gaps are per output. `found` is whatever else was computed on the way.
@@ -112,7 +112,7 @@ class Look:
 
 def conjugate_gradient_to_gap(
     shape: tuple[int, int],
-    look: Callable[[Floats], Look],
+    check: Callable[[Floats], ResidualCheck],
     apply: Callable[[Any, Floats], Floats],
     precondition: Apply,
     residual_norm: Callable[[Floats], Floats],
@@ -121,9 +121,9 @@ def conjugate_gradient_to_gap(
     *,
     precisions: tuple[Any, ...] = (np.float64,),
     safety: float = 0.5,
-    look_seconds: float = 0.0,
-) -> tuple[Floats, Look, int, StopReason]:
-    """Conjugate gradients until the true residual proves the gap that is wanted: X, the last look, steps and reason.
+    check_seconds: float = 0.0,
+) -> tuple[Floats, ResidualCheck, int, StopReason]:
+    """Conjugate gradients until the true residual proves the gap that is wanted: X, the last check, steps and reason.
 
     A run ends at what its own recursive residual promises. The next one starts from the true residual, and goes on
     with the next of the `precisions` once a run has lowered some gap too little.
@@ -131,19 +131,19 @@ def conjugate_gradient_to_gap(
     Parameters
     ----------
     shape : of X
-    look : from X to what can be proven about it
+    check : from X to what can be proven about it
     apply : from a precision and some columns to the matrix times these
     residual_norm : from a gap to the norm of the residual that proves it
     safety : float
         The share of the wanted gap that a run aims at.
-    look_seconds : float
-        What a look takes, so that there is time for the last one.
+    check_seconds : float
+        What a check takes, so that there is time for the last one.
     """
     X, steps, last = np.zeros(shape), 0, np.full(shape[1], np.inf)
-    left, runs = list(precisions), replace(stop, deadline=stop.deadline - look_seconds)
+    left, runs = list(precisions), replace(stop, deadline=stop.deadline - check_seconds)
     reason: StopReason | None = None
     while True:
-        seen = look(X)
+        seen = check(X)
         gap, goal = seen.gap, seen.goal
         if (gap <= goal).all():
             reason = "converged"

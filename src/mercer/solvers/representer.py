@@ -26,7 +26,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
-from mercer.solvers.proof_time import ProofTime
+from mercer.solvers.deadline import ProofTime
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 

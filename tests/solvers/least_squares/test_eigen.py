@@ -129,12 +129,11 @@ def test_rows_that_share_a_sample_are_one_sample(bias):
 
 
 def test_the_path_does_not_depend_on_how_it_is_cut(monkeypatch):
-    from mercer.solvers.least_squares import eigen, leave_one_out
+    from mercer.solvers.least_squares import eigen
 
     X, least = problem("any", True)
     fit = fit_of(X, least, Gaussian(gamma=0.4))
     whole = fit.path(LAMS)
-    monkeypatch.setattr(leave_one_out, "_BLOCK_BYTES", 8 * 36 * 2 * 3)
     monkeypatch.setattr(eigen, "_BLOCK_BYTES", 8 * 36 * 2 * 3)
     cut = fit.path(LAMS)
     for name in ("loo_errors", "gcv", "norms", "dof"):

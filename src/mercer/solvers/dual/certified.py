@@ -20,6 +20,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.block_steps import INNER_STEPS
+from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import (
     decompose,
     is_one_block,
@@ -29,8 +30,6 @@ from mercer.solvers.dual.decomposition import (
     solve_one_block,
 )
 from mercer.solvers.dual.start import starting_point
-from mercer.solvers.in_time import GRACE_SECONDS, in_time
-from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement, holding
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"

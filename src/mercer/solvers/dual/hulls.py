@@ -3,7 +3,7 @@
 The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
 So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once that bound
 exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that;
-reduced hulls also if the solver cannot lower a ‖w‖² that is nearly so small.
+reduced hulls also if the solver cannot lower a ‖w‖² that is nearly as small.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def solve_reduced_hulls(
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
 ) -> tuple[Solution, Certificate]:
-    """The same for reduced hulls, with a proof that counts the roundings of a later division by ρ."""
+    """The nearest points of two reduced hulls, with a proof that counts the roundings of a later division by ρ."""
     solution, certificate = solve_hulls(
         problem, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver, rho_of=reduced_rho
     )

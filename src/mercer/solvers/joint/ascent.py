@@ -36,9 +36,9 @@ from mercer.solvers.block_steps import (
     overflow,
     running_words,
 )
+from mercer.solvers.deadline import ProofTime
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
-from mercer.solvers.proof_time import ProofTime
 from mercer.solvers.refine import Refinement, holding
 
 # Up to this many samples the whole problem is one block.
@@ -79,7 +79,7 @@ def solve_joint(
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
-    """The same with free biases, by the method of multipliers; at the end the field's problem holds its b.
+    """Ascent with free biases, by the method of multipliers; at the end the field's problem holds its b.
 
     Σ_i β_ik = 0 is enforced by a multiplier b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each
     ascent b_k grows by μΣ_i β_ik (Bertsekas, Constrained Optimization and Lagrange Multiplier Methods, ch. 2). The

@@ -21,9 +21,10 @@ from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_ex
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.conjugate_gradient import Apply, Look, LowRank, conjugate_gradient_to_gap, tall_factor
+from mercer.solvers.conjugate_gradient import Apply, LowRank, ResidualCheck, conjugate_gradient_to_gap, tall_factor
+from mercer.solvers.deadline import ProofTime
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.proof_time import ProofTime
+from mercer.solvers.solver import refuses
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
 _AIM = 0.01 * EXACT_GAP
@@ -32,15 +33,15 @@ _BYTES_PER_ENTRY = 16
 _MOST_LANDMARKS = 1000
 
 
-def needs_definite(problem: LeastSquares, gram: Gram) -> str | None:
-    """Why conjugate gradients cannot be used, if they cannot."""
+def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
     if problem.lam == 0:
-        return "needs lam above 0; use solver='eigen' for the limit of least norm"
+        return "solver='cg' needs lam above 0; use solver='eigen' for the limit of least norm"
     if gram.positive_definite == "no":
-        return f"needs a positive semi-definite matrix, and {gram.kernel!r} has none here"
+        return f"solver='cg' needs a positive semi-definite matrix, and {gram.kernel!r} has none here"
     return None
 
 
+@refuses(_indefinite)
 def solve_cg(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
@@ -104,32 +105,32 @@ def solve_ridge(
     s = np.sqrt(weight / lam)[:, None]
     m = min(n, landmarks or max(1, min(_MOST_LANDMARKS, gram.budget // (4 * _BYTES_PER_ENTRY * n))))
     J = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
-    look_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
+    check_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
     precondition: Apply = np.array
-    with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * look_seconds):
+    with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * check_seconds):
         precondition = LowRank(tall_factor(gram, J), s[:, 0], gram.n_threads)
 
-    def look(Q: Floats) -> Look:
+    def check(Q: Floats) -> ResidualCheck:
         C = s * Q
         U = gram.products(C, by_column=True)
         R = s * (Y - U) - Q
         primal = 0.5 * np.sum(weight[:, None] * (Y - U) ** 2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
-        return Look(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
+        return ResidualCheck(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
 
     def apply(dtype: Any, P: Floats) -> Floats:
         return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
 
     Q, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,
-        look,
+        check,
         apply,
         precondition,
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
         report,
         precisions=gram.precisions,
-        look_seconds=2 * look_seconds,  # the certificate takes as long
+        check_seconds=2 * check_seconds,  # the certificate takes as long
     )
     if not np.isfinite(last.gap).all():
         raise FloatingPointError(

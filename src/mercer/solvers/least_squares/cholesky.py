@@ -22,7 +22,7 @@ from mercer.certificates.least_squares import certify_solution, is_exact, produc
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.memory import factor_bytes, memory_error
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share

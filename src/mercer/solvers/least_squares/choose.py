@@ -1,9 +1,7 @@
-"""The ways to solve least squares, what each of them needs, and the one that suits a problem."""
+"""The methods that solve least squares, and the one that suits a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,37 +13,29 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.least_squares.cg import needs_definite, solve_cg
+from mercer.solvers.least_squares.cg import solve_cg
 from mercer.solvers.least_squares.cholesky import solve_cholesky
-from mercer.solvers.least_squares.covariance import needs_linear_kernel, solve_covariance
+from mercer.solvers.least_squares.covariance import solve_covariance
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.lsqr import solve_lsqr
 from mercer.solvers.least_squares.memory import covariance_bytes, factor_bytes
-from mercer.solvers.least_squares.qp import needs_room_and_ridge, solve_ridge_by_qp
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.qp_packages import NAMES
+from mercer.solvers.qp import NAMES, solve_ridge_by_qp
+from mercer.solvers.solver import Solver
 
 # A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
 _SPARSE_FEATURES = 5000
 
 
-@dataclass(frozen=True)
-class Way:
-    """A solver, and a function that says in words what it needs and a problem does not have."""
-
-    solve: Callable[[LeastSquares, Gram, Stop, Any, Report | None], tuple[LeastSquaresSolution, Certificate]]
-    lacks: Callable[[LeastSquares, Gram], str | None] = lambda problem, gram: None
-
-
-WAYS = {
-    "cholesky": Way(solve_cholesky),
-    "eigen": Way(solve_eigen),
-    "cg": Way(solve_cg, needs_definite),
-    "covariance": Way(solve_covariance, needs_linear_kernel),
-    "lsqr": Way(solve_lsqr, needs_linear_kernel),
-    **{name: Way(partial(solve_ridge_by_qp, package=package), needs_room_and_ridge) for name, package in NAMES.items()},
+METHODS: dict[str, Solver] = {
+    "cholesky": solve_cholesky,
+    "eigen": solve_eigen,
+    "cg": solve_cg,
+    "covariance": solve_covariance,
+    "lsqr": solve_lsqr,
+    **{name: partial(solve_ridge_by_qp, package=package) for name, package in NAMES.items()},
 }
-SOLVERS = ("auto", *WAYS)
+SOLVERS = ("auto", *METHODS)
 
 
 def solve_least_squares(
@@ -58,11 +48,8 @@ def solve_least_squares(
     solver: str = "auto",
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution by the named solver, or by the one that suits the problem, as exact as that gets it."""
-    way = WAYS[_suited(problem, gram) if solver == "auto" else solver]
-    lack = way.lacks(problem, gram)
-    if lack is not None:
-        raise ValueError(f"solver={solver!r} {lack}")
-    return way.solve(problem, gram, stop, start, report)
+    method = METHODS[_suited(problem, gram) if solver == "auto" else solver]
+    return method(problem, gram, stop, start, report)
 
 
 def _suited(problem: LeastSquares, gram: Gram) -> str:

@@ -21,10 +21,11 @@ from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
 from mercer.solvers.least_squares.ridge_inverse import RidgeInverse
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.solver import Refusal, refuses
 
 _EPS = float(np.finfo(np.float64).eps)
 # Corrections end by themselves, usually after two, since each must gain a quarter of what the last one did.
@@ -33,12 +34,18 @@ _MOST_CORRECTIONS = 30
 _SUM_CORRECTIONS = 2
 
 
-def needs_linear_kernel(problem: LeastSquares, gram: Gram) -> str | None:
+def only_linear(solver: str) -> Refusal:
     """Why a solver in the features cannot be used, if it cannot."""
-    linear = linear_scale(gram.kernel) is not None
-    return None if linear else f"is for linear kernels, and this one is {gram.kernel!r}; use 'auto'"
+
+    def reason(problem: LeastSquares, gram: Gram) -> str | None:
+        if linear_scale(gram.kernel) is not None:
+            return None
+        return f"solver={solver!r} is for linear kernels, and this one is {gram.kernel!r}; use 'auto'"
+
+    return reason
 
 
+@refuses(only_linear("covariance"))
 def solve_covariance(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:

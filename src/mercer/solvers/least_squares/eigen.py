@@ -4,10 +4,15 @@ With the Λ, Q and ỹ of mercer.solvers.least_squares.spectrum, a = Qᵀỹ, th
 s = λ/(Λ + λ):
 
     residuals W^½(y − f) = ỹ⟂ + Q(s∘a),     1 − H_ii = q⟂_i + Σ_k Q_ik² s_k
+
+H is the matrix that maps W^½y to W^½f. A row of weight w holds w units, each with leverage H_ii/w. Without one unit (or
+without the row, where its weight is less) its residual is (y_i − f_i)/(1 − v_i H_ii/w_i), v_i = min(1, w_i).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,27 +24,38 @@ from mercer.certificates.least_squares import certify_limit, certify_solution, i
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
-from mercer.solvers.least_squares.leave_one_out import PathFit, Share
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
 
-# Rows of Q∘Q that are made at a time take about this many bytes.
+# The rows of Q∘Q, and the residuals of all λ, that are made at a time take about this many bytes.
 _BLOCK_BYTES = 64 << 20
 
 # Corrections of one solution by true residuals; each must halve what is left.
 _MOST_CORRECTIONS = 10
 
 
-class SpectralFit(PathFit):
+# Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
+Judge = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class PathValues:
+    """One row per λ."""
+
+    loo_errors: Floats  # λ × outputs: weighted mean of squared leave-one-out residuals
+    gcv: Floats  # λ × outputs
+    norms: Floats  # λ × outputs: ‖f‖ in the kernel's space
+    dof: Floats  # λ: trace of H
+    judged: Floats  # λ: what `judge` made of the leave-one-out residuals
+
+
+class SpectralFit:
     """A problem seen from its spectrum: what every λ needs, prepared once."""
 
-    solver = "eigen"
-
     def __init__(self, problem: LeastSquares, spectrum: Eigensystem) -> None:
-        super().__init__(problem)
-        self.spectrum = spectrum
+        self.problem, self.root, self.spectrum = problem, np.sqrt(problem.total), spectrum
         y = self.root[:, None] * problem.mean
         Q, u = spectrum.basis, spectrum.unit
         if u is not None:
@@ -86,15 +102,46 @@ class SpectralFit(PathFit):
         kept = V @ inside / scale
         return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
 
-    def at(self, lams: Floats) -> Share:
-        values = self.spectrum.values
+    def path(self, lams: Floats, judge: Judge | None = None) -> PathValues:
+        """Everything for all λ. `judge` is shown the leave-one-out residuals of some λ at a time."""
+        problem, values = self.problem, self.spectrum.values
         shrink = lams / (values[:, None] + lams)  # directions × λ
         dof = (1.0 - shrink).sum(axis=0) + (self.spectrum.unit is not None)
         sound = np.where(values > rounding(values, len(self.root)), values, 0.0)[:, None]
         norms = np.sqrt((sound / (values[:, None] + lams) ** 2).T @ self.a**2)
-        return Share(self._residuals(shrink), self._freedom(shrink), norms, dof)
+        n_rows, q, L = len(problem.weight), problem.n_outputs, len(lams)
+        errors, gcv, judged = np.empty((L, q)), np.empty((L, q)), np.zeros(L)
+        step = max(1, _BLOCK_BYTES // (8 * n_rows * q))
+        weight, mass, member = problem.weight, problem.mass, problem.member
+        deviation = problem.Y - problem.mean[member]
+        part = np.minimum(weight, 1.0) / problem.total[member]
+        for start in range(0, L, step):
+            some = slice(start, min(L, start + step))
+            residual = (self._residuals(shrink[:, some]) / self.root[:, None, None])[member] + deviation[:, None, :]
+            gcv[some] = np.einsum("i,ilq->lq", weight, residual**2) / mass
+            free = self._freedom(shrink[:, some])[member]
+            with np.errstate(divide="ignore", invalid="ignore"):  # nothing is free where λ is far below rounding
+                gcv[some] /= ((mass - dof[some]) / mass)[:, None] ** 2
+                residual /= ((1.0 - part)[:, None] + part[:, None] * free)[:, :, None]
+            residual[np.isnan(residual)] = np.inf
+            errors[some] = np.einsum("i,ilq->lq", weight, residual**2) / mass
+            if judge is not None:
+                judged[some] = judge(residual)
+        return PathValues(errors, np.where(np.isnan(gcv), np.inf, gcv), norms, dof, judged)
+
+    def loo_residuals(self, lam: float) -> Floats:
+        """Rows × outputs: each row's residual at the fit without one unit of its weight."""
+        seen: list[Floats] = []
+
+        def look(residual: Floats) -> Floats:
+            seen.append(residual[:, 0, :].copy())
+            return np.zeros(1)
+
+        self.path(np.array([lam]), look)
+        return seen[0]
 
     def directions(self, lam: float) -> tuple[int, bool]:
+        """How many eigenvalues of S + λI are more than rounding, and whether one of them is negative."""
         inverse = self.inverse(lam)
         return int(np.count_nonzero(inverse)), bool((inverse < 0).any())
 
@@ -139,7 +186,7 @@ def solve_eigen(
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
 
 
-def solution_of(problem: LeastSquares, gram: Gram, fit: PathFit) -> tuple[LeastSquaresSolution, Certificate]:
+def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for the problem's λ from a decomposition."""
     lam = problem.lam
     rank, negative = fit.directions(lam)
@@ -169,7 +216,7 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: PathFit) -> tuple[LeastS
     dropped = problem.n - problem.bias - rank
     solution = LeastSquaresSolution(
         np.array(certificate.b) if problem.bias and lam > 0 else b,
-        fit.solver,
+        "eigen",
         rank,
         C=C,
         beta=beta,

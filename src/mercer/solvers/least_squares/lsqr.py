@@ -18,8 +18,10 @@ from mercer.gram.linear_gram import LinearGram
 from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
-from mercer.solvers.in_time import in_time
+from mercer.solvers.deadline import in_time
+from mercer.solvers.least_squares.covariance import only_linear
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.solver import refuses
 
 # Each round solves for what the last one left; the second finds little more than rounding.
 _ROUNDS = 4
@@ -27,6 +29,7 @@ _ROUNDS = 4
 _ITERATIONS_PER_DIRECTION = 20
 
 
+@refuses(only_linear("lsqr"))
 def solve_lsqr(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:

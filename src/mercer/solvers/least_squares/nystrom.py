@@ -7,9 +7,9 @@ centring; mercer.certificates.landmarks says what their residual proves.
 
 The preconditioner is the same matrix with H summed over some of the samples, drawn at random. (Falkon, by Rudi,
 Carratino and Rosasco, takes the M landmarks themselves: cheaper, but where λ is small enough for all landmarks to
-matter it needs five times the iterations.) Where the samples are few, dear to evaluate, or can be read only once, H is
-summed over all of them, and one or two iterations remain. L carries a jitter at the size of rounding, and so does the
-norm of f that is penalised.
+matter it needs five times the iterations.) Where the samples are few, expensive to evaluate, or can be read only once,
+H is summed over all of them, and one or two iterations remain. L carries a jitter at the size of rounding, and so does
+the norm of f that is penalised.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from mercer.data.chunks import Chunk
 from mercer.gram.cross import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.conjugate_gradient import Look, conjugate_gradient_to_gap, jittered_factor
-from mercer.solvers.in_time import in_time
+from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
+from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
 Method = Literal["conjugate gradients", "normal equations"]
@@ -79,15 +79,15 @@ def solve_nystrom(
     everything. `once` says that the samples can be read only once, so that the proof rests on those sums too.
     """
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
-    look_seconds = 0.0
+    check_seconds = 0.0
     with in_time(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
         L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
         G, seen = cross.gather(sample)
         begun, targets = time.monotonic(), seen
         if sample is not None:
             targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
-        if not once:  # a look multiplies with K_nM and its transpose, as does the proof; here it was one product
-            look_seconds = 4 * (time.monotonic() - begun)
+        if not once:  # a check multiplies with K_nM and its transpose, as does the proof; here it was one product
+            check_seconds = 4 * (time.monotonic() - begun)
         white = Whitened(problem, L, targets)
         preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
     outputs = int(targets.residual.shape[1])
@@ -95,27 +95,27 @@ def solve_nystrom(
     # Where the optimum is zero, a constant target for example, no share of it can be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
 
-    def look(alpha: Floats) -> Look:
+    def check(alpha: Floats) -> ResidualCheck:
         C, b, now = white.coefficients(alpha), np.zeros(outputs), targets
         if alpha.any():
             b = white.bias(alpha)
             now = data.residual(C, b)
         R, primal = white.residual(now, alpha)
-        return Look(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
+        return ResidualCheck(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
 
     def apply(dtype: Any, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
     alpha, last, steps, reason = conjugate_gradient_to_gap(
         (cross.m, outputs),
-        look,
+        check,
         apply,
         preconditioner.solve,
         lambda gap: np.sqrt(2 * lam * gap),
         stop,
         report,
         safety=0.25,
-        look_seconds=look_seconds,
+        check_seconds=check_seconds,
     )
     C, b, now, primal = last.found
     b = b + now.mean / now.weight if problem.bias else b

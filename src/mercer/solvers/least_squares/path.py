@@ -17,11 +17,9 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.in_time import in_time
-from mercer.solvers.least_squares.band_fit import BandFit
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.covariance import refined_weights, solve_covariance
-from mercer.solvers.least_squares.eigen import SpectralFit, solution_of
-from mercer.solvers.least_squares.leave_one_out import Judge, PathFit, PathValues
+from mercer.solvers.least_squares.eigen import Judge, PathValues, SpectralFit, solution_of
 from mercer.solvers.least_squares.memory import linear_spectrum_bytes, memory_error, spectrum_bytes
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 from mercer.solvers.least_squares.spectrum import lams_from, linear_spectrum_of, spectrum_of
@@ -73,33 +71,21 @@ def solve_path(
     if report is not None:
         report(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):
-        fit, lams = _decomposed(problem, gram, linear, lams, stop)
+        if linear is None:
+            spectrum = spectrum_of(gram, problem, stop)
+        else:
+            spectrum = linear_spectrum_of(linear.X, linear.scale, problem, stop)
+        fit = SpectralFit(problem, spectrum)
+        lams = lams_from(spectrum, lams) if isinstance(lams, int) else lams
         values = fit.path(lams, judge)
     scores = score(problem, values)
     lam = float(lams[best_of(scores)])
     chosen = replace(problem, lam=lam)
-    if linear is not None and isinstance(fit, SpectralFit):
+    if linear is not None:
         solution, certificate = _from_svd(chosen, gram, linear, fit)
     else:
         solution, certificate = solution_of(chosen, gram, fit)
     return PathSolution(lams, values, scores, fit.loo_residuals(lam), solution), certificate
-
-
-def _decomposed(
-    problem: LeastSquares, gram: Gram, linear: LinearGram | None, lams: Floats | int, stop: Stop
-) -> tuple[PathFit, Floats]:
-    """The problem by the cheapest decomposition that answers for these λ, and the λ."""
-    if linear is None and BandFit.suits(problem, gram, lams):
-        band = BandFit(problem, gram, stop)
-        found = band.lams(lams) if isinstance(lams, int) else lams
-        if band.resolves(float(found.min())):
-            return band, found
-    spectrum = (
-        spectrum_of(gram, problem, stop)
-        if linear is None
-        else (linear_spectrum_of(linear.X, linear.scale, problem, stop))
-    )
-    return SpectralFit(problem, spectrum), lams_from(spectrum, lams) if isinstance(lams, int) else lams
 
 
 def best_of(scores: Floats) -> int:

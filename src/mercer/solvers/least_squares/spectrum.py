@@ -9,7 +9,6 @@ so that S = QΛQᵀ answers for all λ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +21,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import float64_strips
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
-from mercer.solvers.in_time import expect_in_time
+from mercer.solvers.deadline import expect_in_time
 
 # The row sums of a matrix are taken over strips of about this many bytes.
 _BLOCK_BYTES = 64 << 20
@@ -55,7 +54,7 @@ def rounding(values: Floats, n: int) -> float:
     return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
-def scaled_matrix(gram: Gram, problem: LeastSquares) -> Floats:
+def _scaled_matrix(gram: Gram, problem: LeastSquares) -> Floats:
     """W^½KW^½, which is the caller's to change."""
     S = np.ascontiguousarray(gram.full(np.float64))
     if not np.isfinite(S.sum()):
@@ -71,17 +70,17 @@ def scaled_matrix(gram: Gram, problem: LeastSquares) -> Floats:
 
 def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
     """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
-    S = scaled_matrix(gram, problem)
+    S = _scaled_matrix(gram, problem)
     u = None
     if problem.bias:
         u = np.sqrt(problem.total)
         u /= np.linalg.norm(u)
         m = S @ u
         m -= 0.5 * (u @ m) * u
-        add_outer(S, -1.0, u, m)
-        add_outer(S, -1.0, m, u)
+        _add_outer(S, -1.0, u, m)
+        _add_outer(S, -1.0, m, u)
         # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
-        add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
+        _add_outer(S, 2.0 * max(_largest_row_sum(S), 1e-300), u, u)
     # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
     eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
     expect_in_time(stop, S.T, eigh)
@@ -94,7 +93,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eig
 
 
 def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
-    """The same for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
+    """The decomposition for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
     """
@@ -140,23 +139,15 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
         return np.geomspace(1e-6, 1.0, count)
     least_above = float(values[values > spectrum.least].min())
     mean = float(np.sum(values)) / len(spectrum.basis)
-    low = lowest_of_range(top, mean, lambda floor, high: min(high, max(floor, least_above)))
+    floor, high = 200 * np.sqrt(np.finfo(np.float64).eps) * mean, 1e-8 * top
+    low = min(floor if floor >= high else min(high, max(floor, least_above)), top / 10)
     share = least_above / len(spectrum.basis)
     if spectrum.right is not None and share >= spectrum.least:
         low = min(low, share)
     return np.geomspace(low, top, count)
 
 
-def lowest_of_range(top: float, mean: float, least_between: Callable[[float, float], float]) -> float:
-    """Where the range of λ begins, given the largest and the mean eigenvalue.
-
-    `least_between` gives the least eigenvalue that is more than rounding, or what is nearest to it between two numbers.
-    """
-    floor, high = 200 * np.sqrt(np.finfo(np.float64).eps) * mean, 1e-8 * top
-    return float(min(floor if floor >= high else least_between(floor, high), top / 10))
-
-
-def add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
+def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
     """S += factor · xy' in place, for contiguous rows."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
 

@@ -17,10 +17,9 @@ from mercer.solvers.linear.descent import descend
 from mercer.solvers.linear.direction import FEW_COLUMNS, few_columns
 from mercer.solvers.linear.newton import newton
 from mercer.solvers.linear.outcome import LinearSolution, Point
-from mercer.solvers.linear.qp import solve_linear_by_qp
 from mercer.solvers.linear.referee import Referee
 from mercer.solvers.linear.turns import take_turns
-from mercer.solvers.qp_packages import NAMES
+from mercer.solvers.qp import NAMES, solve_linear_by_qp
 
 # The methods that can be asked for by name instead of "auto".
 METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}

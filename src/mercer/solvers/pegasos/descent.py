@@ -14,12 +14,12 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.descent import certify_descent
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.deadline import ProofTime
 from mercer.solvers.pegasos.draws import draw, one_pass
 from mercer.solvers.pegasos.early_stopping import EarlyStopping
 from mercer.solvers.pegasos.iterates import Iterates
 from mercer.solvers.pegasos.spaces import Call, KernelSpace, Space
 from mercer.solvers.pegasos.trail import Trail
-from mercer.solvers.proof_time import ProofTime
 
 # Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
 # make no more steps and touch no more entries than this (some tenths of a second on one core).

@@ -14,24 +14,23 @@ import time
 import numpy as np
 import pytest
 
-from mercer.cli import signs_of_life
-from mercer.cli.signs_of_life import waiting
+from mercer import progress
 from mercer.cli.terminal import show_warning
 from mercer.errors import MissingExtraError
 from mercer.files.libsvm_text import write_libsvm
-from mercer.fitting.lines import Sign, listener_for
+from mercer.progress import Reporter, Sign, waiting
 
 # Says when the first fit begins, and hides rich.
 COMMAND = """
 import sys
-from mercer.cli import signs_of_life
+from mercer import progress
 from mercer.cli.main import main
 from mercer.errors import MissingExtraError
 def missing(*_):
     raise MissingExtraError
-signs_of_life.require = missing
-from mercer.cli.quick_start import import_less
-import_less()
+progress.require = missing
+from mercer.cli.quick_start import import_scikit_learn
+import_scikit_learn()
 from mercer.fitting.machine import Machine
 fit = Machine.fit
 def told(self, *data):
@@ -125,9 +124,9 @@ class Terminal(io.StringIO):
 def terminal_of(monkeypatch):
     """Standard error as a terminal; not a fixture, since pytest sets its own when the test begins."""
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(signs_of_life, "require", missing)
-    monkeypatch.setattr(signs_of_life, "_FIRST_SECONDS", 0.01)
-    monkeypatch.setattr(signs_of_life, "_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "require", missing)
+    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
     monkeypatch.setenv("COLUMNS", "60")
     return sys.stderr
 
@@ -143,7 +142,7 @@ def test_the_line_fits_the_terminal_and_no_number_is_cut(monkeypatch):
     terminal = terminal_of(monkeypatch)
     with waiting("training on 12,345 rows"):
         until(terminal, "\rtraining on 12,345 rows  0 s")
-        listener_for(False)(
+        progress._shown.get().tell(
             Sign("   7,214 support vectors  violation 1.234e-03  gap ~8.325e+02     12,345 steps", 10.0, 0.5)
         )
         until(terminal, "support")
@@ -171,5 +170,5 @@ def test_quiet_shows_nothing(monkeypatch):
     terminal = terminal_of(monkeypatch)
     with waiting("training", quiet=True):
         time.sleep(0.05)
-        assert listener_for(False) is None
+        assert not Reporter(False).is_due
     assert terminal.getvalue() == ""

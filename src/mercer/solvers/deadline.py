@@ -1,0 +1,113 @@
+"""How `max_time` holds for the whole fit, in solvers that cannot be ended at any point.
+
+`ProofTime` keeps back the time that the certificate will take: it computes K times the coefficients that are not zero.
+`in_time` and `expect_in_time` raise the error of solvers that have no solution to show before they end.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import numpy as np
+
+from mercer import _core
+from mercer.arrays import Floats
+from mercer.gram.gram import Gram
+from mercer.solution import Stop
+
+# The first part of a matrix that is decomposed to foretell the time of the whole has at most this many rows.
+_FIRST_ROWS = 256
+# A part that takes this share of the time left foretells the whole well: it is a quarter as long as what would fit.
+_TELLING_SHARE = 0.02
+# A sample of kernel values is enlarged until it takes this share of the time that is left, within these seconds. What a
+# call costs besides its values would count for every one of them in a smaller sample (chi2 on sparse rows: 5 ms
+# foretell fifty times the true time).
+_SAMPLE_SHARE = 0.01
+_SAMPLE_SECONDS = (0.005, 0.1)
+# The certificate's pass may be repeated in part in a higher precision, and other programs come and go.
+_CAUTION = 1.3
+
+# Work without a partial result may overrun the deadline by this many seconds.
+GRACE_SECONDS = 0.5
+NO_FACTOR = (
+    "factorisations, LSQR and sums over the samples have none before they end. Raise max_time, or use solver='cg', "
+    "NystromRLS or fewer samples"
+)
+
+
+def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> AbstractContextManager[None]:
+    """Ends what takes longer than `stop` allows, with an error that says so; a call of LAPACK is not ended."""
+    return _ended(stop, why, grace) if stop.deadline < math.inf else nullcontext()
+
+
+@contextmanager
+def _ended(stop: Stop, why: str, grace: float) -> Iterator[None]:
+    try:
+        with _core.TimeLimit(stop.seconds + grace):
+            yield
+    except _core.OutOfTime as error:
+        raise TimeoutError(f"max_time passed before there was a solution: {why}") from error
+
+
+def expect_in_time(stop: Stop, A: Floats, decompose: Callable[[Floats], object]) -> None:
+    """Refuse a decomposition of A that would end after the deadline, since LAPACK cannot be interrupted.
+
+    Its time grows with the cube of A's size, and is measured on copies of leading parts of A.
+    """
+    share = min(1.0, _FIRST_ROWS / max(*A.shape, 1))
+    while stop.deadline < math.inf and share < 0.5:
+        part = A[: math.ceil(share * A.shape[0]), : math.ceil(share * A.shape[1])].copy()
+        left, begun = stop.seconds, time.monotonic()
+        decompose(part)
+        taken = time.monotonic() - begun
+        whole = taken / share**3
+        if whole <= left:
+            return
+        if taken > _TELLING_SHARE * left:
+            raise TimeoutError(
+                f"max_time would have passed before there was a solution: decomposing a matrix of {A.shape[0]:,} × "
+                f"{A.shape[1]:,} takes about {whole:.1g} s here, and cannot be ended early. Raise max_time, or use "
+                "another solver, NystromRLS or fewer samples"
+            )
+        share *= 2
+
+
+class ProofTime:
+    """Seconds of a certificate's pass for each coefficient that is not zero; nothing is timed without a deadline.
+
+    They are timed on a few rows when a solve begins, and from then on by the certificates themselves.
+    """
+
+    def __init__(self, gram: Gram, stop: Stop) -> None:
+        self._counts = stop.deadline < math.inf
+        self._each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._counts else 0.0
+
+    def __call__(self, beta: Floats) -> float:
+        """Seconds for the certificate of these coefficients."""
+        return self._each * np.count_nonzero(beta)
+
+    def took(self, seconds: float, beta: Floats) -> None:
+        """A certificate is done, and tells what the next one will take."""
+        if self._counts and beta.any():
+            self._each = _CAUTION * seconds / np.count_nonzero(beta)
+
+
+def _seconds_per_column(gram: Gram, left: float) -> float:
+    """The time of one column of K in float64, measured in little of the time that is left."""
+    n, size, least = gram.n, 32, math.inf
+    enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))
+    while True:
+        m = min(size, n)
+        coefficients, rows = np.zeros(n), np.arange(m)
+        coefficients[:m] = 1.0
+        begun = time.monotonic()
+        gram.product(coefficients, rows)
+        taken = time.monotonic() - begun
+        if size > 32:  # the first call prepares the samples as well
+            least = min(least, taken * n / m**2)
+        if size > 32 and (taken >= enough or m == n):
+            return least
+        size *= 2

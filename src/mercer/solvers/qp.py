@@ -1,0 +1,426 @@
+"""Quadratic programs by other people's solvers, through `qpsolvers`: a check of ours, for few samples.
+
+    minimise  ½ x'Px + q'x    subject to  Ax = totals,  lower ≤ x ≤ upper
+
+A package's answer is not believed. In an interior point every variable is a little off its bounds: it is put onto a
+bound whose multiplier exceeds the distance. Then the sums are repaired, and the result gets the certificate that every
+other solver gets. Packages use neither a start nor shrinking.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.arrays import Flags, Floats, Indices, megabytes, sums_by
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.dual import certify
+from mercer.certificates.joint import certify_joint
+from mercer.certificates.least_squares import certify_solution, is_exact, joint, products_with_bounds
+from mercer.gram.gram import Gram
+from mercer.optional import require
+from mercer.problems.dual_problem import DualProblem, QuadraticProgram
+from mercer.problems.least_squares import LeastSquares
+from mercer.problems.multiclass import JointProblem
+from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.joint.rebalance import rebalanced
+from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.linear.outcome import Point
+from mercer.solvers.linear.referee import Referee
+from mercer.solvers.solver import refuses
+
+
+@dataclasses.dataclass(frozen=True)
+class _Package:
+    """What a package calls its tolerances, its limit of steps and its limit of seconds, and how far it can go."""
+
+    tolerances: tuple[str, ...] = ()
+    finest: float = 1e-12
+    steps: str | None = None
+    most_steps: int = 0
+    seconds: str | None = None
+    other: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+PACKAGES: Final = {
+    "clarabel": _Package(
+        ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+        steps="max_iter",
+        most_steps=200,
+        seconds="time_limit",
+        other={"max_threads": 1},
+    ),
+    "piqp": _Package(
+        ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"), steps="max_iter", most_steps=500
+    ),
+    "quadprog": _Package(),
+    "osqp": _Package(
+        ("eps_abs", "eps_rel"),
+        # It takes thousands of cheap steps. Where these find the right bounds, polishing gives the rest.
+        finest=1e-8,
+        steps="max_iter",
+        most_steps=50_000,
+        seconds="time_limit",
+        # By default the interval depends on the time that setting up took.
+        other={"adaptive_rho_interval": 50, "polishing": True, "raise_error": False},
+    ),
+    "cvxopt": _Package(("abstol", "reltol", "feastol"), steps="maxiters", most_steps=100),
+}
+DEFAULT: Final = "clarabel"
+# The words for `solver=` and the package that each stands for.
+NAMES: Final = {"qp": DEFAULT, **{f"qp:{name}": name for name in PACKAGES}}
+# Tolerances of programs scaled to numbers about 1. A package that cannot reach the first ends further from the solution
+# than when it is asked for the next.
+_TOLERANCES: Final = (1e-12, 1e-10, 1e-8)
+# Added to the diagonal for a package that needs a definite matrix, as a share of its mean; and how many times the
+# program is then solved around its last solution (proximal points), which takes it out again.
+_PROXIMAL_SHARE: Final = 1e-8
+_PROXIMAL_ROUNDS: Final = 20
+# Memory for each entry of P: P, the package's factor and copies (bytes; clarabel, the largest, took 66 with 1,000
+# variables and 64 with 2,000), and the budget of linear machines, which have no `cache_size`.
+_BYTES_PER_ENTRY: Final = 70
+_LINEAR_BUDGET: Final = 10**9
+# A solution smaller than this, in the unit of its box, is asked for again in a unit of its own size: a box much wider
+# than the solution, as the hard margin's is, makes a package's tolerances coarse beside its numbers.
+_SMALL: Final = 0.1
+# Newton steps on the free variables of a point that misses tol; each must lower the violation.
+_NEWTON_STEPS: Final = 3
+_LIMITS: Final = ("max_iter", "max_time")
+# What qpsolvers warns of, `Answer.reason` says. Its warnings are silenced, which concerns all threads of a process.
+_SILENCE: Final = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Answer:
+    """x, which of its bounds are active, the multipliers b of the equalities, calls of the package, and how it ended.
+
+    At the optimum −(Px + q) = A'b where no bound is active. "converged" is the package's word; x is not a number where
+    it found none.
+    """
+
+    x: Floats
+    at_lower: Flags
+    at_upper: Flags
+    b: Floats
+    steps: int
+    reason: StopReason
+
+    def verdict(self, proven: bool) -> StopReason:
+        """Why the solve ended, where a certificate says whether it is solved."""
+        return "converged" if proven else "stalled" if self.reason == "converged" else self.reason
+
+
+def ask(package: str, program: QuadraticProgram, stop: Stop) -> Answer:
+    """The answer of the package of this name, with a coarser tolerance where it cannot reach a fine one."""
+    purpose = f"solver={'qp' if package == DEFAULT else f'qp:{package}'!r}"
+    require("qpsolvers", purpose)
+    require(package, purpose)
+    m, equal = len(program.q), len(program.totals)
+    if not equal and not np.isfinite([program.lower, program.upper]).any():
+        # qpsolvers hands a program without constraints to LSQR: it gets one more variable, which must be zero.
+        bounds = np.full(m + 1, -np.inf), np.full(m + 1, np.inf)
+        P, q, A = np.pad(program.P, (0, 1)), np.append(program.q, 0.0), np.eye(m + 1)[[m]]
+        P[m, m] = 1.0
+        program = QuadraticProgram(P, q, A, np.zeros(1), *bounds)
+    calls = 0
+    for tol in [tol for tol in _TOLERANCES if tol >= PACKAGES[package].finest]:
+        calls += 1
+        x, price, b, solved = _call(package, program, stop, tol)
+        reason: StopReason = "converged"
+        if not solved:
+            limited = stop.max_iter < PACKAGES[package].most_steps
+            reason = stop.limit(0) or ("max_iter" if limited else "stalled")
+        if reason != "stalled":
+            break
+    at_lower, at_upper = -price > x - program.lower, price > program.upper - x
+    return Answer(x[:m], at_lower[:m], at_upper[:m], b[:equal], calls, reason)
+
+
+def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tuple[Floats, Floats, Floats, bool]:
+    """x, the multipliers of its bounds (negative at lower ones) and of the equalities, and whether it is solved."""
+    import qpsolvers
+
+    one, m = PACKAGES[package], len(program.q)
+    settings = dict.fromkeys(one.tolerances, tol) | dict(one.other)
+    if one.steps is not None:
+        settings[one.steps] = max(1, min(one.most_steps, stop.max_iter))
+    if one.seconds is not None and math.isfinite(stop.deadline):
+        settings[one.seconds] = max(1e-3, stop.seconds)
+    # Bounds go into a matrix of rows, because most packages take an infinite bound for a large number.
+    eye = sp.eye_array(m, format="csr")
+    above, below = np.flatnonzero(np.isfinite(program.upper)), np.flatnonzero(np.isfinite(program.lower))
+    sparse: Any = sp.csc_matrix
+    dense = np.asarray if package in qpsolvers.dense_solvers else sparse
+    limits: dict[str, Any] = {}
+    if len(above) + len(below):
+        G = sparse(sp.vstack([eye[above], -eye[below]]))
+        limits["G"] = G if package in qpsolvers.sparse_solvers else G.toarray()
+        limits["h"] = np.concatenate([program.upper[above], -program.lower[below]])
+    if len(program.totals):
+        limits |= {"A": dense(program.A), "b": program.totals}
+
+    def solve(P: Floats, q: Floats) -> Any:
+        return qpsolvers.solve_problem(qpsolvers.Problem(dense(P), q, **limits), package, **settings)
+
+    with _SILENCE, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = _definite_or_proximal(solve, program, qpsolvers.ProblemError)
+        except (qpsolvers.SolverError, qpsolvers.ProblemError):  # rounding has spoilt a factorisation
+            found = None
+    if found is None or found.x is None:
+        return np.full(m, np.nan), np.zeros(m), np.zeros(len(program.totals)), False
+    price, z = np.zeros(m), np.asarray(found.z, dtype=np.float64)
+    price[above] += z[: len(above)]
+    price[below] -= z[len(above) :]
+    return np.array(found.x, dtype=np.float64), price, np.asarray(found.y, dtype=np.float64), bool(found.found)
+
+
+def _definite_or_proximal(
+    solve: Callable[[Floats, Floats], Any], program: QuadraticProgram, indefinite: type[Exception]
+) -> Any:
+    """The solution; where P is not definite enough, min ½x'Px + q'x + ½r‖x − last‖² until x no longer moves."""
+    try:
+        return solve(program.P, program.q)
+    except indefinite:
+        r = _PROXIMAL_SHARE * (float(np.abs(program.P.diagonal()).mean()) or 1.0)
+    definite = program.P + r * np.eye(len(program.q))
+    found = solve(definite, program.q)
+    for _ in range(_PROXIMAL_ROUNDS if found.x is not None else 0):
+        last, found = found, solve(definite, program.q - r * found.x)
+        if found.x is None or np.abs(found.x - last.x).max() <= _TOLERANCES[0] * max(1.0, np.abs(found.x).max()):
+            break
+    return found
+
+
+def _refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
+    """Why m variables on these samples cannot be solved as a quadratic program, and which solver can."""
+    most = math.isqrt(gram.budget // _BYTES_PER_ENTRY)
+    if m > most:
+        return (
+            f"solver='qp' works on the whole matrix, and {m} variables need about "
+            f"{megabytes(_BYTES_PER_ENTRY * m**2)}: at most {most} fit into cache_size={megabytes(gram.budget)}. "
+            f"Use solver={other!r}, or raise cache_size"
+        )
+    if gram.positive_definite == "no":
+        return (
+            f"solver='qp' needs a positive semi-definite matrix, and {gram.kernel!r} has a negative eigenvalue on "
+            f"these samples; use solver={other!r}, which finds a stationary point, or another kernel"
+        )
+    return None
+
+
+@refuses(lambda problem, gram: _refusal(problem.n_variables, gram))
+def solve_by_qp(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    report: Report | None = None,
+    *,
+    package: str = DEFAULT,
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """A kernel machine's solution, and our certificate of it."""
+    beta = problem.feasible_start() if start is None else start  # raises where nothing is feasible
+    if report is not None:
+        report(lambda: f"{package} on {problem.n_variables:,} variables")
+    limit = stop.limit(0)
+    if limit is not None:
+        certificate, u = certify(problem, gram, beta, stop.tol)
+        return Solution(beta, 0, limit, u=u), certificate
+    rows, where = np.unique(problem.row, return_inverse=True)
+    K = gram.block(rows, rows)
+    beta, found = _point(package, problem, K, where, stop)
+    certificate, u = certify(problem, gram, beta, stop.tol)
+    for _ in range(_NEWTON_STEPS if found.reason not in _LIMITS else 0):
+        if stop.met(certificate):
+            break
+        moved = _after_newton_step(problem, K, where, beta)
+        proof, product = certify(problem, gram, moved, stop.tol)
+        if not proof.violation < certificate.violation:
+            break
+        beta, certificate, u = moved, proof, product
+    return Solution(beta, found.steps, found.verdict(stop.met(certificate)), u=u), certificate
+
+
+def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: Stop) -> tuple[Floats, Answer]:
+    """The package's β, made feasible, and its answer; `where` is the row of K of each variable.
+
+    With x = β/unit and both objectives divided by unit·size, tolerances mean the same for every problem.
+    """
+    unit, size = _scales(problem, K.diagonal()[where])
+    P = K[np.ix_(where, where)]
+    P[np.diag_indices_from(P)] += problem.d
+    P *= unit / size
+    A = (problem.group == np.arange(len(problem.totals))[:, None]).astype(np.float64)
+
+    def answer() -> Answer:
+        box = problem.lower / unit, problem.upper / unit
+        return ask(package, QuadraticProgram(P, -problem.p / size, A, problem.totals / unit, *box), stop)
+
+    found = answer()
+    largest = float(np.abs(found.x).max(initial=0.0))
+    if found.reason not in _LIMITS and 0 < largest < _SMALL:
+        P *= largest
+        unit *= largest
+        again = answer()
+        found = dataclasses.replace(again, steps=found.steps + again.steps)
+    beta = np.where(found.at_upper, problem.upper, np.where(found.at_lower, problem.lower, unit * found.x))
+    return problem.nearest_feasible(beta), found
+
+
+def _scales(problem: DualProblem, diagonal: Floats) -> tuple[float, float]:
+    """A typical width of the box and a typical gradient."""
+    width = problem.upper - problem.lower
+    width = width[np.isfinite(width) & (width > 0)]
+    curvature = float((np.abs(diagonal) + problem.d).mean()) or 1.0
+    largest = float(np.abs(problem.p).max())
+    unit = float(np.median(width)) if len(width) else (largest or 1.0) / curvature
+    return unit, largest or unit * curvature
+
+
+def _after_newton_step(problem: DualProblem, K: Floats, where: Indices, beta: Floats) -> Floats:
+    """β after a Newton step of the variables that are free, or at a bound that they should leave; made feasible."""
+    h = problem.p - K[np.ix_(where, where)] @ beta - problem.d * beta
+    up, low = problem.movable(beta)
+    b = problem.violation_and_offsets(beta, h)[1]
+    rho = h - b[problem.group] if len(b) else h
+    F = np.flatnonzero((up & low) | (up & (rho > 0)) | (low & (rho < 0)))
+    members = (problem.group[F] == np.arange(len(problem.totals))[:, None]).astype(np.float64)
+    m, equal = len(F), len(members)
+    M = np.zeros((m + equal, m + equal))
+    M[:m, :m] = K[np.ix_(where[F], where[F])] + np.diag(problem.d[F])
+    M[m:, :m], M[:m, m:] = members, members.T
+    moved = beta.copy()
+    moved[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
+    return problem.nearest_feasible(moved)
+
+
+def solve_linear_by_qp(referee: Referee, begin: Point | None, package: str) -> Point:
+    """A linear machine's point by its dual on K = XX', judged with w = X'β."""
+    problem, rows, stop = referee.problem, referee.rows, referee.stop
+    dual, most = problem.dual, math.isqrt(_LINEAR_BUDGET // _BYTES_PER_ENTRY)
+    if dual.n_variables > most:
+        raise ValueError(
+            f"solver='qp' works on the matrix of all rows, and {dual.n_variables} variables are more than the {most} "
+            "that fit into 1,000 MB; use solver='auto'"
+        )
+    limit = stop.limit(0)
+    if limit is not None:
+        point = begin or Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
+        point = Point(point.w, point.b, point.beta, 0, limit)
+    else:
+        K = rows.gram(np.arange(rows.n), np.arange(rows.n))
+        if not problem.exact_bias:
+            K = K + problem.bias**2
+        variables, found = _point(package, dual, K, dual.row, stop)
+        beta = sums_by(dual.row, variables, rows.n)
+        b = 0.0 if problem.exact_bias else problem.bias**2 * math.fsum(beta.tolist())
+        point = Point(rows.transposed(beta), b, beta, found.steps, found.reason)
+    referee.judge_beta(point)
+    return point
+
+
+def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
+    if not problem.lam > 0:
+        return "solver='qp' needs lam above 0: without a ridge there is no dual; use solver='eigen'"
+    return _refusal(len(problem.weight), gram, "auto")
+
+
+@refuses(_ridge_refusal)
+def solve_ridge_by_qp(
+    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None, *, package: str
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution of least squares, one output after the other, and our certificate of it."""
+    if report is not None:
+        report(lambda: f"{package} on {len(problem.weight):,} variables")
+    if stop.limit(0) == "max_time":
+        raise TimeoutError("max_time passed before there was a solution: a package has none before it ends")
+    K = gram.block(np.arange(gram.n), np.arange(gram.n))
+    found = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
+    C = joint(problem, np.column_stack([beta for beta, _ in found]))
+    beta, certificate = certify_solution(problem, gram, C, *products_with_bounds(gram, C))
+    words = [answer.reason for _, answer in found]
+    reason: StopReason = next((word for word in words if word != "converged"), "rounding floor")
+    solution = LeastSquaresSolution(
+        b=np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs),
+        solver=f"qp:{package}",
+        rank=problem.n,
+        C=C,
+        beta=beta,
+        steps=max(1, *(answer.steps for _, answer in found)),
+        stop_reason="converged" if is_exact(problem, certificate) else reason,
+    )
+    return solution, certificate
+
+
+@refuses(lambda problem, gram: _refusal(problem.n * problem.n_classes, gram))
+def solve_joint_by_qp(
+    problem: JointProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    report: Report | None = None,
+    *,
+    package: str = DEFAULT,
+    shrinking: bool = True,
+) -> tuple[Solution, Certificate]:
+    """A joint multi-class machine's solution, and our certificate of it."""
+    shape = (problem.n, problem.n_classes)
+    beta: Floats = np.zeros(shape) if start is None else start
+    if report is not None:
+        report(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
+    limit = stop.limit(0)
+    if limit is not None:
+        certificate, u = certify_joint(problem, gram, beta, stop.tol)
+        return Solution(beta, 0, limit, u=u), certificate
+    unit = float(np.median(problem.C))
+    program = _joint_program(problem, gram.block(np.arange(gram.n), np.arange(gram.n)), unit)
+    found = ask(package, program, stop)
+    x = np.where(found.at_upper, program.upper, np.where(found.at_lower, program.lower, found.x))
+    beta = np.where(np.isfinite(x), unit * x, 0.0).reshape(shape)
+    beta = _within_bounds(problem, beta, found.at_upper.reshape(shape))
+    if problem.balanced:
+        b = np.concatenate([found.b[problem.n :], [0.0]])
+        problem = dataclasses.replace(problem, b=np.where(np.isfinite(b), b, 0.0) - b[np.isfinite(b)].mean())
+        _, u = certify_joint(problem, gram, beta, stop.tol)
+        beta = rebalanced(problem, beta, problem.excess(u, problem.offsets(beta)), 0.5 * stop.tol)
+    certificate, u = certify_joint(problem, gram, beta, stop.tol)
+    return Solution(beta, found.steps, found.verdict(stop.met(certificate)), u=u), certificate
+
+
+def _joint_program(problem: JointProblem, K: Floats, unit: float) -> QuadraticProgram:
+    """The problem of `problems.multiclass` for x = β/unit, the classes of a sample side by side.
+
+    Of the equalities Σ_i β_ik = 0, whose multipliers are the biases, one follows from the others, and is left out.
+    """
+    n, m = problem.n, problem.n_classes
+    own = np.arange(n), problem.y
+    C = problem.C[:, None] / unit
+    lower = np.full((n, m), -np.inf) if problem.shared else np.repeat(-C, m, axis=1)
+    upper, q = np.zeros((n, m)), np.zeros((n, m))
+    lower[own], upper[own], q[own] = -np.inf, C[:, 0] if problem.shared else np.inf, -1.0
+    P = np.asarray(np.kron(unit * (K + problem.shift), np.eye(m)), dtype=np.float64)
+    A = np.repeat(np.eye(n), m, axis=1)
+    if problem.balanced:
+        A = np.vstack([A, np.tile(np.eye(m)[:-1], n)])
+    return QuadraticProgram(P, q.ravel(), A, np.zeros(len(A)), lower.ravel(), upper.ravel())
+
+
+def _within_bounds(problem: JointProblem, beta: Floats, at_upper: Flags) -> Floats:
+    """β inside its bounds, where samples whose multipliers use up what they share use up all of it."""
+    own = np.arange(problem.n), problem.y
+    alpha = np.maximum(-beta, 0.0)
+    alpha[own] = 0.0
+    total = alpha.sum(axis=1)
+    spent = at_upper[own] & (total > 0) & problem.shared
+    alpha[spent] *= (problem.C[spent] / total[spent])[:, None]
+    return problem.within_bounds(-alpha)
