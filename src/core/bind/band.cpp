@@ -6,7 +6,7 @@
 
 namespace {
 
-void band_squares(nb::handle factors, nb::handle Q, nb::handle squares, int n_threads) {
+void band_squares(AnyArray factors, AnyArray Q, AnyArray squares, int n_threads) {
     nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu> l;
     nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> q;
     nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
@@ -34,7 +34,7 @@ void band_squares(nb::handle factors, nb::handle Q, nb::handle squares, int n_th
 
 // A matrix with contiguous columns.
 template <class T>
-auto by_columns(nb::handle object, const char* name) {
+auto by_columns(AnyArray object, const char* name) {
     nb::ndarray<T, nb::ndim<2>, nb::device::cpu> matrix;
     if (!nb::try_cast(object, matrix, false)) refuse(name, "must be a two-dimensional float64 array");
     if (matrix.shape(0) > 1 && matrix.stride(0) != 1) refuse(name, "must have contiguous columns");
@@ -45,7 +45,7 @@ auto by_columns(nb::handle object, const char* name) {
     return matrix;
 }
 
-void symmetric_product(nb::handle A, nb::handle V, nb::handle out, int n_threads) {
+void symmetric_product(AnyArray A, AnyArray V, AnyArray out, int n_threads) {
     const auto a = by_columns<const double>(A, "A"), v = by_columns<const double>(V, "V");
     const auto to = by_columns<double>(out, "out");
     const std::size_t m = a.shape(0);
@@ -64,8 +64,8 @@ void symmetric_product(nb::handle A, nb::handle V, nb::handle out, int n_threads
 }  // namespace
 
 void bind_band(nb::module_& m) {
-    m.def("band_squares", &band_squares, "factors"_a.none(), "Q"_a.none(), "squares"_a.none(), "n_threads"_a,
+    m.def("band_squares", &band_squares, "factors"_a, "Q"_a, "squares"_a, "n_threads"_a,
           "squares[i, l] = ||L^-1 q||^2 for column i of Q and the band matrix L in factors[l].");
-    m.def("symmetric_product", &symmetric_product, "A"_a.none(), "V"_a.none(), "out"_a.none(), "n_threads"_a,
+    m.def("symmetric_product", &symmetric_product, "A"_a, "V"_a, "out"_a, "n_threads"_a,
           "out = AV for a symmetric A with contiguous columns, of which the lower triangle is read.");
 }
