@@ -12,6 +12,7 @@
 void bind_active(nb::module_& m);
 void bind_band(nb::module_& m);
 void bind_cholesky(nb::module_& m);
+void bind_doubled(nb::module_& m);
 void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
 void bind_joint(nb::module_& m);
@@ -55,6 +56,7 @@ NB_MODULE(_core, m) {
     bind_active(m);
     bind_band(m);
     bind_cholesky(m);
+    bind_doubled(m);
     bind_dual_findings(m);
     bind_findings(m);
     bind_joint(m);
