@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Proves
 from mercer.certificates.table import CertificateTable
 
 # What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
@@ -14,13 +14,8 @@ from mercer.certificates.table import CertificateTable
 _SHARE = 1e-12
 
 
-def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate:
-    """The certificate of one pair from its findings; `paired` says that it has an equality, Σβ = 0."""
-    return pair_certificates(np.array([findings]), paired, proves)[0]
-
-
 def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
-    """The same for many pairs, a row of findings each."""
+    """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
     unbalanced = np.abs(b * total) if paired else 0.0

@@ -33,7 +33,7 @@ def doubled_squares(
     """Σ_i Σ_j c_i c_j k(v_i, v_j) for each column c of C, rounded once, and a share of (Σ_i |c_i| √k(v_i, v_i))².
 
     What the sum errs by before that rounding is at most this share (src/core/gram/doubled_squares.hpp). Features are
-    divided by a power of two that none exceeds, and γ multiplied instead, so that no square leaves the range of float64.
+    divided by a power of two that none exceeds, and γ multiplied instead: no square leaves the range of float64.
     """
     recipe, X = kernel.recipe(), np.asarray(vectors, dtype=np.float64)
     assert recipe is not None

@@ -20,6 +20,7 @@ from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
 from mercer.certificates.certificate import Certificate
 from mercer.compression.distance import VANISHING, lengths_of
 from mercer.compression.span import factor_of
+from mercer.compression.target import in_float64
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
 from mercer.fitting.compressed import CompressionRecord
@@ -264,11 +265,6 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True
     return np.asarray(beaten.all(axis=1))
-
-
-def in_float64(X: Any) -> Any:
-    """Rows of float32 as float64, others as they are."""
-    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def _one_or_all(values: Floats) -> Any:

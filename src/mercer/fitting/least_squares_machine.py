@@ -51,7 +51,7 @@ class LeastSquaresMachine(Machine):
         rank_=Count(),
         residual_=Number(),
         _sums_=Record(
-            Sums.from_parts,
+            Sums,
             x=Array("features"),
             y=Array("outputs"),
             xx=Array("features", "features"),

@@ -72,15 +72,6 @@ class Sums:
             return replace(sums, rest_x=np.zeros(d), rest_y=np.zeros(q))
         return sums._moved(x, y) if sparse else sums
 
-    @classmethod
-    def from_parts(cls, **parts: Any) -> Sums:
-        """Sums from a file; one that was written before errors were kept is taken to hold at most 10⁶ samples."""
-        if "error" not in parts:
-            size = np.concatenate([[parts["weight"]], parts["xx"].diagonal(), parts["yy"]])
-            parts["rest_x"], parts["rest_y"] = np.zeros_like(parts["x"]), np.zeros_like(parts["y"])
-            parts["error"] = np.sqrt(gamma(1_000_000) * np.abs(size))
-        return cls(**parts)
-
     def plus(self, other: Sums) -> Sums:
         """The sums of both sets of samples."""
         return self._combined(other, 1.0)
