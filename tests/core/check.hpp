@@ -24,4 +24,5 @@ void test_blocks();
 void test_working_set();
 void test_joint();
 void test_linear();
+void test_doubled();
 void test_shapley();

@@ -158,7 +158,6 @@ def unaligned(shape, dtype):
 @pytest.mark.parametrize(
     "A",
     [
-        None,
         3.0,
         [[1.0]],
         np.eye(3, dtype=np.int64),
@@ -188,11 +187,9 @@ def test_bad_matrices_are_named(A):
 @pytest.mark.parametrize(
     ("L", "B", "named"),
     [
-        (None, np.ones((3, 1)), "L"),
         (np.ones((3, 4)), np.ones((3, 1)), "L"),
         (np.asfortranarray(definite(3, np.float64)), np.ones((3, 1)), "L"),
         (unaligned((3, 3), np.float32), np.ones((3, 1), np.float32), "L"),
-        (np.eye(3), None, "B"),
         (np.eye(3), np.ones(3), "B"),
         (np.eye(3), np.ones((4, 1)), "B"),
         (np.eye(3), np.ones((3, 1), np.float32), "B"),

@@ -33,7 +33,7 @@ def arguments():
         ("offsets", np.array([0, 4]), "as many variables as its blocks have samples"),
         ("offsets", np.array([1, 5]), "offsets must rise from 0"),
         ("offsets", np.array([], dtype=np.int64), "offsets must rise from 0"),
-        ("offsets", None, "offsets must be a contiguous"),
+        ("offsets", [0, 1], "offsets must be a contiguous"),
     ],
 )
 def test_the_core_refuses_layouts_that_do_not_fit(name, value, message):

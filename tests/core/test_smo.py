@@ -315,7 +315,7 @@ def read_only(array):
         ("K", np.asfortranarray, "K must have contiguous rows"),
         ("K", lambda a: a.astype(int), "K must be a two-dimensional float32 or float64 array"),
         ("K", lambda a: a.ravel(), "K must be a two-dimensional"),
-        ("K", lambda a: None, "K must be a two-dimensional"),
+        ("K", lambda a: a.tolist(), "K must be a two-dimensional"),
         ("h", lambda a: a[:5], "h has 5 elements, but 6 are needed"),
         ("h", lambda a: a.astype(np.float32), "h must be a contiguous one-dimensional float64 array"),
         ("h", lambda a: np.repeat(a, 2)[::2], "h must be a contiguous"),

@@ -1,5 +1,6 @@
 """Bounds on rounding hold against sums in extended precision, and say something on clean data."""
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from mercer.gram import gram_for
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.linear_rows import LinearRows
 from mercer.gram.rounding import Rounding
+from mercer.gram.source import value_error
 from mercer.kernels import (
     Cosine,
     FromFunction,
@@ -290,3 +292,21 @@ def test_a_power_has_the_errors_of_all_its_factors(exponent):
     true = (inner / (squares_of[:, None] + squares_of - inner)) ** exponent @ beta.astype(WIDE)
     assert (np.abs(u - true) <= error).all()
     assert error.max() <= 1e-2 * np.abs(beta).sum()
+
+
+@pytest.mark.parametrize("scale", [1.0, 3e-3])
+def test_an_exponential_has_the_error_of_its_exponent_times_its_size(scale):
+    """exp(scale (xz)⁵⁰⁰⁰) in decimals: the roundings of 5,000 factors, which exp multiplies by up to 690."""
+    kernel, degree = (scale * Polynomial(degree=5000, gamma=1.0, coef0=0.0)).exp(), 5000
+    X = np.linspace(1.0, (690 / scale) ** (0.5 / degree), 9)[:, None]
+    K, root = kernel(X), np.sqrt(kernel.diag(X))
+    with localcontext() as context:
+        context.prec = 60
+        x = [Decimal(value) for value in X[:, 0].tolist()]
+        off = [
+            [float(abs(Decimal(float(K[i, j])) - (Decimal(scale) * (x[i] * x[j]) ** degree).exp())) for j in range(9)]
+            for i in range(9)
+        ]
+    shares = np.array(off) / np.outer(root, root)
+    assert (shares <= value_error(kernel, X)).all()
+    assert shares.max() > 4.3e5 * 2.0**-53  # what 5,000 factors have without the exponential

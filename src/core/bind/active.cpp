@@ -11,8 +11,8 @@ using Values = Vector<const double>;
 // Every index is checked once, when the object is made, and kept in a copy; the values may change from call to call.
 class Active {
 public:
-    Active(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-           std::int32_t groups, nb::handle beta, nb::handle u, int n_threads)
+    Active(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray row, AnyArray group,
+           std::int32_t groups, AnyArray beta, AnyArray u, int n_threads)
         : n_threads_(n_threads),
           p_(vector<const double>(p, "p")),
           lower_(vector<const double>(lower, "lower", size())),
@@ -32,7 +32,7 @@ public:
                  group_.data(), u_.data(),     nullptr,       0,         groups};
     }
 
-    void choose(nb::handle active) {
+    void choose(AnyArray active) {
         const auto given = vector<const std::int64_t>(active, "active");
         check_range(given.data(), given.shape(0), static_cast<std::int64_t>(size()), "active");
         active_ = copy(given);
@@ -40,13 +40,13 @@ public:
         view_.n = static_cast<std::int64_t>(active_.size());
     }
 
-    nb::tuple ends() const {
+    TupleOf<double, Doubles, Doubles> ends() const {
         Signals signals;
         mercer::Ends ends = mercer::ends_of(view_, n_threads_, signals.poll());
         return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
     }
 
-    nb::object working_set(nb::handle top, nb::handle bottom, nb::handle kept, std::int64_t count) const {
+    Indices working_set(AnyArray top, AnyArray bottom, AnyArray kept, std::int64_t count) const {
         const auto kept_ = vector<const std::int64_t>(kept, "kept");
         check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(size()), "kept");
         if (count < 0) refuse("size", "must not be negative");
@@ -56,7 +56,7 @@ public:
             mercer::working_set(view_, given(top, bottom), taken.data(), count, n_threads_, signals.poll()));
     }
 
-    nb::object survivors(nb::handle top, nb::handle bottom) const {
+    Indices survivors(AnyArray top, AnyArray bottom) const {
         Signals signals;
         return as_array(mercer::survivors(view_, given(top, bottom), n_threads_, signals.poll()));
     }
@@ -69,7 +69,7 @@ private:
         return {from.data(), from.data() + from.shape(0)};
     }
 
-    mercer::Ends given(nb::handle top, nb::handle bottom) const {
+    mercer::Ends given(AnyArray top, AnyArray bottom) const {
         const auto count = static_cast<std::size_t>(std::max(view_.groups, 1));
         return {copy(vector<const double>(top, "top", count)), copy(vector<const double>(bottom, "bottom", count))};
     }
@@ -84,16 +84,17 @@ private:
 }  // namespace
 
 void bind_active(nb::module_& m) {
-    nb::class_<Active>(m, "Active", "A problem at a point that moves, seen through its active variables.")
-        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, std::int32_t, nb::handle,
-                      nb::handle, int>(),
-             "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(), "group"_a.none(),
-             "groups"_a, "beta"_a.none(), "u"_a.none(), "n_threads"_a = 1)
-        .def("choose", &Active::choose, "active"_a.none(), "Which variables are active from now on.")
+    nb::class_<Active>(m, "Active", "A problem at a point that moves, seen through its active variables; h = p - u[row] - d beta.\n\n"
+                       "It shares the memory of the float arrays.")
+        .def(nb::init<AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, std::int32_t, AnyArray,
+                      AnyArray, int>(),
+             "p"_a, "lower"_a, "upper"_a, "d"_a, "row"_a, "group"_a,
+             "groups"_a, "beta"_a, "u"_a, "n_threads"_a = 1)
+        .def("choose", &Active::choose, "active"_a, "Which variables are active from now on.")
         .def("ends", &Active::ends,
              "The violation, and per group the largest h that may grow and the smallest that may shrink.")
-        .def("working_set", &Active::working_set, "top"_a.none(), "bottom"_a.none(), "kept"_a.none(), "size"_a,
-             "The worst violators besides those kept.")
-        .def("survivors", &Active::survivors, "top"_a.none(), "bottom"_a.none(),
+        .def("working_set", &Active::working_set, "top"_a, "bottom"_a, "kept"_a, "size"_a,
+             "The worst violators besides those kept, by the rule of mercer.problems.working_set, between these ends.")
+        .def("survivors", &Active::survivors, "top"_a, "bottom"_a,
              "The active variables that are free or could still be chosen.");
 }

@@ -35,6 +35,23 @@ const char* type_name() {
     return "int64";
 }
 
+// An argument that is to be an array: what is done with it says what is wrong with it, in words. Stubs have its type.
+struct AnyArray : nb::handle {
+    static constexpr auto Name = nb::detail::const_name("numpy.typing.NDArray[typing.Any]");
+    using nb::handle::handle;
+    AnyArray(nb::handle given) : nb::handle(given) {}
+    static bool check_(nb::handle) { return true; }
+};
+
+// What is returned: an array of its own, an array whose type is known at run time only, and several values.
+template <class T>
+using OwnArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Doubles = OwnArray<double>;
+using Indices = OwnArray<std::int64_t>;
+using ArrayOfAnyType = nb::typed<nb::object, AnyArray>;
+template <class... Types>
+using TupleOf = nb::typed<nb::tuple, Types...>;
+
 // Loads through a pointer that is not a multiple of the element size are undefined.
 template <class Array>
 void check_alignment(const Array& array, const char* name) {
@@ -167,18 +184,19 @@ void with_csr(nb::handle data, nb::handle indices, nb::handle indptr, Use use) {
 
 // An array that takes over a vector.
 template <class T>
-nb::object as_array(std::vector<T> values) {
+OwnArray<T> as_array(std::vector<T> values) {
     auto kept = std::make_unique<std::vector<T>>(std::move(values));
     T* data = kept->data();
     const std::size_t n = kept->size();
     const nb::capsule owner(kept.release(), [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+    return OwnArray<T>(data, {n}, owner);
 }
 
 // A Python list of what `item` makes of each value.
 template <class T, class Item>
-nb::list as_list(const std::vector<T>& values, Item item) {
-    nb::list out;
+auto as_list(const std::vector<T>& values, Item item) {
+    using Type = std::decay_t<std::invoke_result_t<Item, const T&>>;
+    nb::typed<nb::list, Type> out;
     for (const T& value : values) out.append(item(value));
     return out;
 }

@@ -17,7 +17,7 @@ std::int64_t square_stride(const Array& array, const char* name) {
     return array.stride(0);
 }
 
-std::int64_t cholesky(nb::handle A, int n_threads) {
+std::int64_t cholesky(AnyArray A, int n_threads) {
     std::int64_t bad = -1;
     const auto attempt = [&]<class T>(T*) {
         nb::ndarray<T, nb::ndim<2>, nb::device::cpu> a;
@@ -37,7 +37,7 @@ std::int64_t cholesky(nb::handle A, int n_threads) {
     return bad;
 }
 
-void cholesky_solve(nb::handle L, nb::handle B, int n_threads) {
+void cholesky_solve(AnyArray L, AnyArray B, int n_threads) {
     with_matrix<float, double>(L, "L", [&](const auto& l) {
         using T = Element<decltype(l)>;
         const std::int64_t stride = square_stride(l, "L");
@@ -63,7 +63,9 @@ void cholesky_solve(nb::handle L, nb::handle B, int n_threads) {
 }  // namespace
 
 void bind_cholesky(nb::module_& m) {
-    m.def("cholesky", &cholesky, "A"_a.none(), "n_threads"_a,
-          "A = LL' in place of its lower triangle; -1, or the index of the first pivot that is not positive.");
-    m.def("cholesky_solve", &cholesky_solve, "L"_a.none(), "B"_a.none(), "n_threads"_a, "B = (LL')^-1 B in place.");
+    m.def("cholesky", &cholesky, "A"_a, "n_threads"_a,
+          "A = LL' in place: -1, or the index of the first pivot that is not positive, when A is of no use any more.\n\n"
+          "A is float32 or float64 with contiguous rows at any distance; only its lower triangle is read and written. The "
+          "result does not depend on n_threads.");
+    m.def("cholesky_solve", &cholesky_solve, "L"_a, "B"_a, "n_threads"_a, "B = (LL')^-1 B in place.");
 }

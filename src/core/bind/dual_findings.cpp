@@ -7,20 +7,18 @@
 
 namespace {
 
-using Doubles = Vector<const double>;
-
-nb::tuple dual_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row,
-                        nb::handle group, nb::handle totals, nb::handle beta, nb::handle coefficients, nb::handle u,
-                        nb::handle error) {
-    const Doubles p_ = vector<const double>(p, "p"), u_ = vector<const double>(u, "u");
+TupleOf<nb::any, nb::ellipsis> dual_findings(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray row,
+                        AnyArray group, AnyArray totals, AnyArray beta, AnyArray coefficients, AnyArray u,
+                        AnyArray error) {
+    const auto p_ = vector<const double>(p, "p"), u_ = vector<const double>(u, "u");
     const std::size_t n = p_.shape(0), rows = u_.shape(0);
-    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
-    const Doubles d_ = vector<const double>(d, "d", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const auto d_ = vector<const double>(d, "d", n), beta_ = vector<const double>(beta, "beta", n);
     const auto row_ = vector<const std::int64_t>(row, "row", n);
     const auto group_ = vector<const std::int32_t>(group, "group", n);
-    const Doubles totals_ = vector<const double>(totals, "totals");
-    const Doubles coefficients_ = vector<const double>(coefficients, "coefficients", rows);
-    const Doubles error_ = vector<const double>(error, "error", rows);
+    const auto totals_ = vector<const double>(totals, "totals");
+    const auto coefficients_ = vector<const double>(coefficients, "coefficients", rows);
+    const auto error_ = vector<const double>(error, "error", rows);
     check_range(row_.data(), n, static_cast<std::int64_t>(rows), "row");
     const auto groups = static_cast<std::int64_t>(totals_.shape(0));
     if (!mercer::all_within(group_.data(), n, -1, static_cast<std::int32_t>(groups - 1))) {
@@ -41,12 +39,12 @@ nb::tuple dual_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::ha
 }
 
 // Whether the seven arrays of a problem agree; Python looks for what is wrong where they do not.
-bool is_sound(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle row, nb::handle group,
-              nb::handle totals) {
-    const Doubles p_ = vector<const double>(p, "p"), totals_ = vector<const double>(totals, "totals");
+bool is_sound(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray row, AnyArray group,
+              AnyArray totals) {
+    const auto p_ = vector<const double>(p, "p"), totals_ = vector<const double>(totals, "totals");
     const std::size_t n = p_.shape(0);
-    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
-    const Doubles d_ = vector<const double>(d, "d", n);
+    const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const auto d_ = vector<const double>(d, "d", n);
     const auto row_ = vector<const std::int64_t>(row, "row", n);
     const auto group_ = vector<const std::int32_t>(group, "group", n);
     const auto groups = static_cast<std::int32_t>(totals_.shape(0));
@@ -63,12 +61,12 @@ bool is_sound(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb
 }  // namespace
 
 void bind_dual_findings(nb::module_& m) {
-    m.def("dual_findings", &dual_findings, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-          "row"_a.none(), "group"_a.none(), "totals"_a.none(), "beta"_a.none(), "coefficients"_a.none(), "u"_a.none(),
-          "error"_a.none(),
+    m.def("dual_findings", &dual_findings, "p"_a, "lower"_a, "upper"_a, "d"_a,
+          "row"_a, "group"_a, "totals"_a, "beta"_a, "coefficients"_a, "u"_a,
+          "error"_a,
           "Losses with and without errors, gap shares, worst variable, violation, largest residuals (outside the box, "
           "outward, inward, of an equality), sum of |b| times those, the sums b'u, p'b, b'd b, |b|'(|p| + |u|), "
           "how far the first can be off, and the bias of each group.");
-    m.def("is_sound", &is_sound, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "row"_a.none(),
-          "group"_a.none(), "totals"_a.none(), "Whether the arrays of a problem agree with each other.");
+    m.def("is_sound", &is_sound, "p"_a, "lower"_a, "upper"_a, "d"_a, "row"_a,
+          "group"_a, "totals"_a, "Whether the arrays of a problem agree with each other.");
 }

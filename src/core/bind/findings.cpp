@@ -8,16 +8,14 @@
 
 namespace {
 
-using Doubles = Vector<const double>;
-
-nb::tuple linear_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d, nb::handle epsilon,
-                          nb::handle f, nb::handle error, nb::handle beta) {
-    const Doubles p_ = vector<const double>(p, "p");
+TupleOf<double, double, double, std::int64_t, double, double, double, double, double> linear_findings(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray epsilon,
+                          AnyArray f, AnyArray error, AnyArray beta) {
+    const auto p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
-    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
-    const Doubles d_ = vector<const double>(d, "d", n), epsilon_ = vector<const double>(epsilon, "epsilon", n);
-    const Doubles error_ = vector<const double>(error, "error", n);
-    const Doubles f_ = vector<const double>(f, "f", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const auto d_ = vector<const double>(d, "d", n), epsilon_ = vector<const double>(epsilon, "epsilon", n);
+    const auto error_ = vector<const double>(error, "error", n);
+    const auto f_ = vector<const double>(f, "f", n), beta_ = vector<const double>(beta, "beta", n);
     mercer::Findings found;
     {
         const nb::gil_scoped_release unlocked;
@@ -28,14 +26,14 @@ nb::tuple linear_findings(nb::handle p, nb::handle lower, nb::handle upper, nb::
                           found.top, found.bottom);
 }
 
-nb::object pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb::handle upper, nb::handle d,
-                         nb::handle u, nb::handle error, nb::handle beta, bool paired, int n_threads) {
+nb::ndarray<nb::numpy, double, nb::ndim<2>> pair_findings(AnyArray offsets, AnyArray p, AnyArray lower, AnyArray upper, AnyArray d,
+                         AnyArray u, AnyArray error, AnyArray beta, bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
-    const Doubles p_ = vector<const double>(p, "p");
+    const auto p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
-    const Doubles lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
-    const Doubles d_ = vector<const double>(d, "d", n), u_ = vector<const double>(u, "u", n);
-    const Doubles error_ = vector<const double>(error, "error", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
+    const auto d_ = vector<const double>(d, "d", n), u_ = vector<const double>(u, "u", n);
+    const auto error_ = vector<const double>(error, "error", n), beta_ = vector<const double>(beta, "beta", n);
     if (offsets_.shape(0) == 0) refuse("offsets", "must have one element more than there are pairs");
     const auto count = static_cast<std::int64_t>(offsets_.shape(0)) - 1;
     if (!mercer::is_indptr(offsets_.data(), count, static_cast<std::int64_t>(n))) {
@@ -63,18 +61,18 @@ nb::object pair_findings(nb::handle offsets, nb::handle p, nb::handle lower, nb:
     double* const data = rows->data();
     const nb::capsule owner(rows.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
     const std::size_t shape[2] = {all.size(), kFindings};
-    return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(data, 2, shape, owner));
+    return nb::ndarray<nb::numpy, double, nb::ndim<2>>(data, 2, shape, owner);
 }
 
 }  // namespace
 
 void bind_findings(nb::module_& m) {
-    m.def("linear_findings", &linear_findings, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-          "epsilon"_a.none(), "f"_a.none(), "error"_a.none(), "beta"_a.none(),
+    m.def("linear_findings", &linear_findings, "p"_a, "lower"_a, "upper"_a, "d"_a,
+          "epsilon"_a, "f"_a, "error"_a, "beta"_a,
           "Losses, gap shares, sum of beta, worst sample, largest residuals: outside the box, outward, inward; "
           "largest and smallest gradient that could be followed.");
-    m.def("pair_findings", &pair_findings, "offsets"_a.none(), "p"_a.none(), "lower"_a.none(), "upper"_a.none(),
-          "d"_a.none(), "u"_a.none(), "error"_a.none(), "beta"_a.none(), "paired"_a, "n_threads"_a,
+    m.def("pair_findings", &pair_findings, "offsets"_a, "p"_a, "lower"_a, "upper"_a,
+          "d"_a, "u"_a, "error"_a, "beta"_a, "paired"_a, "n_threads"_a,
           "A row for each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
           "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
 }

@@ -6,7 +6,7 @@
 namespace {
 
 template <class T>
-auto matrix(nb::handle object, const char* name, std::size_t rows) {
+auto matrix(AnyArray object, const char* name, std::size_t rows) {
     nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
     if (!nb::try_cast(object, out, false)) {
         refuse(name, std::string("must be a C-contiguous two-dimensional float64 array") +
@@ -19,7 +19,7 @@ auto matrix(nb::handle object, const char* name, std::size_t rows) {
     return out;
 }
 
-nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle label, nb::handle bound, bool shared,
+TupleOf<std::int64_t, double, nb::str> joint(AnyArray K, AnyArray excess, AnyArray beta, AnyArray label, AnyArray bound, bool shared,
                 double shift, double tol, std::int64_t max_steps, double max_seconds) {
     const mercer::JointResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
         using T = Element<decltype(kernel)>;
@@ -56,7 +56,9 @@ nb::tuple joint(nb::handle K, nb::handle excess, nb::handle beta, nb::handle lab
 }  // namespace
 
 void bind_joint(nb::module_& m) {
-    m.def("joint", &joint, "K"_a.none(), "excess"_a.none(), "beta"_a.none(), "label"_a.none(), "bound"_a.none(),
+    m.def("joint", &joint, "K"_a, "excess"_a, "beta"_a, "label"_a, "bound"_a,
           "shared"_a, "shift"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
-          "Ascend the dual of a joint multi-class machine on one block of samples; changes beta in place.");
+          "Ascend the dual of a joint multi-class machine on one block of samples; beta is changed in place.\n\n"
+          "excess = f + 1 - [class is the label] at beta, samples x classes. `shared`: the multipliers of a sample "
+          "together stay below its bound (Crammer and Singer), else each does (Weston and Watkins). Returns as `smo`.");
 }

@@ -17,7 +17,7 @@ auto table_of(const Array& array) {
     return mercer::KeptValues<T>{array.data(), rows, columns, array.stride(0)};
 }
 
-void add_table(nb::handle total, nb::handle table, nb::handle coefficients, int n_threads, nb::handle rows) {
+void add_table(AnyArray total, AnyArray table, AnyArray coefficients, int n_threads, AnyArray rows) {
     with_matrix<float, double>(table, "table", [&](const auto& values) {
         const auto table_ = table_of(values);
         Vector<const std::int64_t> rows_;
@@ -42,15 +42,14 @@ using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 class Combinations {
 public:
-    void append(nb::handle which, nb::handle outputs, nb::handle coefficients) {
-        const auto range = nb::cast<std::pair<std::int64_t, std::int64_t>>(which);
+    void append(std::pair<std::int64_t, std::int64_t> which, AnyArray outputs, AnyArray coefficients) {
         const auto outputs_ = vector<const std::int64_t>(outputs, "outputs");
         Rows<const double> coefficients_;
         if (!nb::try_cast(coefficients, coefficients_, false)) {
             refuse("coefficients", "must be a C-contiguous float64 matrix");
         }
         check_alignment(coefficients_, "coefficients");
-        const auto [first, end] = range;
+        const auto [first, end] = which;
         if (first < 0 || end < first || coefficients_.shape(0) != static_cast<std::size_t>(end - first) ||
             coefficients_.shape(1) != outputs_.shape(0)) {
             refuse("coefficients", "must have a row for each vector and a column for each output");
@@ -60,7 +59,7 @@ public:
                              coefficients_.data());
     }
 
-    void add(nb::handle total, nb::handle table, int n_threads) const {
+    void add(AnyArray total, AnyArray table, int n_threads) const {
         with_matrix<float, double>(table, "table", [&](const auto& values) {
             const auto table_ = table_of(values);
             Rows<double> total_;
@@ -85,7 +84,7 @@ private:
     mercer::Combinations combinations_;
 };
 
-void transpose(nb::handle source, nb::handle to, int n_threads) {
+void transpose(AnyArray source, AnyArray to, int n_threads) {
     with_matrix<float, double>(source, "source", [&](const auto& values) {
         using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
         const auto table_ = table_of(values);
@@ -104,7 +103,7 @@ void transpose(nb::handle source, nb::handle to, int n_threads) {
     });
 }
 
-void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::handle out, nb::handle columns,
+void copy_entries(AnyArray table, AnyArray rows, AnyArray sources, AnyArray out, AnyArray columns,
                   int n_threads) {
     with_matrix<float, double>(table, "table", [&](const auto& values) {
         using T = std::remove_const_t<std::remove_reference_t<decltype(*values.data())>>;
@@ -133,16 +132,16 @@ void copy_entries(nb::handle table, nb::handle rows, nb::handle sources, nb::han
 }  // namespace
 
 void bind_kept_values(nb::module_& m) {
-    m.def("add_table", &add_table, "total"_a.none(), "table"_a.none(), "coefficients"_a.none(), "n_threads"_a,
+    m.def("add_table", &add_table, "total"_a, "table"_a, "coefficients"_a, "n_threads"_a,
           "rows"_a.none() = nb::none(), "total += table[rows] @ coefficients, in float64; all rows unless told.");
     nb::class_<Combinations>(m, "Combinations",
                              "Runs of vectors that serve the same few outputs, with their coefficients.")
         .def(nb::init<>())
-        .def("append", &Combinations::append, "which"_a.none(), "outputs"_a.none(), "coefficients"_a.none(),
+        .def("append", &Combinations::append, "which"_a, "outputs"_a, "coefficients"_a,
              "The vectors from the first to before the second of `which` serve these outputs.")
-        .def("add", &Combinations::add, "total"_a.none(), "table"_a.none(), "n_threads"_a,
+        .def("add", &Combinations::add, "total"_a, "table"_a, "n_threads"_a,
              "total += table' coefficients, in float64; the table has a row for each vector.");
-    m.def("transpose", &transpose, "source"_a.none(), "to"_a.none(), "n_threads"_a, "to = source.T.");
-    m.def("copy_entries", &copy_entries, "table"_a.none(), "rows"_a.none(), "sources"_a.none(), "out"_a.none(),
-          "columns"_a.none(), "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
+    m.def("transpose", &transpose, "source"_a, "to"_a, "n_threads"_a, "to = source.T.");
+    m.def("copy_entries", &copy_entries, "table"_a, "rows"_a, "sources"_a, "out"_a,
+          "columns"_a, "n_threads"_a, "out[:, columns] = table[rows][:, sources].");
 }

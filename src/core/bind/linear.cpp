@@ -16,7 +16,7 @@
 
 namespace {
 
-Vector<std::uint64_t> one_seed(nb::handle seed) {
+Vector<std::uint64_t> one_seed(AnyArray seed) {
     Vector<std::uint64_t> out;
     if (!nb::try_cast(seed, out, false) || out.shape(0) != 1) refuse("seed", "must be one writable uint64");
     return out;
@@ -34,7 +34,7 @@ public:
         check_threads(n_threads);
     }
 
-    void product(nb::handle w, double shift, nb::handle out) {
+    void product(AnyArray w, double shift, AnyArray out) {
         const auto w_ = vector<const double>(w, "w", columns());
         const auto out_ = vector<double>(out, "out", height());
         run([&](const auto& rows, const mercer::Threads& threads) {
@@ -42,7 +42,7 @@ public:
         });
     }
 
-    void transposed(nb::handle c, nb::handle out) {
+    void transposed(AnyArray c, AnyArray out) {
         const auto c_ = vector<const double>(c, "c", height());
         const auto out_ = vector<double>(out, "out", columns());
         run([&](const auto& rows, const mercer::Threads& threads) {
@@ -50,7 +50,7 @@ public:
         });
     }
 
-    void doubled_product(nb::handle hi, nb::handle lo, nb::handle out) {
+    void doubled_product(AnyArray hi, AnyArray lo, AnyArray out) {
         const auto hi_ = vector<const double>(hi, "hi", columns());
         const auto lo_ = vector<const double>(lo, "lo", columns());
         const auto out_ = vector<double>(out, "out", height());
@@ -59,7 +59,7 @@ public:
         });
     }
 
-    void doubled_transposed(nb::handle c, nb::handle hi, nb::handle lo) {
+    void doubled_transposed(AnyArray c, AnyArray hi, AnyArray lo) {
         const auto c_ = vector<const double>(c, "c", height());
         const auto hi_ = vector<double>(hi, "hi", columns());
         const auto lo_ = vector<double>(lo, "lo", columns());
@@ -68,7 +68,7 @@ public:
         });
     }
 
-    void outer(nb::handle which, nb::handle c, nb::handle out) {
+    void outer(AnyArray which, AnyArray c, AnyArray out) {
         const auto which_ = vector<const std::int64_t>(which, "which");
         check_range(which_.data(), which_.shape(0), n, "which");
         const auto c_ = vector<const double>(c, "c", which_.shape(0));
@@ -82,16 +82,16 @@ public:
         });
     }
 
-    void lengths(nb::handle out) {
+    void lengths(AnyArray out) {
         const auto out_ = vector<double>(out, "out", height());
         run([&](const auto& rows, const mercer::Threads& threads) {
             mercer::linear_lengths(rows, out_.data(), threads);
         });
     }
 
-    nb::tuple descend(nb::handle p, nb::handle lower, nb::handle upper, nb::handle d_given, nb::handle epsilon,
-                      nb::handle lengths, double bias, nb::handle beta, nb::handle w, nb::handle b, double value,
-                      bool hold, nb::handle seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
+    TupleOf<std::int64_t, double, double, nb::str> descend(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d_given, AnyArray epsilon,
+                      AnyArray lengths, double bias, AnyArray beta, AnyArray w, AnyArray b, double value,
+                      bool hold, AnyArray seed, double tol, double gap, std::int64_t max_epochs, double max_seconds,
                       bool shrinking) {
         const auto p_ = vector<const double>(p, "p", height());
         const auto lower_ = vector<const double>(lower, "lower", height());
@@ -114,8 +114,8 @@ public:
         return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
     }
 
-    nb::tuple descend_joint(nb::handle y, nb::handle C, nb::handle lengths, double bias, nb::handle beta, nb::handle w,
-                            nb::handle w_bias, nb::handle seed, double tol, double gap, std::int64_t max_epochs,
+    TupleOf<std::int64_t, double, double, nb::str> descend_joint(AnyArray y, AnyArray C, AnyArray lengths, double bias, AnyArray beta, AnyArray w,
+                            AnyArray w_bias, AnyArray seed, double tol, double gap, std::int64_t max_epochs,
                             double max_seconds, bool shrinking) {
         const auto w_bias_ = vector<double>(w_bias, "w_bias");
         const std::size_t classes = w_bias_.shape(0);
@@ -159,7 +159,7 @@ private:
     mercer::PackedCsr packed_;
 };
 
-std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
+std::unique_ptr<LinearRows> dense_rows(AnyArray X, int n_threads) {
     std::unique_ptr<LinearRows> out;
     const auto attempt = [&]<class T>(T*) {
         nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x;
@@ -176,7 +176,7 @@ std::unique_ptr<LinearRows> dense_rows(nb::handle X, int n_threads) {
     return out;
 }
 
-std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::handle starts, nb::handle ends,
+std::unique_ptr<LinearRows> csr_rows(AnyArray data, AnyArray indices, AnyArray starts, AnyArray ends,
                                      std::int64_t d, int n_threads) {
     std::unique_ptr<LinearRows> out;
     if (d < 0) refuse("d", "must not be negative");
@@ -203,7 +203,7 @@ std::unique_ptr<LinearRows> csr_rows(nb::handle data, nb::handle indices, nb::ha
 // The samples of a Newton method, whose arrays it keeps.
 class Respondents {
 public:
-    Respondents(nb::handle q, nb::handle inverse, nb::handle lower, nb::handle upper, nb::handle epsilon, int n_threads)
+    Respondents(AnyArray q, AnyArray inverse, AnyArray lower, AnyArray upper, AnyArray epsilon, int n_threads)
         : q_(vector<const double>(q, "q")),
           inverse_(vector<const double>(inverse, "inverse", size())),
           lower_(vector<const double>(lower, "lower", size())),
@@ -213,7 +213,7 @@ public:
         if (n_threads < 1) refuse("n_threads", "must be at least 1");
     }
 
-    nb::tuple respond(nb::handle p, nb::handle d, nb::handle f, nb::handle t) const {
+    TupleOf<double, double, double> respond(AnyArray p, AnyArray d, AnyArray f, AnyArray t) const {
         const auto p_ = vector<const double>(p, "p", size()), d_ = vector<const double>(d, "d", size());
         const auto f_ = vector<const double>(f, "f", size());
         const auto t_ = vector<double>(t, "t", size());
@@ -227,7 +227,7 @@ public:
         return nb::make_tuple(sums.total, sums.losses, sums.shares);
     }
 
-    double along(nb::handle f, nb::handle move, double step) const {
+    double along(AnyArray f, AnyArray move, double step) const {
         const auto f_ = vector<const double>(f, "f", size()), move_ = vector<const double>(move, "move", size());
         Signals signals;
         const nb::gil_scoped_release unlocked;
@@ -254,31 +254,37 @@ void bind_linear(nb::module_& m) {
     nb::class_<LinearRows>(m, "LinearRows", "The rows of a linear machine's data, dense or CSR.")
         .def_ro("n", &LinearRows::n)
         .def_ro("d", &LinearRows::d)
-        .def("product", &LinearRows::product, "w"_a.none(), "shift"_a, "out"_a.none(), "out = Xw + shift.")
-        .def("transposed", &LinearRows::transposed, "c"_a.none(), "out"_a.none(), "out = X'c.")
-        .def("doubled_product", &LinearRows::doubled_product, "hi"_a.none(), "lo"_a.none(), "out"_a.none(),
+        .def("product", &LinearRows::product, "w"_a, "shift"_a, "out"_a, "out = Xw + shift.")
+        .def("transposed", &LinearRows::transposed, "c"_a, "out"_a, "out = X'c; rows whose c is 0 are skipped. The result does not depend on the number of threads.")
+        .def("doubled_product", &LinearRows::doubled_product, "hi"_a, "lo"_a, "out"_a,
              "out = X(hi + lo), summed in twice the precision and rounded once.")
-        .def("doubled_transposed", &LinearRows::doubled_transposed, "c"_a.none(), "hi"_a.none(), "lo"_a.none(),
+        .def("doubled_transposed", &LinearRows::doubled_transposed, "c"_a, "hi"_a, "lo"_a,
              "hi + lo = X'c in twice the precision.")
-        .def("outer", &LinearRows::outer, "which"_a.none(), "c"_a.none(), "out"_a.none(),
+        .def("outer", &LinearRows::outer, "which"_a, "c"_a, "out"_a,
              "The lower triangle of out = sum of c z z' over the rows named, z = (x, 1).")
-        .def("lengths", &LinearRows::lengths, "out"_a.none(), "Squared lengths of the rows.")
-        .def("descend", &LinearRows::descend, "p"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-             "epsilon"_a.none(), "lengths"_a.none(), "bias"_a, "beta"_a.none(), "w"_a.none(), "b"_a.none(), "value"_a,
-             "hold"_a, "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
-             "Dual coordinate descent; changes beta, w, b and seed in place.")
-        .def("descend_joint", &LinearRows::descend_joint, "y"_a.none(), "C"_a.none(), "lengths"_a.none(), "bias"_a,
-             "beta"_a.none(), "w"_a.none(), "w_bias"_a.none(), "seed"_a.none(), "tol"_a, "gap"_a, "max_epochs"_a,
+        .def("lengths", &LinearRows::lengths, "out"_a, "Squared lengths of the rows.")
+        .def("descend", &LinearRows::descend, "p"_a, "lower"_a, "upper"_a, "d"_a,
+             "epsilon"_a, "lengths"_a, "bias"_a, "beta"_a, "w"_a, "b"_a, "value"_a,
+             "hold"_a, "seed"_a, "tol"_a, "gap"_a, "max_epochs"_a, "max_seconds"_a, "shrinking"_a,
+             "Dual coordinate descent; beta, w, b and seed are changed in place.\n\n"
+             "Ends when no gradient over all rows is above tol and their shares of the gap add up to no more than `gap` of "
+             "the dual value. `value` is that of the dual at the start without what the bias takes. A bias of infinity "
+             "asks for a free one. That needs `hold` (b follows the passes, not each step), sparse rows, and boxes with "
+             "zero at one end; \"unsettled\" means that b was not found so. Returns the passes taken, violation, gap, and "
+             "why it ended: \"converged\", \"max_epochs\", \"max_seconds\" or \"unsettled\".")
+        .def("descend_joint", &LinearRows::descend_joint, "y"_a, "C"_a, "lengths"_a, "bias"_a,
+             "beta"_a, "w"_a, "w_bias"_a, "seed"_a, "tol"_a, "gap"_a, "max_epochs"_a,
              "max_seconds"_a, "shrinking"_a,
-             "The same for Crammer and Singer's joint machine; beta and w are flat, classes side by side.");
-    nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs, for Newton's method.")
-        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int>(), "q"_a.none(),
-             "inverse"_a.none(), "lower"_a.none(), "upper"_a.none(), "epsilon"_a.none(), "n_threads"_a)
-        .def("respond", &Respondents::respond, "p"_a.none(), "d"_a.none(), "f"_a.none(), "t"_a.none(),
-             "Fills t; the sums of t, of the losses and of the shares of the gap.")
-        .def("along", &Respondents::along, "f"_a.none(), "move"_a.none(), "step"_a,
+             "`descend` for Crammer and Singer's joint machine; beta and w are flat, the classes side by side.");
+    nb::class_<Respondents>(m, "Respondents", "How samples respond to outputs f: t = the point of [lower, upper] nearest to "
+                            "shrunk(q - f, epsilon) * inverse.")
+        .def(nb::init<AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, int>(), "q"_a,
+             "inverse"_a, "lower"_a, "upper"_a, "epsilon"_a, "n_threads"_a)
+        .def("respond", &Respondents::respond, "p"_a, "d"_a, "f"_a, "t"_a,
+             "Fills t; the sums of t, of the losses with p and d, and of the shares of the duality gap.")
+        .def("along", &Respondents::along, "f"_a, "move"_a, "step"_a,
              "The sum of t * move at f + step * move.");
-    m.def("dense_rows", &dense_rows, "X"_a.none(), "n_threads"_a, "Rows that share the memory of X.");
-    m.def("csr_rows", &csr_rows, "data"_a.none(), "indices"_a.none(), "starts"_a.none(), "ends"_a.none(), "d"_a,
+    m.def("dense_rows", &dense_rows, "X"_a, "n_threads"_a, "Rows that share the memory of X.");
+    m.def("csr_rows", &csr_rows, "data"_a, "indices"_a, "starts"_a, "ends"_a, "d"_a,
           "n_threads"_a, "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
 }

@@ -5,7 +5,7 @@
 
 namespace {
 
-nb::object order_by(nb::handle keys, nb::handle second) {
+Indices order_by(AnyArray keys, AnyArray second) {
     Vector<const std::uint64_t> keys_;
     if (!nb::try_cast(keys, keys_, false)) refuse("keys", "must be a contiguous one-dimensional uint64 array");
     check_alignment(keys_, "keys");
@@ -19,7 +19,7 @@ nb::object order_by(nb::handle keys, nb::handle second) {
     return as_array(std::move(order));
 }
 
-nb::object equal_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, nb::handle left, nb::handle right) {
+OwnArray<std::uint8_t> equal_rows_csr(AnyArray data, AnyArray indices, AnyArray indptr, AnyArray left, AnyArray right) {
     std::vector<std::uint8_t> out;
     with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const std::int64_t* starts, std::int64_t n) {
         const auto left_ = vector<const std::int64_t>(left, "left");
@@ -36,8 +36,8 @@ nb::object equal_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr
 }  // namespace
 
 void bind_merging(nb::module_& m) {
-    m.def("order_by", &order_by, "keys"_a.none(), "second"_a.none(),
+    m.def("order_by", &order_by, "keys"_a, "second"_a,
           "Positions sorted by hash, then by a second number.");
-    m.def("equal_rows_csr", &equal_rows_csr, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "left"_a.none(),
-          "right"_a.none(), "Whether pairs of rows store the same entries.");
+    m.def("equal_rows_csr", &equal_rows_csr, "data"_a, "indices"_a, "indptr"_a, "left"_a,
+          "right"_a, "Whether pairs of rows store the same entries.");
 }

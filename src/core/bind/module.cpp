@@ -11,6 +11,7 @@
 // A file for each subject.
 void bind_active(nb::module_& m);
 void bind_cholesky(nb::module_& m);
+void bind_doubled(nb::module_& m);
 void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
 void bind_joint(nb::module_& m);
@@ -30,7 +31,7 @@ void bind_text(nb::module_& m);
 
 namespace {
 
-nb::list levels() {
+auto levels() {
     return as_list(mercer::levels(), [](const mercer::Level* level) { return std::string(level->name); });
 }
 
@@ -49,11 +50,11 @@ NB_MODULE(_core, m) {
         "level", [] { return std::string(mercer::level().name); },
         "The instruction set in use; the environment variable MERCER_SIMD forces one.");
     m.def("get_num_threads", &mercer_get_num_threads, "Threads a call may use when the user named no number.");
-    m.def("thread_limit", &mercer::thread_limit, "The same limit if one was set, else 0.");
+    m.def("thread_limit", &mercer::thread_limit, "The limit that set_num_threads set, else 0.");
     m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the threads of calls for which the user named no number.");
-    // Arguments are none(): the functions themselves say what is wrong with None.
     bind_active(m);
     bind_cholesky(m);
+    bind_doubled(m);
     bind_dual_findings(m);
     bind_findings(m);
     bind_joint(m);

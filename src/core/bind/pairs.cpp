@@ -14,7 +14,7 @@ namespace {
 // Blocks of samples and the pairs of them, with every index checked.
 class PairLayout {
 public:
-    PairLayout(nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets, std::int64_t n)
+    PairLayout(AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets, std::int64_t n)
         : members_(vector<const std::int64_t>(members, "members")),
           starts_(vector<const std::int64_t>(starts, "starts")),
           blocks_(vector<const std::int64_t>(blocks, "blocks")),
@@ -53,7 +53,7 @@ private:
 // The start of every pair: its variables and their gradient.
 class StartedPairs {
 public:
-    StartedPairs(nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d, std::size_t n,
+    StartedPairs(AnyArray h, AnyArray beta, AnyArray lower, AnyArray upper, AnyArray d, std::size_t n,
                  bool paired)
         : h_(vector<const double>(h, "h", n)), variables_(beta, lower, upper, d, n) {
         problems = {h_.data(), variables_.beta.data(), variables_.lower.data(), variables_.upper.data(),
@@ -69,7 +69,7 @@ private:
 // Bounds of all variables once for each fold; the rest is common to all folds.
 class Folds {
 public:
-    Folds(nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d, nb::handle values,
+    Folds(AnyArray p, AnyArray beta, AnyArray lower, AnyArray upper, AnyArray d, AnyArray values,
           std::size_t n, bool paired)
         : p_(vector<const double>(p, "p", n)),
           beta_(vector<const double>(beta, "beta", n)),
@@ -92,13 +92,16 @@ struct Solved {
     std::vector<mercer::SmoResult> results;
     std::int64_t values;
 
-    nb::list steps() const {
+    auto steps() const {
         return as_list(results, [](const mercer::SmoResult& result) { return result.steps; });
     }
-    nb::list reasons() const {
-        return as_list(results, [](const mercer::SmoResult& result) { return result.reason; });
+    auto reasons() const {
+        return as_list(results, [](const mercer::SmoResult& result) { return nb::str(result.reason); });
     }
 };
+
+using PairReasons = TupleOf<nb::typed<nb::list, nb::str>, std::int64_t>;
+using PairSteps = TupleOf<nb::typed<nb::list, std::int64_t>, nb::typed<nb::list, nb::str>, std::int64_t>;
 
 // Calls solve(results, threads), which returns how many kernel values it computed.
 template <class Solve>
@@ -112,7 +115,7 @@ Solved solved(std::int64_t problems, int n_threads, Solve solve) {
 }
 
 template <class Kind>
-Vector<const double> diagonal_of(const Kind& samples, nb::handle diagonal) {
+Vector<const double> diagonal_of(const Kind& samples, AnyArray diagonal) {
     return vector<const double>(diagonal, "diagonal", static_cast<std::size_t>(samples.n));
 }
 
@@ -122,11 +125,11 @@ void check_inner_products(const Samples& self, const mercer::SparseSamples<doubl
     }
 }
 
-nb::tuple solve_pairs(const Samples& self, nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
-                      nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper,
-                      nb::handle d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
+PairSteps solve_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
+                      AnyArray diagonal, AnyArray h, AnyArray beta, AnyArray lower, AnyArray upper,
+                      AnyArray d, bool paired, double tol, std::int64_t max_steps, double max_seconds,
                       int n_threads) {
-    const auto solve = [&]<class Kind>(const Kind& samples) -> nb::tuple {
+    const auto solve = [&]<class Kind>(const Kind& samples) -> PairSteps {
         if constexpr (is_dense<Kind>) {
             const PairLayout layout(members, starts, blocks, offsets, samples.n);
             const auto diagonal_ = diagonal_of(samples, diagonal);
@@ -144,9 +147,9 @@ nb::tuple solve_pairs(const Samples& self, nb::handle members, nb::handle starts
     return std::visit(solve, self.any);
 }
 
-nb::tuple solve_sparse_pairs(const Samples& self, nb::handle members, nb::handle starts, nb::handle blocks,
-                             nb::handle offsets, nb::handle diagonal, nb::handle h, nb::handle beta, nb::handle lower,
-                             nb::handle upper, nb::handle d, nb::handle products, bool single, bool paired, double tol,
+PairSteps solve_sparse_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks,
+                             AnyArray offsets, AnyArray diagonal, AnyArray h, AnyArray beta, AnyArray lower,
+                             AnyArray upper, AnyArray d, AnyArray products, bool single, bool paired, double tol,
                              std::int64_t max_steps, double max_seconds, int n_threads) {
     const auto* samples = std::get_if<mercer::SparseSamples<double>>(&self.any);
     if (samples == nullptr) refuse("samples", "must be sparse and float64 for solve_sparse_pairs");
@@ -163,11 +166,11 @@ nb::tuple solve_sparse_pairs(const Samples& self, nb::handle members, nb::handle
     return nb::make_tuple(out.steps(), out.reasons(), out.values);
 }
 
-nb::tuple solve_folds(const Samples& self, nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
-                      nb::handle diagonal, nb::handle p, nb::handle beta, nb::handle lower, nb::handle upper,
-                      nb::handle d, nb::handle values, bool single, bool paired, double tol, std::int64_t max_steps,
+PairReasons solve_folds(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
+                      AnyArray diagonal, AnyArray p, AnyArray beta, AnyArray lower, AnyArray upper,
+                      AnyArray d, AnyArray values, bool single, bool paired, double tol, std::int64_t max_steps,
                       double max_seconds, int n_threads) {
-    const auto solve = [&]<class Kind>(const Kind& samples) -> nb::tuple {
+    const auto solve = [&]<class Kind>(const Kind& samples) -> PairReasons {
         if constexpr (std::is_same_v<Kind, mercer::SparseSamples<float>>) {
             refuse("samples", "must be dense, or sparse and float64, for solve_folds");
         } else {
@@ -194,8 +197,8 @@ nb::tuple solve_folds(const Samples& self, nb::handle members, nb::handle starts
     return std::visit(solve, self.any);
 }
 
-void add_pairs(const Samples& self, nb::handle members, nb::handle starts, nb::handle blocks, nb::handle offsets,
-               nb::handle beta, nb::handle total, int n_threads) {
+void add_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
+               AnyArray beta, AnyArray total, int n_threads) {
     const auto add = [&]<class Kind>(const Kind& samples) {
         if constexpr (is_dense<Kind>) {
             const PairLayout layout(members, starts, blocks, offsets, samples.n);
@@ -218,20 +221,28 @@ void add_pairs(const Samples& self, nb::handle members, nb::handle starts, nb::h
 
 void bind_pairs(nb::class_<Samples>& samples) {
     samples
-        .def("solve_pairs", &solve_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
-             "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(),
-             "d"_a.none(), "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
-             "Solve a problem on each pair of blocks; changes beta in place and returns the steps and why each ended.")
-        .def("solve_sparse_pairs", &solve_sparse_pairs, "members"_a.none(), "starts"_a.none(),
-             "blocks"_a.none(), "offsets"_a.none(), "diagonal"_a.none(), "h"_a.none(), "beta"_a.none(),
-             "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "products"_a.none(), "single"_a, "paired"_a, "tol"_a,
-             "max_steps"_a, "max_seconds"_a, "n_threads"_a)
-        .def("solve_folds", &solve_folds, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
-             "offsets"_a.none(), "diagonal"_a.none(), "p"_a.none(), "beta"_a.none(), "lower"_a.none(),
-             "upper"_a.none(), "d"_a.none(), "values"_a.none(), "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
+        .def("solve_pairs", &solve_pairs, "members"_a, "starts"_a, "blocks"_a,
+             "offsets"_a, "diagonal"_a, "h"_a, "beta"_a, "lower"_a, "upper"_a,
+             "d"_a, "paired"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+             "Solve a problem on each pair of blocks of dense samples; beta is changed in place.\n\n"
+             "Block k holds the samples members[starts[k]:starts[k + 1]]; problem t is on blocks[2t] and then "
+             "blocks[2t + 1], and its variables begin at offsets[t]. Returns the steps of each and why it ended, as in "
+             "`smo`, and how many kernel values that took.")
+        .def("solve_sparse_pairs", &solve_sparse_pairs, "members"_a, "starts"_a,
+             "blocks"_a, "offsets"_a, "diagonal"_a, "h"_a, "beta"_a,
+             "lower"_a, "upper"_a, "d"_a, "products"_a, "single"_a, "paired"_a, "tol"_a,
+             "max_steps"_a, "max_seconds"_a, "n_threads"_a,
+             "`solve_pairs` for sparse float64 samples, not for the Laplacian; products becomes K beta on each pair. Steps "
+             "are taken in float32 where `single`.")
+        .def("solve_folds", &solve_folds, "members"_a, "starts"_a, "blocks"_a,
+             "offsets"_a, "diagonal"_a, "p"_a, "beta"_a, "lower"_a,
+             "upper"_a, "d"_a, "values"_a, "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
              "max_seconds"_a, "n_threads"_a,
-             "Solve problems on each pair that differ in bounds; returns why each ended, and how many values that took.")
-        .def("add_pairs", &add_pairs, "members"_a.none(), "starts"_a.none(), "blocks"_a.none(),
-             "offsets"_a.none(), "beta"_a.none(), "total"_a.none(), "n_threads"_a,
-             "total += K beta on each pair of blocks.");
+             "Solve several problems on each pair of blocks, which differ in bounds only and start from what these leave of "
+             "beta: lower, upper and values have the variables of all pairs once for each.\n\n"
+             "values becomes K beta + b, from the values that steps took, which are float32 where sparse samples are to be "
+             "`single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.")
+        .def("add_pairs", &add_pairs, "members"_a, "starts"_a, "blocks"_a,
+             "offsets"_a, "beta"_a, "total"_a, "n_threads"_a,
+             "total += K beta on each pair of blocks of dense samples, from values computed for this sum.");
 }

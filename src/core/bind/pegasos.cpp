@@ -10,8 +10,8 @@ namespace {
 // The arrays of a run of steps, checked: every draw is a row, every length agrees.
 class Steps {
 public:
-    Steps(nb::handle draws, nb::handle y, std::size_t n, double lam, std::int64_t t, bool project, double norm2,
-          nb::handle counts)
+    Steps(AnyArray draws, AnyArray y, std::size_t n, double lam, std::int64_t t, bool project, double norm2,
+          AnyArray counts)
         : draws_(vector<const std::int64_t>(draws, "draws")), y_(vector<const double>(y, "y", n)) {
         if (t < 0) refuse("t", "must not be negative");
         check_range(draws_.data(), draws_.shape(0), static_cast<std::int64_t>(n), "draws");
@@ -33,7 +33,7 @@ private:
 
 class State {
 public:
-    State(nb::handle theta, nb::handle total, std::size_t d, std::size_t most)
+    State(AnyArray theta, AnyArray total, std::size_t d, std::size_t most)
         : theta_(vector<double>(theta, "theta")), total_(vector<double>(total, "total", theta_.shape(0))) {
         if (theta_.shape(0) < d || theta_.shape(0) > most) refuse("theta", "must have one element per feature");
         state = {theta_.data(), total_.data(), static_cast<std::int64_t>(theta_.shape(0))};
@@ -44,7 +44,9 @@ private:
     Vector<double> theta_, total_;
 };
 
-nb::tuple as_tuple(const mercer::PegasosResult& result) {
+using PegasosSums = TupleOf<std::int64_t, double, double, double>;
+
+PegasosSums as_tuple(const mercer::PegasosResult& result) {
     return nb::make_tuple(result.done, result.scale, result.mass, result.norm2);
 }
 
@@ -55,8 +57,8 @@ mercer::PegasosResult go(const Rows& rows, const State& state, const Steps& step
     return mercer::pegasos(rows, state.state, steps.steps, signals.poll());
 }
 
-nb::tuple pegasos_dense(nb::handle X, nb::handle y, nb::handle draws, double lam, std::int64_t t, bool project,
-                        double norm2, nb::handle theta, nb::handle total, nb::handle counts) {
+PegasosSums pegasos_dense(AnyArray X, AnyArray y, AnyArray draws, double lam, std::int64_t t, bool project,
+                        double norm2, AnyArray theta, AnyArray total, AnyArray counts) {
     return as_tuple(with_matrix<float, double>(X, "X", [&](const auto& x) {
         using T = Element<decltype(x)>;
         const std::size_t n = x.shape(0), d = x.shape(1);
@@ -69,9 +71,9 @@ nb::tuple pegasos_dense(nb::handle X, nb::handle y, nb::handle draws, double lam
     }));
 }
 
-nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, std::int64_t d, nb::handle y,
-                      nb::handle draws, double lam, std::int64_t t, bool project, double norm2, nb::handle theta,
-                      nb::handle total, nb::handle counts) {
+PegasosSums pegasos_csr(AnyArray data, AnyArray indices, AnyArray indptr, std::int64_t d, AnyArray y,
+                      AnyArray draws, double lam, std::int64_t t, bool project, double norm2, AnyArray theta,
+                      AnyArray total, AnyArray counts) {
     mercer::PegasosResult result;
     if (d < 0) refuse("d", "must not be negative");
     const State state(theta, total, static_cast<std::size_t>(d), static_cast<std::size_t>(d) + 1);
@@ -87,9 +89,9 @@ nb::tuple pegasos_csr(nb::handle data, nb::handle indices, nb::handle indptr, st
     return as_tuple(result);
 }
 
-nb::tuple pegasos_kernel(nb::handle rows, nb::handle slot, double shift, nb::handle u, nb::handle y, nb::handle draws,
-                         double lam, std::int64_t t, bool project, double norm2, nb::handle theta, nb::handle total,
-                         nb::handle counts) {
+PegasosSums pegasos_kernel(AnyArray rows, AnyArray slot, double shift, AnyArray u, AnyArray y, AnyArray draws,
+                         double lam, std::int64_t t, bool project, double norm2, AnyArray theta, AnyArray total,
+                         AnyArray counts) {
     nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows_;
     if (!nb::try_cast(rows, rows_, false)) refuse("rows", "must be a C-contiguous float64 matrix");
     const std::size_t n = rows_.shape(1);
@@ -109,15 +111,15 @@ void check_span(std::int64_t first, std::int64_t count) {
     if (count < 0) refuse("count", "must not be negative");
 }
 
-nb::object random_bits(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count) {
+OwnArray<std::uint64_t> random_bits(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count) {
     check_span(first, count);
     std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
     mercer::CounterRandom(seed, stream).fill(static_cast<std::uint64_t>(first), out.size(), out.data());
     return as_array(std::move(out));
 }
 
-nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
-                     nb::handle cumulative) {
+Indices draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count,
+                     AnyArray cumulative) {
     check_span(first, count);
     const auto cumulative_ = vector<const double>(cumulative, "cumulative");
     if (cumulative_.shape(0) == 0) refuse("cumulative", "must have at least one element");
@@ -133,16 +135,21 @@ nb::object draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t firs
 }  // namespace
 
 void bind_pegasos(nb::module_& m) {
-    m.def("pegasos_dense", &pegasos_dense, "X"_a.none(), "y"_a.none(), "draws"_a.none(), "lam"_a, "t"_a, "project"_a,
-          "norm2"_a, "theta"_a.none(), "total"_a.none(), "counts"_a.none(),
-          "Steps of stochastic subgradient descent on dense rows.");
-    m.def("pegasos_csr", &pegasos_csr, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "d"_a, "y"_a.none(),
-          "draws"_a.none(), "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a.none(), "total"_a.none(),
-          "counts"_a.none(), "The same on a CSR matrix.");
-    m.def("pegasos_kernel", &pegasos_kernel, "rows"_a.none(), "slot"_a.none(), "shift"_a, "u"_a.none(), "y"_a.none(),
-          "draws"_a.none(), "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a.none(), "total"_a.none(),
-          "counts"_a.none(), "The same on rows of a kernel matrix.");
-    m.def("random_bits", &random_bits, "seed"_a, "stream"_a, "first"_a, "count"_a, "Random 64-bit numbers by counter.");
-    m.def("draw_rows", &draw_rows, "seed"_a, "stream"_a, "first"_a, "count"_a, "cumulative"_a.none(),
-          "Random rows by inverse CDF over cumulative weights.");
+    m.def("pegasos_dense", &pegasos_dense, "X"_a, "y"_a, "draws"_a, "lam"_a, "t"_a, "project"_a,
+          "norm2"_a, "theta"_a, "total"_a, "counts"_a.none(),
+          "Steps t + 1, ... of stochastic subgradient descent on C-contiguous rows, one for each draw.\n\n"
+          "theta, and total, the sum of theta / t, are changed in place; they have an element more than X has columns where "
+          "every row is followed by a constant 1. Violations are added to counts. Returns the steps made, the factor by "
+          "which projections have shrunk theta, the sum of that factor over t, and |theta|^2, which is right if it was on "
+          "entry and project is true.");
+    m.def("pegasos_csr", &pegasos_csr, "data"_a, "indices"_a, "indptr"_a, "d"_a, "y"_a,
+          "draws"_a, "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a, "total"_a,
+          "counts"_a.none(), "`pegasos_dense` on a CSR matrix of d columns; a step costs what its row has entries.");
+    m.def("pegasos_kernel", &pegasos_kernel, "rows"_a, "slot"_a, "shift"_a, "u"_a, "y"_a,
+          "draws"_a, "lam"_a, "t"_a, "project"_a, "norm2"_a, "theta"_a, "total"_a,
+          "counts"_a.none(), "`pegasos_dense` on rows of a kernel matrix: row i is rows[slot[i]], and missing where slot[i] is negative.\n\n"
+          "theta are coefficients, u = K theta is kept up to date. Stops before a step that needs a missing row.");
+    m.def("random_bits", &random_bits, "seed"_a, "stream"_a, "first"_a, "count"_a, "Numbers first, first + 1, ... of a stream of random 64-bit numbers; the same on every platform.");
+    m.def("draw_rows", &draw_rows, "seed"_a, "stream"_a, "first"_a, "count"_a, "cumulative"_a,
+          "Random rows: each is the first whose cumulative weight exceeds a uniform number times the total weight.");
 }

@@ -15,7 +15,7 @@ auto contiguous(const Array& x, const char* name) {
     return x.data();
 }
 
-void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb::handle norms, int n_threads) {
+void prepare(AnyArray X, AnyArray centre, double scale, AnyArray rows, AnyArray norms, int n_threads) {
     with_matrix<float, double>(X, "X", [&](const auto& x) {
         const std::size_t n = x.shape(0), d = x.shape(1);
         const auto* data = contiguous(x, "X");
@@ -39,8 +39,10 @@ void prepare(nb::handle X, nb::handle centre, double scale, nb::handle rows, nb:
     });
 }
 
+using SparseArrays = TupleOf<ArrayOfAnyType, OwnArray<std::int32_t>, Indices, ArrayOfAnyType>;
+
 template <class T, class S>
-nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1,
+SparseArrays sparse_of(const S* x, std::size_t n, std::size_t d, const double* centre, double scale, bool l1,
                     int n_threads) {
     mercer::SparseArrays<T> out;
     {
@@ -54,8 +56,8 @@ nb::tuple sparse_of(const S* x, std::size_t n, std::size_t d, const double* cent
                           as_array(std::move(out.starts)), as_array(std::move(out.norms)));
 }
 
-nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1, bool single, int n_threads) {
-    nb::tuple out;
+SparseArrays prepare_sparse(AnyArray X, AnyArray centre, double scale, bool l1, bool single, int n_threads) {
+    SparseArrays out;
     with_matrix<float, double>(X, "X", [&](const auto& x) {
         const auto* data = contiguous(x, "X");
         const std::size_t n = x.shape(0), d = x.shape(1);
@@ -71,9 +73,9 @@ nb::tuple prepare_sparse(nb::handle X, nb::handle centre, double scale, bool l1,
 }  // namespace
 
 void bind_prepare(nb::module_& m) {
-    m.def("prepare", &prepare, "X"_a.none(), "centre"_a.none(), "scale"_a, "rows"_a.none(), "norms"_a.none(),
+    m.def("prepare", &prepare, "X"_a, "centre"_a, "scale"_a, "rows"_a, "norms"_a,
           "n_threads"_a, "rows = (X - centre) * scale and norms = half their squared lengths.");
-    m.def("prepare_sparse", &prepare_sparse, "X"_a.none(), "centre"_a.none(), "scale"_a, "l1"_a, "single"_a,
+    m.def("prepare_sparse", &prepare_sparse, "X"_a, "centre"_a, "scale"_a, "l1"_a, "single"_a,
           "n_threads"_a,
           "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the "
           "samples' norms.");

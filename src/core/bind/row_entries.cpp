@@ -5,14 +5,15 @@
 
 namespace {
 
-using Indices = Vector<const std::int64_t>;
+using Entries = TupleOf<Doubles, Indices, Indices>;
 
-nb::tuple as_tuple(mercer::RowEntries entries) {
+Entries as_tuple(mercer::RowEntries entries) {
     return nb::make_tuple(as_array(std::move(entries.data)), as_array(std::move(entries.columns)),
                           as_array(std::move(entries.ends)));
 }
 
-mercer::ColumnEntries checked(const Indices& rows, const Indices& ends, std::int64_t n_rows) {
+mercer::ColumnEntries checked(const Vector<const std::int64_t>& rows,
+                              const Vector<const std::int64_t>& ends, std::int64_t n_rows) {
     if (n_rows < 0) refuse("n_rows", "must not be negative");
     check_range(rows.data(), rows.shape(0), n_rows, "rows");
     const std::size_t columns = ends.shape(0);
@@ -23,10 +24,10 @@ mercer::ColumnEntries checked(const Indices& rows, const Indices& ends, std::int
     return {rows.data(), ends.data(), static_cast<std::int64_t>(columns) - 1};
 }
 
-nb::tuple by_rows(nb::handle data, nb::handle rows, nb::handle ends, std::int64_t n_rows) {
+Entries by_rows(AnyArray data, AnyArray rows, AnyArray ends, std::int64_t n_rows) {
     const auto data_ = vector<const double>(data, "data");
-    const Indices rows_ = vector<const std::int64_t>(rows, "rows", data_.shape(0));
-    const Indices ends_ = vector<const std::int64_t>(ends, "ends");
+    const auto rows_ = vector<const std::int64_t>(rows, "rows", data_.shape(0));
+    const auto ends_ = vector<const std::int64_t>(ends, "ends");
     const mercer::ColumnEntries of = checked(rows_, ends_, n_rows);
     mercer::RowEntries out;
     {
@@ -36,13 +37,13 @@ nb::tuple by_rows(nb::handle data, nb::handle rows, nb::handle ends, std::int64_
     return as_tuple(std::move(out));
 }
 
-nb::tuple status_by_rows(nb::handle beta, nb::handle lower, nb::handle upper, nb::handle rows, nb::handle ends,
-                         std::int64_t n_rows, nb::handle which) {
+Entries status_by_rows(AnyArray beta, AnyArray lower, AnyArray upper, AnyArray rows, AnyArray ends,
+                         std::int64_t n_rows, AnyArray which) {
     const auto beta_ = vector<const double>(beta, "beta");
     const std::size_t n = beta_.shape(0);
     const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
-    const Indices rows_ = vector<const std::int64_t>(rows, "rows", n), ends_ = vector<const std::int64_t>(ends, "ends");
-    const Indices which_ = vector<const std::int64_t>(which, "which");
+    const auto rows_ = vector<const std::int64_t>(rows, "rows", n), ends_ = vector<const std::int64_t>(ends, "ends");
+    const auto which_ = vector<const std::int64_t>(which, "which");
     const mercer::ColumnEntries of = checked(rows_, ends_, n_rows);
     check_range(which_.data(), which_.shape(0), n_rows, "which");
     mercer::RowEntries out;
@@ -54,8 +55,8 @@ nb::tuple status_by_rows(nb::handle beta, nb::handle lower, nb::handle upper, nb
     return as_tuple(std::move(out));
 }
 
-nb::tuple take_rows(nb::handle ends, nb::handle rows) {
-    const Indices ends_ = vector<const std::int64_t>(ends, "ends"), rows_ = vector<const std::int64_t>(rows, "rows");
+TupleOf<Indices, Indices, Indices> take_rows(AnyArray ends, AnyArray rows) {
+    const auto ends_ = vector<const std::int64_t>(ends, "ends"), rows_ = vector<const std::int64_t>(rows, "rows");
     if (ends_.shape(0) == 0) refuse("ends", "must have one element more than there are rows");
     const auto n_rows = static_cast<std::int64_t>(ends_.shape(0)) - 1;
     if (!mercer::is_indptr(ends_.data(), n_rows, ends_.data()[n_rows]) || ends_.data()[0] != 0) {
@@ -74,11 +75,13 @@ nb::tuple take_rows(nb::handle ends, nb::handle rows) {
 }  // namespace
 
 void bind_row_entries(nb::module_& m) {
-    m.def("by_rows", &by_rows, "data"_a.none(), "rows"_a.none(), "ends"_a.none(), "n_rows"_a,
-          "Data, columns and row ends of the numbers that are not zero, given one column after another.");
-    m.def("status_by_rows", &status_by_rows, "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "rows"_a.none(),
-          "ends"_a.none(), "n_rows"_a, "which"_a.none(),
-          "The same of some rows, with 1 for a variable strictly inside its box and 2 for one at a bound but not zero.");
-    m.def("take_rows", &take_rows, "ends"_a.none(), "rows"_a.none(),
+    m.def("by_rows", &by_rows, "data"_a, "rows"_a, "ends"_a, "n_rows"_a,
+          "Data, columns and row ends of the numbers that are not zero, given one column after another; those of the same "
+          "cell are added up.");
+    m.def("status_by_rows", &status_by_rows, "beta"_a, "lower"_a, "upper"_a, "rows"_a,
+          "ends"_a, "n_rows"_a, "which"_a,
+          "Like `by_rows` of the rows `which`, with 1 for each cell that has a variable strictly inside its box, and 2 where "
+          "all that are not zero lie at a bound.");
+    m.def("take_rows", &take_rows, "ends"_a, "rows"_a,
           "The row ends of some rows, which entries they have, and the row of each entry.");
 }

@@ -5,7 +5,7 @@
 
 namespace {
 
-nb::object hash_rows(nb::handle X, int n_threads) {
+OwnArray<std::uint64_t> hash_rows(AnyArray X, int n_threads) {
     return as_array(with_matrix<float, double>(X, "X", [&](const auto& x) {
         const mercer::DenseRows<Element<decltype(x)>> rows{
             x.data(), static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)),
@@ -18,7 +18,7 @@ nb::object hash_rows(nb::handle X, int n_threads) {
     }));
 }
 
-nb::object hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr, int n_threads) {
+OwnArray<std::uint64_t> hash_rows_csr(AnyArray data, AnyArray indices, AnyArray indptr, int n_threads) {
     std::vector<std::uint64_t> out;
     with_csr(data, indices, indptr, [&](const auto& data_, const auto& indices_, const std::int64_t* starts, std::int64_t n) {
         out.resize(static_cast<std::size_t>(n));
@@ -32,8 +32,8 @@ nb::object hash_rows_csr(nb::handle data, nb::handle indices, nb::handle indptr,
 }  // namespace
 
 void bind_row_hash(nb::module_& m) {
-    m.def("hash_rows", &hash_rows, "X"_a.none(), "n_threads"_a,
+    m.def("hash_rows", &hash_rows, "X"_a, "n_threads"_a,
           "A 64-bit hash of each row's non-zero (column, value) pairs.");
-    m.def("hash_rows_csr", &hash_rows_csr, "data"_a.none(), "indices"_a.none(), "indptr"_a.none(), "n_threads"_a,
-          "The same for a CSR matrix with sorted, unique column indices.");
+    m.def("hash_rows_csr", &hash_rows_csr, "data"_a, "indices"_a, "indptr"_a, "n_threads"_a,
+          "`hash_rows` for a CSR matrix with sorted, unique column indices.");
 }

@@ -10,7 +10,7 @@
 namespace {
 
 // Where samples begin among so many stored elements, and the end.
-Vector<const std::int64_t> starts_of(nb::handle starts, std::size_t stored) {
+Vector<const std::int64_t> starts_of(AnyArray starts, std::size_t stored) {
     const auto out = vector<const std::int64_t>(starts, "starts");
     if (out.shape(0) == 0) refuse("starts", "must have one element more than there are samples");
     const auto n = static_cast<std::int64_t>(out.shape(0)) - 1;
@@ -20,7 +20,7 @@ Vector<const std::int64_t> starts_of(nb::handle starts, std::size_t stored) {
     return out;
 }
 
-std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int ending, nb::handle numbers,
+std::unique_ptr<Samples> dense_samples(AnyArray rows, AnyArray norms, int ending, AnyArray numbers,
                                        int n_threads) {
     std::unique_ptr<Samples> out;
     with_matrix<float, double>(rows, "rows", [&](const auto& x) {
@@ -38,8 +38,8 @@ std::unique_ptr<Samples> dense_samples(nb::handle rows, nb::handle norms, int en
 }
 
 template <class T>
-std::unique_ptr<Samples> sparse_of(const Vector<const T>& values, nb::handle indices, nb::handle starts,
-                                   nb::handle norms, nb::handle lows, std::int64_t d, int ending, nb::handle numbers,
+std::unique_ptr<Samples> sparse_of(const Vector<const T>& values, AnyArray indices, AnyArray starts,
+                                   AnyArray norms, AnyArray lows, std::int64_t d, int ending, AnyArray numbers,
                                    int n_threads) {
     const std::size_t stored = values.shape(0);
     const auto indices_ = vector<const std::int32_t>(indices, "indices", stored);
@@ -60,8 +60,8 @@ std::unique_ptr<Samples> sparse_of(const Vector<const T>& values, nb::handle ind
                                      norms_, lows_);
 }
 
-std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, nb::handle starts, nb::handle norms,
-                                        std::int64_t d, int ending, nb::handle numbers, int n_threads) {
+std::unique_ptr<Samples> sparse_samples(AnyArray values, AnyArray indices, AnyArray starts, AnyArray norms,
+                                        std::int64_t d, int ending, AnyArray numbers, int n_threads) {
     std::unique_ptr<Samples> out;
     with_vector<float, double>(values, "values", "float32 or float64", [&](const auto& values_) {
         out = sparse_of<Element<decltype(values_)>>(values_, indices, starts, norms, nb::none(), d, ending, numbers,
@@ -70,15 +70,14 @@ std::unique_ptr<Samples> sparse_samples(nb::handle values, nb::handle indices, n
     return out;
 }
 
-std::unique_ptr<Samples> exact_sparse_samples(nb::handle values, nb::handle indices, nb::handle starts,
-                                              nb::handle norms, nb::handle lows, std::int64_t d, int ending,
-                                              nb::handle numbers, int n_threads) {
-    if (lows.is_none()) refuse("lows", "must be given");
+std::unique_ptr<Samples> exact_sparse_samples(AnyArray values, AnyArray indices, AnyArray starts,
+                                              AnyArray norms, AnyArray lows, std::int64_t d, int ending,
+                                              AnyArray numbers, int n_threads) {
     const auto values_ = vector<const double>(values, "values");
     return sparse_of<double>(values_, indices, starts, norms, lows, d, ending, numbers, n_threads);
 }
 
-nb::tuple exact_norms(nb::handle values, nb::handle starts, bool l1, int n_threads) {
+TupleOf<Doubles, Doubles> exact_norms(AnyArray values, AnyArray starts, bool l1, int n_threads) {
     const auto values_ = vector<const double>(values, "values");
     const auto starts_ = starts_of(starts, values_.shape(0));
     const std::size_t n = starts_.shape(0) - 1;
@@ -96,13 +95,13 @@ nb::tuple exact_norms(nb::handle values, nb::handle starts, bool l1, int n_threa
 }  // namespace
 
 void bind_sample_arrays(nb::module_& m) {
-    m.def("dense_samples", &dense_samples, "rows"_a.none(), "norms"_a.none(), "ending"_a, "numbers"_a.none(),
+    m.def("dense_samples", &dense_samples, "rows"_a, "norms"_a, "ending"_a, "numbers"_a,
           "n_threads"_a, "Samples that share the memory of `rows` and `norms`.");
-    m.def("sparse_samples", &sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(), "norms"_a.none(),
-          "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a, "Samples that share the memory of CSR arrays.");
-    m.def("exact_sparse_samples", &exact_sparse_samples, "values"_a.none(), "indices"_a.none(), "starts"_a.none(),
-          "norms"_a.none(), "lows"_a.none(), "d"_a, "ending"_a, "numbers"_a.none(), "n_threads"_a,
-          "The same for samples neither centred nor scaled, whose values are summed in doubled precision.");
-    m.def("exact_norms", &exact_norms, "values"_a.none(), "starts"_a.none(), "l1"_a, "n_threads"_a,
+    m.def("sparse_samples", &sparse_samples, "values"_a, "indices"_a, "starts"_a, "norms"_a,
+          "d"_a, "ending"_a, "numbers"_a, "n_threads"_a, "Samples that share the memory of CSR arrays.");
+    m.def("exact_sparse_samples", &exact_sparse_samples, "values"_a, "indices"_a, "starts"_a,
+          "norms"_a, "lows"_a, "d"_a, "ending"_a, "numbers"_a, "n_threads"_a,
+          "CSR samples neither centred nor scaled, whose values are summed in doubled precision.");
+    m.def("exact_norms", &exact_norms, "values"_a, "starts"_a, "l1"_a, "n_threads"_a,
           "Half of each sample's squared length, or the sum of its absolute values, as norm + low.");
 }

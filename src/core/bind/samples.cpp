@@ -81,7 +81,7 @@ Extent extent_of(const mercer::SparseSamples<T>&, std::int64_t m, std::int64_t n
 std::int64_t row_stride(std::int64_t n) { return n + 16; }
 
 template <class Kind>
-Index rows_of(const Kind& samples, nb::handle which) {
+Index rows_of(const Kind& samples, AnyArray which) {
     const auto index = vector<const std::int64_t>(which, "which");
     check_range(index.data(), index.shape(0), samples.n, "which");
     return index;
@@ -95,7 +95,7 @@ mercer::Threads threads_of(const Samples& self, Signals& signals) {
 
 // A matrix whose rows are `stride` elements apart and aligned, of which n x m are shown.
 template <class T>
-nb::object hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, std::int64_t m, std::int64_t stride) {
+ArrayOfAnyType hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, std::int64_t m, std::int64_t stride) {
     T* values = data->data();
     const nb::capsule owner(data.release(), [](void* p) noexcept { delete static_cast<mercer::Padded<T>*>(p); });
     const std::size_t shape[2] = {static_cast<std::size_t>(n), static_cast<std::size_t>(m)};
@@ -105,7 +105,7 @@ nb::object hand_over(std::unique_ptr<mercer::Padded<T>> data, std::int64_t n, st
 
 // A matrix to be written to, with contiguous rows and room for whole tiles.
 template <class T>
-auto room_for(nb::handle object, const Extent& extent) {
+auto room_for(AnyArray object, const Extent& extent) {
     nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out;
     if (!nb::try_cast(object, out, false)) {
         refuse("out", std::string("must be a C-contiguous two-dimensional ") + type_name<T>() + " array to write to");
@@ -120,7 +120,7 @@ auto room_for(nb::handle object, const Extent& extent) {
 
 // kSums rows of so many elements.
 template <class Element>
-auto two_rows(nb::handle object, std::int64_t columns, const char* name) {
+auto two_rows(AnyArray object, std::int64_t columns, const char* name) {
     nb::ndarray<Element, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows;
     if (!nb::try_cast(object, rows, false)) refuse(name, "must be a C-contiguous two-dimensional float64 array");
     if (rows.shape(0) != mercer::kSums || static_cast<std::int64_t>(rows.shape(1)) != columns) {
@@ -150,12 +150,12 @@ std::unique_ptr<Columns> columns_of(const Samples& self, const mercer::SparseSam
     return std::make_unique<Columns>(Columns{size_of(which), PickedColumns<T>{std::move(copy), samples, self.kept}});
 }
 
-std::unique_ptr<Columns> columns(const Samples& self, nb::handle which) {
+std::unique_ptr<Columns> columns(const Samples& self, AnyArray which) {
     return std::visit([&](const auto& samples) { return columns_of(self, samples, rows_of(samples, which)); },
                       self.any);
 }
 
-void add(const Samples& self, nb::handle total, const Columns& columns, nb::handle which, nb::handle coefficients) {
+void add(const Samples& self, AnyArray total, const Columns& columns, AnyArray which, AnyArray coefficients) {
     std::visit(
         [&](const auto& samples) {
             const auto columns_ = view(columns, samples);
@@ -170,8 +170,8 @@ void add(const Samples& self, nb::handle total, const Columns& columns, nb::hand
         self.any);
 }
 
-void add_two(const Samples& self, nb::handle totals, const Columns& columns, nb::handle which,
-             nb::handle coefficients) {
+void add_two(const Samples& self, AnyArray totals, const Columns& columns, AnyArray which,
+             AnyArray coefficients) {
     if (self.ending != mercer::kGaussian) refuse("samples", "must be those of a Gaussian for add_two");
     std::visit(
         [&](const auto& samples) {
@@ -187,8 +187,8 @@ void add_two(const Samples& self, nb::handle totals, const Columns& columns, nb:
         self.any);
 }
 
-void add_normal(const Samples& self, nb::handle total, const Columns& columns, nb::handle which,
-                nb::handle coefficients, nb::handle weights) {
+void add_normal(const Samples& self, AnyArray total, const Columns& columns, AnyArray which,
+                AnyArray coefficients, AnyArray weights) {
     const auto* samples = std::get_if<mercer::DenseSamples<double>>(&self.any);
     if (samples == nullptr) refuse("samples", "must be dense and float64 for add_normal");
     const mercer::Panels<double> panels = view(columns, *samples);
@@ -204,7 +204,7 @@ void add_normal(const Samples& self, nb::handle total, const Columns& columns, n
 
 // What the core writes of K between `which` and the columns, and so many rows more that are not set.
 template <class Kind>
-nb::object stored(const Samples& self, const Kind& samples, nb::handle which, const Columns& columns,
+ArrayOfAnyType stored(const Samples& self, const Kind& samples, AnyArray which, const Columns& columns,
                   std::int64_t more) {
     using T = ValueOf<Kind>;
     if (more < 0) refuse("room", "must not be negative");
@@ -224,7 +224,7 @@ nb::object stored(const Samples& self, const Kind& samples, nb::handle which, co
     return hand_over(std::move(out), rows + more, width, stride);
 }
 
-nb::object block(const Samples& self, nb::handle which, const Columns& columns) {
+ArrayOfAnyType block(const Samples& self, AnyArray which, const Columns& columns) {
     return std::visit(
         [&]<class Kind>(const Kind& samples) {
             const nb::object out = stored(self, samples, which, columns, 0);
@@ -233,7 +233,7 @@ nb::object block(const Samples& self, nb::handle which, const Columns& columns) 
         self.any);
 }
 
-nb::object table(const Samples& self, nb::handle rows, nb::handle which, std::int64_t room) {
+ArrayOfAnyType table(const Samples& self, AnyArray rows, AnyArray which, std::int64_t room) {
     return std::visit(
         [&]<class Kind>(const Kind& samples) {
             return is_dense<Kind> ? stored(self, samples, rows, *columns(self, which), room)
@@ -242,7 +242,7 @@ nb::object table(const Samples& self, nb::handle rows, nb::handle which, std::in
         self.any);
 }
 
-void square(const Samples& self, nb::handle which, nb::handle out) {
+void square(const Samples& self, AnyArray which, AnyArray out) {
     std::visit(
         [&]<class Kind>(const Kind& samples) {
             const Index index = rows_of(samples, which);
@@ -292,22 +292,22 @@ nb::object dtype(const Samples& self) {
 void bind_samples(nb::module_& m) {
     nb::class_<Columns>(m, "Columns", "Samples laid out as columns.").def_ro("n", &Columns::n);
     nb::class_<Samples> samples(m, "Samples", "Samples prepared for a recipe.");
-    samples.def("columns", &columns, "which"_a.none(), "Lay out some of them as columns.")
-        .def("add", &add, "total"_a.none(), "columns"_a, "which"_a.none(), "coefficients"_a.none(),
+    samples.def("columns", &columns, "which"_a, "Lay out some of them as columns.")
+        .def("add", &add, "total"_a, "columns"_a, "which"_a, "coefficients"_a,
              "total += K[columns, which] @ coefficients, without keeping K.")
-        .def("add_two", &add_two, "totals"_a.none(), "columns"_a, "which"_a.none(),
-             "coefficients"_a.none(), "The same for two rows of coefficients at once, if k is Gaussian.")
-        .def("add_normal", &add_normal, "total"_a.none(), "columns"_a, "which"_a.none(),
-             "coefficients"_a.none(), "weights"_a.none(),
+        .def("add_two", &add_two, "totals"_a, "columns"_a, "which"_a,
+             "coefficients"_a, "`add` for two rows of coefficients at once, if k is Gaussian and not of differences.")
+        .def("add_normal", &add_normal, "total"_a, "columns"_a, "which"_a,
+             "coefficients"_a, "weights"_a,
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
-        .def("block", &block, "which"_a.none(), "columns"_a, "K[which, columns].")
+        .def("block", &block, "which"_a, "columns"_a, "K[which, columns].")
         .def_prop_ro("dear", &dear, "Whether computing a value costs far more than reading one that was kept.")
-        .def_prop_ro("dtype", &dtype)
-        .def("table", &table, "rows"_a.none(), "which"_a.none(), "room"_a = 0,
-             "K[rows, which] with contiguous rows, and room for so many more rows.")
-        .def_prop_ro("doubled", &doubled)
+        .def_prop_ro("dtype", &dtype, nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"))
+        .def("table", &table, "rows"_a, "which"_a, "room"_a = 0,
+             "K[rows, which] with contiguous rows, and `room` more rows that are not set.")
+        .def_prop_ro("doubled", &doubled, "Whether sums of sparse samples are in twice the precision.")
         .def_prop_ro("dense", &dense, "Whether every entry is stored.")
-        .def("square", &square, "which"_a.none(), "out"_a.none(), "out = K[which, which], exactly symmetric.");
+        .def("square", &square, "which"_a, "out"_a, "K[which, which], exactly symmetric, into the corner of `out`, which has room for whole tiles.");
     bind_sample_arrays(m);
     bind_pairs(samples);
 }

@@ -26,7 +26,7 @@ using ValueOf = std::remove_const_t<std::remove_pointer_t<decltype(Kind::norms)>
 
 struct Samples {
     template <class Kind, class... Arrays>
-    Samples(const Kind& samples, int n_endings, int ending_, nb::handle numbers_, int n_threads_,
+    Samples(const Kind& samples, int n_endings, int ending_, AnyArray numbers_, int n_threads_,
             const Arrays&... arrays)
         : any(samples),
           kept(std::make_shared<std::tuple<Arrays...>>(arrays...)),

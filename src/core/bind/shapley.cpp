@@ -9,7 +9,7 @@ namespace {
 using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ShapleyValues = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-Table table(nb::handle object, const char* name) {
+Table table(AnyArray object, const char* name) {
     Table out;
     if (!nb::try_cast(object, out, false)) refuse(name, "must be a C-contiguous two-dimensional float64 array");
     check_alignment(out, name);
@@ -22,8 +22,8 @@ void expect_columns(const Table& array, const char* name, std::size_t columns) {
     }
 }
 
-void shapley_add(nb::handle values, nb::handle rows, nb::handle background, nb::handle weights, nb::handle vectors,
-                 nb::handle coefficients, nb::handle rates, nb::handle polynomial, int n_threads) {
+void shapley_add(AnyArray values, AnyArray rows, AnyArray background, AnyArray weights, AnyArray vectors,
+                 AnyArray coefficients, AnyArray rates, AnyArray polynomial, int n_threads) {
     check_threads(n_threads);
     const Table rows_ = table(rows, "rows"), background_ = table(background, "background");
     const Table vectors_ = table(vectors, "vectors"), coefficients_ = table(coefficients, "coefficients");
@@ -67,7 +67,9 @@ void shapley_add(nb::handle values, nb::handle rows, nb::handle background, nb::
 }  // namespace
 
 void bind_shapley(nb::module_& m) {
-    m.def("shapley_add", &shapley_add, "values"_a.none(), "rows"_a.none(), "background"_a.none(), "weights"_a.none(),
-          "vectors"_a.none(), "coefficients"_a.none(), "rates"_a.none(), "polynomial"_a.none(), "n_threads"_a,
-          "Add the Shapley values of a product kernel's expansion, of shape (rows, outputs, features).");
+    m.def("shapley_add", &shapley_add, "values"_a, "rows"_a, "background"_a, "weights"_a,
+          "vectors"_a, "coefficients"_a, "rates"_a, "polynomial"_a, "n_threads"_a,
+          "Add the Shapley values of sum_i coefficients_i k(x, vectors_i) at rows, of shape (rows, outputs, features).\n\n"
+          "k is a product over the features (mercer/kernels/terms.py): `rates` has its four rows of exponents, `polynomial` "
+          "the coefficients of the powers of the inner product. The result does not depend on n_threads.");
 }

@@ -6,8 +6,8 @@
 
 namespace {
 
-nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb::handle upper, nb::handle d,
-              nb::handle group, double tol, std::int64_t max_steps, double max_seconds, bool twins) {
+TupleOf<std::int64_t, double, nb::str> smo(AnyArray K, AnyArray h, AnyArray beta, AnyArray lower, AnyArray upper, AnyArray d,
+              AnyArray group, double tol, std::int64_t max_steps, double max_seconds, bool twins) {
     const mercer::SmoResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
         using T = Element<decltype(kernel)>;
         const std::size_t q = kernel.shape(0) * (twins ? 2 : 1);
@@ -39,8 +39,11 @@ nb::tuple smo(nb::handle K, nb::handle h, nb::handle beta, nb::handle lower, nb:
 }  // namespace
 
 void bind_smo(nb::module_& m) {
-    m.def("smo", &smo, "K"_a.none(), "h"_a.none(), "beta"_a.none(), "lower"_a.none(), "upper"_a.none(), "d"_a.none(),
-          "group"_a.none(), "tol"_a, "max_steps"_a, "max_seconds"_a, "twins"_a = false,
-          "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; h = p - Kb - d b; changes beta in place. "
-          "Twins: variables i and n + i belong to row i of K.");
+    m.def("smo", &smo, "K"_a, "h"_a, "beta"_a, "lower"_a, "upper"_a, "d"_a,
+          "group"_a, "tol"_a, "max_steps"_a, "max_seconds"_a, "twins"_a = false,
+          "Maximise p'b - 1/2 b'(K + diag d)b over the box, group sums kept; beta is changed in place.\n\n"
+          "h = p - Kb - d b is the gradient at beta on entry and is not modified. K is float32 or float64 with contiguous "
+          "rows; group -1 has no equality. Twins: variables i and n + i belong to row i of K. Returns the steps made, the "
+          "violation reached (NaN if \"nonfinite\", when beta is left as it was) and why it ended: \"converged\", "
+          "\"max_steps\", \"max_seconds\", \"stalled\", \"unbounded\" or \"nonfinite\".");
 }

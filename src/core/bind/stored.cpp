@@ -5,8 +5,8 @@
 
 namespace {
 
-nb::tuple solve_stored(nb::handle K, nb::handle which, nb::handle p, nb::handle beta, nb::handle u, nb::handle lower,
-                       nb::handle upper, nb::handle d, nb::handle group, double tol, std::int64_t max_steps,
+TupleOf<std::int64_t, double, nb::str> solve_stored(AnyArray K, AnyArray which, AnyArray p, AnyArray beta, AnyArray u, AnyArray lower,
+                       AnyArray upper, AnyArray d, AnyArray group, double tol, std::int64_t max_steps,
                        double max_seconds) {
     const mercer::SmoResult result = with_matrix<float, double>(K, "K", [&](const auto& kernel) {
         using T = Element<decltype(kernel)>;
@@ -40,7 +40,8 @@ nb::tuple solve_stored(nb::handle K, nb::handle which, nb::handle p, nb::handle 
 }  // namespace
 
 void bind_stored(nb::module_& m) {
-    m.def("solve_stored", &solve_stored, "K"_a.none(), "which"_a.none(), "p"_a.none(), "beta"_a.none(), "u"_a.none(),
-          "lower"_a.none(), "upper"_a.none(), "d"_a.none(), "group"_a.none(), "tol"_a, "max_steps"_a, "max_seconds"_a,
-          "Like smo, on rows of a stored matrix; beta and u = K beta are changed in place.");
+    m.def("solve_stored", &solve_stored, "K"_a, "which"_a, "p"_a, "beta"_a, "u"_a,
+          "lower"_a, "upper"_a, "d"_a, "group"_a, "tol"_a, "max_steps"_a, "max_seconds"_a,
+          "`smo` on a matrix that is stored for many problems: K has a column for every variable, and variable i the row "
+          "which[i]; p and u = K beta stand in for h. beta and u, whose change is summed in float64, are changed in place.");
 }

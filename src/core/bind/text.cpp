@@ -1,5 +1,8 @@
 // Python's face of the text parser: the caller allocates what the layout asks for, the core fills it.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+
+#include <optional>
 
 #include "bind/arguments.hpp"
 #include "text/parser.hpp"
@@ -8,6 +11,8 @@ namespace {
 
 // The text and where its blocks begin. Keeps the array alive, whose bytes must not change.
 class Text {
+    using Fault = TupleOf<std::int64_t, std::int64_t, nb::str>;
+
 public:
     Text(Vector<const std::uint8_t> bytes, int n_threads) : bytes_(std::move(bytes)) {
         check_threads(n_threads);
@@ -19,7 +24,7 @@ public:
     std::int64_t rows() const { return layout_.rows; }
     std::int64_t entries() const { return layout_.entries; }
 
-    nb::tuple parse(Vector<double> labels, Vector<std::int64_t> starts, Vector<std::int64_t> queries,
+    TupleOf<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::optional<Fault>> parse(Vector<double> labels, Vector<std::int64_t> starts, Vector<std::int64_t> queries,
                     Vector<std::int32_t> indices, Vector<double> values, int n_threads) const {
         check_threads(n_threads);
         const auto rows = static_cast<std::size_t>(layout_.rows), entries = static_cast<std::size_t>(layout_.entries);

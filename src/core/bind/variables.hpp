@@ -5,7 +5,7 @@
 
 // Where the variables start and end up, their bounds, and what is added to the diagonal of K.
 struct Variables {
-    Variables(nb::handle beta_, nb::handle lower_, nb::handle upper_, nb::handle d_, std::size_t n)
+    Variables(AnyArray beta_, AnyArray lower_, AnyArray upper_, AnyArray d_, std::size_t n)
         : beta(vector<double>(beta_, "beta", n)),
           lower(vector<const double>(lower_, "lower", n)),
           upper(vector<const double>(upper_, "upper", n)),
@@ -15,7 +15,7 @@ struct Variables {
     Vector<const double> lower, upper, d;
 };
 
-inline Vector<const std::int32_t> group_of_each(nb::handle group, std::size_t n) {
+inline Vector<const std::int32_t> group_of_each(AnyArray group, std::size_t n) {
     const auto out = vector<const std::int32_t>(group, "group", n);
     if (!mercer::all_within(out.data(), n, -1, INT32_MAX)) {
         refuse("group", "must hold group numbers from 0, or -1 for no equality");
@@ -31,6 +31,6 @@ void check_contiguous_rows(const Array& K) {
 
 // How steps ended: an SmoResult or a JointResult.
 template <class Result>
-nb::tuple how_ended(const Result& result) {
+TupleOf<std::int64_t, double, nb::str> how_ended(const Result& result) {
     return nb::make_tuple(result.steps, result.violation, result.reason);
 }

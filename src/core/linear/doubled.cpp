@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algebra/doubled.hpp"
 #include "linear/row_access.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
 namespace {
 
-// hi + lo += a * b
+// hi + lo += a b
 inline void add_product(double& hi, double& lo, double a, double b) {
-    const double product = a * b, product_error = std::fma(a, b, -product);
-    const double sum = hi + product, back = sum - hi;
-    lo += ((hi - (sum - back)) + (product - back)) + product_error;
-    hi = sum;
+    const double product = a * b;
+    Doubled<double> sum{hi, lo + std::fma(a, b, -product)};
+    sum.collect(product);
+    hi = sum.high;
+    lo = sum.low;
 }
 
 }  // namespace

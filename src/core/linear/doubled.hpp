@@ -1,7 +1,7 @@
 // Products with a linear machine's rows in twice the precision of float64, for proofs about data far from zero.
 //
-// A number is hi + lo with |lo| <= ulp(hi) / 2 or about it. Each product is split exactly by a fused multiply-add, each
-// sum by Knuth's TwoSum, and the errors are summed in lo (Ogita, Rump and Oishi's Dot2): with u = 2^-53 and m terms
+// Products are collected in hi + lo (algebra/doubled.hpp), each with what a fused multiply-add says it has lost: with
+// u = 2^-53 and m terms
 //     |hi + lo - exact| <= m^2 u^2 sum |a b|   and then one rounding to float64.
 // This file must be compiled without contraction of a * b + c.
 #pragma once

@@ -232,6 +232,27 @@ struct ShapleyPasses {
     void (*add)(const ShapleyRun& run, double* values, std::int64_t stride);
 };
 
+// A block of rows against one of kDoubledBlock columns, laid out [feature][column], in twice the precision.
+inline constexpr int kDoubledBlock = 64;
+enum DoubledInner { kDoubledProduct, kDoubledSquares, kDoubledAbsolute, kDoubledInners };
+struct DoubledRun {
+    const double* first_row;
+    const double* columns;
+    const double* row_coefficients;  // rows x outputs
+    const double* coefficients;      // [output][column]
+    std::int64_t rows, d, outputs;
+    bool radial;                    // k = scale exp(-gamma t) + constant, else scale (gamma t + coef0)^degree + constant
+    double gamma, coef0, scale, constant;
+    double farthest;                // a t beyond which exp(-gamma t) is no number of float64
+    std::int64_t degree;
+};
+
+struct DoubledPasses {
+    int lanes;
+    // high + low = sum over rows and columns of c_row c_column k, for each output; room for 2 outputs x lanes.
+    void (*block[kDoubledInners])(const DoubledRun& run, double* room, double* high, double* low);
+};
+
 struct Level {
     const char* name;
     SmoPasses<float> smo_float;
@@ -252,6 +273,7 @@ struct Level {
     CombinePasses<float> combine_float;
     CombinePasses<double> combine_double;
     ShapleyPasses shapley;
+    DoubledPasses doubled;
 };
 
 extern const Level level_plain;

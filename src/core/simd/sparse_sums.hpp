@@ -4,11 +4,8 @@
 // The absolute distance is a sum over common entries too: |a - b|_1 = |a|_1 + |b|_1 - 2 s, where s adds min(|a_k|,
 // |b_k|) over the entries whose signs agree. So entries that only one of two samples has count in its norm alone.
 //
-// Doubled precision is for samples whose norms are so large that x.z - norms cancels. With u = 2^-53 and n entries, a
-// sum of exact terms t_k is kept as high + low by Ogita, Rump and Oishi's Sum2 and Dot2: high by exact additions, whose
-// errors, and those of the products, are summed in low. Then |high + low - sum t| <= (n u / (1 - n u))^2 sum |t|
-// ("Accurate sum and dot product", SIAM J. Sci. Comput. 26, 2005, proposition 4.5 and 5.5 before their last addition).
-// The samples are neither centred nor scaled, so that every term is one of the data; a sample's norm is such a pair.
+// Doubled precision is for samples whose norms are so large that x.z - norms cancels: n terms t_k are collected
+// (algebra/doubled.hpp), so that with u = 2^-53, |high + low - sum t| <= (n u / (1 - n u))^2 sum |t|. The samples are neither centred nor scaled, so that every term is one of the data; a sample's norm is such a pair.
 // The exponent of the Gaussian and the Laplacian, x = dot - norm - norm' (or 2 s - norm - norm'), is added up exactly
 // but for the low parts, so that before scaling
 //
@@ -18,6 +15,7 @@
 // an error of at most u |dot| + g sum |a_k b_k|. Products must not underflow: |a_k b_k| > 1e-290 or zero.
 #pragma once
 
+#include "simd/doubled_vectors.hpp"
 #include "simd/endings.hpp"
 #include "simd/level.hpp"
 #include "simd/simd.hpp"
@@ -64,17 +62,7 @@ struct SharedSum {
     }
 };
 
-// high + low, with an exact addition to high.
-struct Doubled {
-    Vec<double> high{}, low{};
-
-    // Contraction does not touch sums of sums; a product must come through `rounded`.
-    void add_exactly(Vec<double> term) {
-        const Vec<double> sum = high + term, of_term = sum - high;
-        low += (high - (sum - of_term)) + (term - of_term);
-        high = sum;
-    }
-
+struct ExactSum : DoubledVec {
     static constexpr int kParts = 2;
     void load_parts(const double* from) {
         high = load(from);
@@ -88,22 +76,17 @@ struct Doubled {
 protected:
     // (high + low) - norm - norm', negative, and exact but for what `low` says.
     Vec<double> less_norms(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {
-        Doubled x{load(run.strip_norms + row), Vec<double>{}};
-        x.add_exactly(splat<double>(run.norms[sample]));
+        const DoubledVec norms = of_sum(load(run.strip_norms + row), splat<double>(run.norms[sample]));
         const Vec<double> lows = load(run.strip_lows + row) + run.lows[sample];
-        Doubled all{-x.high, -x.low};
-        all.add_exactly(high);
+        DoubledVec all{-norms.high, -norms.low};
+        all.collect(high);
         const Vec<double> difference = all.high + (all.low + (low - lows));
         return difference < 0.0 ? difference : Vec<double>{};
     }
 };
 
-struct ExactDotSum : Doubled {
-    void add(Vec<double> a, double b) {
-        const Vec<double> product = rounded(a * b);
-        low += product_error(a, splat<double>(b), product);
-        add_exactly(product);
-    }
+struct ExactDotSum : ExactSum {
+    void add(Vec<double> a, double b) { collect_product(*this, a, splat<double>(b)); }
 
     template <class Ending>
     Vec<double> kernel(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {
@@ -116,8 +99,8 @@ struct ExactDotSum : Doubled {
     }
 };
 
-struct ExactSharedSum : Doubled {
-    void add(Vec<double> a, double b) { add_exactly(2.0 * shared_size<double>(a, b)); }
+struct ExactSharedSum : ExactSum {
+    void add(Vec<double> a, double b) { collect(2.0 * shared_size<double>(a, b)); }
 
     template <class Ending>
     Vec<double> kernel(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {

@@ -15,7 +15,7 @@ _SHARE = 1e-12
 
 
 def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
-    """The certificates of many pairs, a row of findings each; `paired` says that they have an equality, Σβ = 0."""
+    """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
     unbalanced = np.abs(b * total) if paired else 0.0

@@ -12,16 +12,15 @@ Samples of other classes do not matter to it: they are decided by the pairs of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import linalg
 
 from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
-from mercer.compression.matching import Samples, best_match
-from mercer.compression.span import Span, factor_of
+from mercer.compression.matching import Samples, matched
+from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
@@ -30,7 +29,7 @@ from mercer.fitting.kinds import has_function_per_class
 # How many pairs a vector serves at most. (Letter, 26 classes and 642 vectors: predict takes 0.16 of the original's time
 # with 100 pairs, 0.36 with all 325; 0.13 points of accuracy are lost with 100 pairs, and 0.25 with 75.)
 _PAIRS_PER_VECTOR = 100
-# A group has at least so many vectors; where one would have fewer, every pair uses them all, which are few.
+# The fewest vectors of a group; where one would have fewer, every pair uses them all, which are few.
 _FEWEST_VECTORS = 10
 
 
@@ -82,18 +81,12 @@ def matched_in_groups(
 
 def _fitted(target: Target, pair: int, Z: Any, X: Any, samples: Samples) -> tuple[Floats, float]:
     """Coefficients and b of one pair."""
-    kernel, own = target.expansion.kernel, target.one(pair)
-    factor = factor_of(kernel(Z))
-    coordinates = linalg.solve_triangular(factor, own.values(Z), lower=True, check_finite=False)
-    b = own.expansion.b
+    own, span = target.one(pair), Span(target.expansion.kernel, Z)
     if n_samples(X):
-        features = linalg.solve_triangular(factor, kernel(Z, X), lower=True, check_finite=False).T
-        values = own.values(X)
-        lacking, weights = values - features @ coordinates, samples.weights(values + b)
-        way, change, _ = best_match(features, lacking, weights, samples.penalty_of(X), samples.bias)
-        coordinates, b = coordinates + way, b + change
-    solved = linalg.solve_triangular(factor, coordinates, lower=True, trans="T", check_finite=False)
-    return solved[:, 0], float(b[0])
+        coordinates, b = matched(None, own, span, replace(samples, X=X))
+    else:
+        coordinates, b = own.projection(span), own.expansion.b
+    return span.coefficients(coordinates)[:, 0], float(b[0])
 
 
 def _classes(target: Target, X: Any, k: int) -> Indices:
@@ -109,10 +102,8 @@ def _squared_distances(span: Span, nearest: Indices, k: int) -> Floats:
     """‖m_i − m_j‖² of the means m_i of the classes' vectors in the kernel's space."""
     member = np.eye(k)[nearest]
     member /= np.maximum(1, member.sum(axis=0))
-    products = np.zeros((k, k))
-    for some in row_blocks(len(member), 8 * len(member)):
-        rows = np.arange(some.start, some.stop)
-        products += member[some].T @ (span.kernel(take(span.vectors, rows), span.vectors) @ member)
+    means = Target(Expansion(span.kernel, span.vectors, member, np.zeros(k)))
+    products = member.T @ means.own_values
     own = products.diagonal()
     return np.asarray(own[:, None] + own - 2 * products)
 

@@ -14,21 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, stack, take
-from mercer.compression import twofold
-from mercer.compression.exact_products import Sliced, product
-from mercer.compression.kernel_values import TwofoldValues, has_twofold_values
+from mercer.compression.doubled import doubled_squares, has_doubled_values
 from mercer.expansion import Expansion
 from mercer.gram.linear_gram import linear_scale
-from mercer.gram.rounding import conditioning, generic_error
+from mercer.gram.source import value_error
 from mercer.kernels.matrices import dense
 
-# Kernel values that are formed at a time: eight temporary arrays of them stay in the second-level cache.
-_BLOCK_VALUES = 1 << 17
-# Slices of a matrix product: those that nearly always do, and those for outputs whose ‖w − w'‖² may be off by more than
-# this share.
-_SLICES, _MORE_SLICES, _CLOSE = 4, 6, 1e-9
-# A kernel value takes as long as its products with so many outputs' coefficients.
+# Kernel values that float64 blocks have.
+_BLOCK_VALUES = 1 << 20
+# A kernel value takes as long as its products with this many outputs' coefficients.
 _PRODUCTS_PER_VALUE = 25
 # Values of k(v, v) whose roots, times rounding, are still normal numbers.
 VANISHING = 1e-280
@@ -43,24 +39,13 @@ def distances(one: Expansion, other: Expansion, report: Callable[[float], None] 
     C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
     parts = _parts(C)
     for number, outputs in enumerate(parts):
-        found[outputs] = _distances(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
+        squares, errors = _squares(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
+        found[outputs] = np.sqrt(np.maximum(squares + errors, 0.0)) * (1 + 2.0**-50)
     return found
 
 
 def _part_of(report: Callable[[float], None], number: int, parts: int, share: float) -> None:
     report((number + share) / parts)
-
-
-def _distances(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> Floats:
-    """The same for outputs that share kernel values."""
-    found, wanted = np.zeros(C.shape[1]), np.arange(C.shape[1])
-    for slices in (_SLICES, _MORE_SLICES):
-        squares, errors = _squares(one, vectors, C[:, wanted], slices, report)
-        found[wanted] = np.sqrt(np.maximum(squares + errors, 0.0)) * (1 + 2.0**-50)
-        wanted = wanted[errors > _CLOSE * squares]
-        if len(wanted) == 0 or not has_twofold_values(one.kernel, vectors):
-            break
-    return found
 
 
 def _parts(C: Floats) -> list[Indices]:
@@ -70,9 +55,7 @@ def _parts(C: Floats) -> list[Indices]:
     return [every[o : o + 1] for o in every] if p > 1 and alone < n**2 * (1 + p / _PRODUCTS_PER_VALUE) else [every]
 
 
-def _squares(
-    one: Expansion, vectors: Any, C: Floats, slices: int, report: Callable[[float], None]
-) -> tuple[Floats, Floats]:
+def _squares(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> tuple[Floats, Floats]:
     """‖w − w'‖² of each output, and how far it may be off."""
     used = np.flatnonzero(C.any(axis=1))
     vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
@@ -83,9 +66,9 @@ def _squares(
     with np.errstate(over="ignore", invalid="ignore"):
         if linear_scale(one.kernel) is not None and not is_sparse(vectors):
             squares, errors = _of_weights(linear_scale(one.kernel) or 0.0, vectors, C)
-        elif has_twofold_values(one.kernel, vectors):
-            values = TwofoldValues(one.kernel, vectors, slices)
-            squares, errors = _in_twice_the_precision(values, C, lengths, slices, report)
+        elif has_doubled_values(one.kernel, vectors):
+            squares, share = doubled_squares(one.kernel, vectors, C, report)
+            errors = share * lengths**2 + 2.0**-52 * np.abs(squares)
         else:
             squares, errors = _in_float64(one, vectors, C, lengths, report)
     if not np.isfinite(squares + errors).all():
@@ -135,7 +118,7 @@ def apart_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
         values = np.maximum(values, np.abs(f - g).max(axis=0))
     lengths = lengths_of(one.kernel, one.vectors, dense(one.coefficients))
     lengths = lengths + lengths_of(one.kernel, other.vectors, dense(other.coefficients))
-    share = value_error(one.kernel, one.vectors) + gamma(m + 64)
+    share = value_error(one.kernel, one.vectors, other.vectors, vectors) + gamma(m + 64)
     return np.asarray(values * (1 + gamma(8)) + share * lengths * longest(one.kernel, vectors))
 
 
@@ -148,42 +131,17 @@ def refuse_negative(one: Expansion, squares: Floats, errors: Floats) -> None:
         )
 
 
-def _in_twice_the_precision(
-    values: TwofoldValues, C: Floats, lengths: Floats, slices: int, report: Callable[[float], None]
-) -> tuple[Floats, Floats]:
-    n, p = C.shape
-    right = Sliced.of(np.ascontiguousarray(C.T), None, n, slices)
-    step = max(1, _BLOCK_VALUES // n)
-    total = (np.zeros(p), np.zeros(p))
-    largest = 0.0
-    for start in range(0, n, step):
-        report((start / n) * (2 - start / n))
-        rows = slice(start, min(n, start + step))
-        K = values(rows, slice(start, n))  # the rest by symmetry
-        for part in K:
-            part[:, rows.stop - start :] *= 2.0
-        left = Sliced.of(*K, n, slices)
-        largest = max(largest, float(left.scale.max(initial=0.0)))
-        U = product(left, right.columns(slice(start, n)))
-        own = twofold.multiply(U, (C[rows], np.zeros_like(C[rows])))
-        total = twofold.add(total, twofold.sum_rows(own))
-    squares = total[0] + total[1]
-    lost = 2 * right.product_error(n) * largest * right.scale * np.abs(C).sum(axis=0)
-    rounded = (values.error + (n / step + 64) * twofold.SUM_ERROR) * lengths**2
-    return squares, 1.01 * (rounded + lost) + 2.0**-52 * np.abs(squares)
-
-
 def _of_weights(scale: float, vectors: Any, C: Floats) -> tuple[Floats, Floats]:
     """‖Σ_j c_j x_j‖² times the scale of a linear kernel, whose w − w' has a number for each feature."""
-    X, n = np.asarray(vectors, dtype=np.float64), len(C)
-    with np.errstate(divide="ignore"):
-        sizes = np.log2(np.abs(X).max(axis=1, initial=0.0))
-    unit = np.ldexp(1.0, np.where(np.isfinite(sizes), np.ceil(sizes), 0.0).astype(np.int32))[:, None]
-    left, right = (Sliced.of(np.ascontiguousarray(part.T), None, n, _MORE_SLICES) for part in (C * unit, X / unit))
-    high, low = product(left, right)
-    weights, lost = np.abs(high + low), left.product_error(n) * np.outer(left.scale, right.scale)
+    X, (n, p) = np.ascontiguousarray(vectors, dtype=np.float64), C.shape
+    rows, high, low = _core.dense_rows(X, _core.get_num_threads()), np.empty((p, X.shape[1])), np.empty((p, X.shape[1]))
+    for output in range(p):
+        rows.doubled_transposed(np.ascontiguousarray(C[:, output]), high[output], low[output])
+    weights = np.abs(high + low)
+    # Of sums of n exact products, of sums that are left, and of products too small to be split.
+    lost = 1.01 * gamma(n) ** 2 * (np.abs(C).T @ np.abs(X)) + 2.0**-53 * weights + n * 2.0**-1070
     squares = scale * np.einsum("ij,ij->i", weights, weights)
-    errors = scale * np.einsum("ij,ij->i", 2 * weights + lost, lost) + gamma(len(right.scale) + 16) * squares
+    errors = scale * np.einsum("ij,ij->i", 2 * weights + lost, lost) + gamma(X.shape[1] + 16) * squares
     return squares, 1.01 * errors
 
 
@@ -191,7 +149,7 @@ def _in_float64(
     one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]
 ) -> tuple[Floats, Floats]:
     n, squares = len(C), np.zeros(C.shape[1])
-    step = max(1, 8 * _BLOCK_VALUES // n)
+    step = max(1, _BLOCK_VALUES // n)
     for start in range(0, n, step):
         report(start / n)
         rows = slice(start, min(n, start + step))
@@ -199,17 +157,3 @@ def _in_float64(
         squares += np.einsum("ij,ij->j", C[rows], K @ C)
     errors = (gamma(n + n // step + 8) + value_error(one.kernel, vectors)) * lengths**2
     return squares, 1.01 * errors
-
-
-def value_error(kernel: Any, vectors: Any) -> float:
-    """The error of a kernel value that NumPy or the core computes in float64, as a share of √(k(x, x) k(z, z))."""
-    if kernel.given:  # k is what the function returns
-        return 0.0
-    if not hasattr(vectors, "shape"):
-        return gamma(64)
-    features = vectors.shape[1]
-    if is_sparse(vectors):
-        features = int(np.diff(vectors.indptr).max(initial=0))
-    recipe = kernel.recipe()
-    mapped = recipe is not None and recipe.factor is not None
-    return generic_error(features, conditioning(recipe.factor) if mapped else 1.0)

@@ -156,7 +156,8 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    if not isinstance(expansion, Expansion) or name == "PegasosSVC" or isinstance(model, Learner):
+    goes_on = hasattr(model, "_theta_")  # learning, from what it keeps beside the expansion
+    if not isinstance(expansion, Expansion) or goes_on or isinstance(model, Learner):
         raise TypeError(
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"

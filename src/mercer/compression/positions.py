@@ -15,6 +15,7 @@ combinations that hold nearly all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
     vectors, kernel, shape = target.expansion.vectors, target.expansion.kernel, start.shape
     turn = _combinations(target)
     table = np.asarray(target.expansion.coefficients @ turn)
+    turned = Target(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
     X: Any = None if samples is None else samples.some
     wanted: Any = None
     if samples is not None:
@@ -54,10 +56,7 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
     def objective(flat: Floats) -> tuple[float, Floats]:
         span = Span(kernel, unit * flat.reshape(shape))
         Z = span.vectors
-        values = np.zeros((len(Z), table.shape[1]))
-        for some in row_blocks(len(vectors), 8 * len(Z)):
-            values += kernel(Z, vectors[some]) @ table[some]
-        coordinates = span.coordinates_of(values)
+        coordinates = turned.projection(span)
         value, weight, slope = -0.5 * float(np.sum(coordinates**2)), 1.0, np.zeros_like(Z)
         if samples is not None:
             features = span.coordinates(X)

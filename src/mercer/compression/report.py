@@ -18,14 +18,16 @@ from sklearn.base import OutlierMixin
 
 from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
 from mercer.certificates.certificate import Certificate
-from mercer.compression.distance import VANISHING, lengths_of, value_error
+from mercer.compression.distance import VANISHING, lengths_of
 from mercer.compression.span import factor_of
+from mercer.compression.target import in_float64
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
 from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
 from mercer.gram.linear_gram import linear_scale
+from mercer.gram.source import value_error
 from mercer.kernels.matrices import dense
 
 # What is added to the diagonal of K, as a share, where φ(x) is projected: a trade of Σ|c_i| against what is left.
@@ -172,7 +174,7 @@ class Compression:
         kernel, d = expansion.kernel, X.shape[1] if hasattr(X, "shape") else 0
         own_lengths = lengths_of(kernel, expansion.vectors, dense(expansion.coefficients))
         # Both machines' values are sums of kernel values, each right to a share of √k(x, x) k(v, v); and k(x, x) is.
-        share = value_error(kernel, expansion.vectors) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
+        share = value_error(kernel, expansion.vectors, X) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
         # What underflows is below the rounding of such a root.
         roots = np.sqrt(np.maximum(np.abs(kernel.diag(X)), VANISHING)) * (1 + share + gamma(4 * d + 64))
         b = np.abs(expansion.b) + record.b_change
@@ -202,7 +204,7 @@ class Compression:
         square = kernel.diag(X) - 2 * np.einsum("ij,ij->i", c, values) + np.einsum("ij,ij->i", c @ K, c)
         lengths = roots + sizes @ np.sqrt(np.abs(K.diagonal()) + VANISHING)
         d = X.shape[1] if hasattr(X, "shape") else 0
-        lost = (value_error(kernel, Z) + gamma(2 * self.n_vectors + 4 * d + 128)) * lengths**2
+        lost = (value_error(kernel, Z, X) + gamma(2 * self.n_vectors + 4 * d + 128)) * lengths**2
         rest = np.sqrt(np.maximum(square, 0.0) + 1.01 * lost)
         found = np.outer(rest, record.error) + np.outer(sizes.sum(axis=1), record.at_vectors)
         return np.asarray(found) * (1 + gamma(self.n_vectors + 64))
@@ -263,11 +265,6 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True
     return np.asarray(beaten.all(axis=1))
-
-
-def in_float64(X: Any) -> Any:
-    """Rows of float32 as float64, others as they are."""
-    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def _one_or_all(values: Floats) -> Any:

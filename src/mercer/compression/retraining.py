@@ -19,14 +19,11 @@ from mercer.errors import NotSeparableError
 from mercer.expansion import Expansion
 from mercer.gram.linear_rows import weight_vectors
 
-# Machines whose problem is another one in these coordinates: the ball asks for k(x, x) itself, and landmarks are not
-# free to be chosen again.
-_PROJECTED_ONLY = ("SVDD", "NystromRLS", "NystromRLSClassifier")
-
 
 def retrained(machine: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats] | None:
     """Coordinates of w' (a column for each output) and b'; None where the loss cannot be minimised in the span."""
-    if type(machine).__name__ in _PROJECTED_ONLY:
+    # Another problem in these coordinates: f asks for k(x, x) itself, or landmarks would be chosen again.
+    if machine.F_LESS_OWN or "n_landmarks" in machine.get_params(deep=False):
         return None
     linear = clone(machine).set_params(kernel="linear", **_settings(machine))
     features = span.coordinates(samples.X)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, take
+from mercer import _core
+from mercer.arrays import Floats, is_sparse, n_samples, take
 from mercer.compression.span import Span
 from mercer.expansion import Expansion
 from mercer.kernels.matrices import dense
@@ -22,12 +23,11 @@ class Target:
 
     def values(self, X: Any) -> Floats:
         """f_o at samples, one column for each output."""
-        expansion = self.expansion
-        out = np.zeros((n_samples(X), len(expansion.b)))
-        for some in row_blocks(n_samples(X), 8 * self.n):
-            K = expansion.kernel(take(X, np.arange(some.start, some.stop)), expansion.vectors)
-            out[some] = K @ expansion.coefficients
-        return out
+        return self._without_b(in_float64(X), _core.get_num_threads())
+
+    @cached_property
+    def _without_b(self) -> Expansion:
+        return replace(self.expansion, b=np.zeros(len(self.expansion.b)))
 
     def one(self, output: int) -> Target:
         """One of the functions, on the vectors that it uses."""
@@ -66,3 +66,8 @@ class Target:
     def left(self, coordinates: Floats) -> Floats:
         """‖f_o − Pf_o‖², to rounding of ‖f_o‖²."""
         return np.asarray(np.maximum(self.squares - np.einsum("ij,ij->j", coordinates, coordinates), 0.0))
+
+
+def in_float64(X: Any) -> Any:
+    """Rows of float32 as float64, others as they are."""
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

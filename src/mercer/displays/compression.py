@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.compression import Compression, compress
-from mercer.compression.report import in_float64
+from mercer.compression.target import in_float64
 from mercer.displays.drawing import COLOURS, frame
 from mercer.optional import require
 

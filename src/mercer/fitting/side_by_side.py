@@ -29,5 +29,5 @@ def map_side_by_side(call: Callable[[T], R], items: Iterable[T], n_threads: int)
             _core.check_stop()  # this thread may itself work for a fit that has ended
         return [one.result() for one in calls]
     finally:
-        flag.raise_()
+        flag.stop()
         threads.shutdown(cancel_futures=True)

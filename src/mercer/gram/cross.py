@@ -18,7 +18,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.gram.source import finite_values, value_error
+from mercer.gram.source import error_of_features, finite_values
 from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
@@ -210,7 +210,7 @@ class Cross:
             return float(shares.max())
         if self.kernel.accepts != "vectors" or self.kernel.given:
             return 0.0
-        return value_error(self.kernel, self.landmarks.shape[1])
+        return error_of_features(self.kernel, self.landmarks.shape[1])
 
     def _diagonal(self, X: Any) -> Floats:
         """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse, row_blocks
+from mercer.arrays import Floats, gamma, is_sparse, row_blocks
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import conditioning, generic_error
 from mercer.kernels import Kernel
@@ -31,16 +31,25 @@ class Source:
     @cached_property
     def value_error(self) -> float:
         """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given."""
-        given = self.kernel.accepts != "vectors" or self.kernel.given
-        return 0.0 if given else value_error(self.kernel, _terms(self.X))
+        return 0.0 if self.matrix is not None else value_error(self.kernel, self.X)
 
     def saw(self, values: Floats) -> None:
         """Remember the largest value of a kernel that is not positive definite."""
         self.largest = max(self.largest, _largest(values))
 
 
-def value_error(kernel: Kernel, d: int) -> float:
-    """The same for vectors of d features."""
+def value_error(kernel: Kernel, *samples: Any) -> float:
+    """The error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
+
+    What a function of the user's returns is k. Of sequences, values are sums of counts and at most a few quotients.
+    """
+    if kernel.given:
+        return 0.0
+    return error_of_features(kernel, max(map(_terms, samples))) if kernel.accepts == "vectors" else gamma(64)
+
+
+def error_of_features(kernel: Kernel, d: int) -> float:
+    """`value_error` for vectors of d features."""
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
     return generic_error(d, stretched, kernel.n_factors)
 

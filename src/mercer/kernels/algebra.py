@@ -22,6 +22,9 @@ from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import integer
 
+# exp of more than this is no number of float64.
+_LARGEST_EXPONENT = 710
+
 
 class Sum(OfTwo):
     """k1(x, z) + k2(x, z); its features are those of both kernels.
@@ -357,6 +360,10 @@ class Exponential(OfOne):
 
     def terms(self) -> Terms | None:
         return terms.exponential(self.kernel.terms())
+
+    @property
+    def n_factors(self) -> int:
+        return _LARGEST_EXPONENT * self.kernel.n_factors  # the relative error of exp(k) is k times that of k
 
     @property
     def unit_diagonal(self) -> Answer:

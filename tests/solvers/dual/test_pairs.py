@@ -130,8 +130,8 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     problem, offsets = problems[0], np.array([0, len(beta)])
     found = _core.pair_findings(
         offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, 0 * beta, beta, True, 1
-    )[0]
-    certificate, expected = pair_certificates(np.array([found]), True, "optimality")[0], truth(problem, K, beta)
+    )
+    certificate, expected = pair_certificates(found, True, "optimality")[0], truth(problem, K, beta)
     assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
     assert certificate.violation == pytest.approx(expected.violation)
     assert certificate.b == pytest.approx(tuple(expected.b))
