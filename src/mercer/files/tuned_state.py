@@ -45,7 +45,6 @@ def tuned_model(name: str, params: Any, learnt: Any) -> Any:
     known = isinstance(results, dict) and isinstance(results.get("params"), list)
     expect(known and hasattr(learnt.get("best_estimator_"), "predict"), f"{name}: it has no search and no best machine")
     assert isinstance(results, dict)
-    learnt = {"choice_": "", **learnt}  # which the first files do not have
     wanted = {*_NUMBERS, *_TEXTS, *_FLAGS, "best_params_", "best_estimator_", "cv_results_"}
     expect(learnt.keys() == wanted, f"{name}: it has not the attributes that a search leaves")
     expect(all(isinstance(learnt[key], str) for key in _TEXTS), f"{name}: its words must be text")
