@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_iris
 
-import mercer
 from mercer import SVC, LinearSVC, LinearSVR
 from mercer.cli.main import main
 from mercer.files.liblinear_estimator import estimator_from_liblinear, liblinear_from_estimator
@@ -16,6 +15,7 @@ from mercer.files.liblinear_model import (
     read_liblinear_model,
     write_liblinear_model,
 )
+from mercer.files.libsvm_text import write_libsvm
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 LABELS = np.array([7, -2, 5])[SPECIES]  # neither ascending nor starting at 0
@@ -180,7 +180,7 @@ def test_convert_and_predict(path, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = IRIS[SPECIES < 2], LABELS[SPECIES < 2]
     write_liblinear_model(liblinear_from_estimator(LinearSVC().fit(X, y)), "a.model")
-    mercer.files.libsvm_text.write_libsvm(X, y, "data")
+    write_libsvm(X, y, "data")
     assert main(["convert", "a.model", "b.mercer"]) == 0
     assert main(["convert", "b.mercer", "c.model"]) == 0
     assert (tmp_path / "a.model").read_bytes() == (tmp_path / "c.model").read_bytes()

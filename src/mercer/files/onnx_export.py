@@ -23,6 +23,7 @@ from mercer.files.atomic_write import replacing
 from mercer.fitting.kinds import has_function_per_class
 from mercer.fitting.state import chosen_of
 from mercer.kernels import Recipe
+from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
 from mercer.optional import require
 from mercer.tables.as_pipeline import as_pipeline
@@ -121,6 +122,25 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
+    # Arithmetic with names of nodes, as mercer.kernels.endings asks for it.
+
+    def times(self, t: str, factor: float) -> str:
+        if abs(factor) == 1.0:
+            return t if factor > 0 else self.add("Neg", [t])
+        return self.add("Mul", [t, self.constant(float(factor))])
+
+    def plus(self, t: str, number: float) -> str:
+        return self.add("Add", [t, self.constant(float(number))])
+
+    def exp(self, t: str) -> str:
+        return self.add("Exp", [t])
+
+    def tanh(self, t: str) -> str:
+        return self.add("Tanh", [t])
+
+    def power(self, t: str, degree: float) -> str:
+        return self.add("Pow", [t, self.constant(float(degree))])
+
     def sort(self, values: str, width: int) -> str:
         """Every row in rising order; of TopK's two outputs the first."""
         name, places = f"t{len(self.nodes)}", f"t{len(self.nodes)}_places"
@@ -198,34 +218,22 @@ def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str, 
         values = graph.add("Sub", [values, graph.constant(centre)])
     # Runtimes may turn a product with a number that follows a matrix product into a float32 factor of it; the 2 of a
     # distance survives that, γ would not.
-    gamma = recipe.numbers[0] if recipe.numbers else 1.0
+    gamma, numbers = (recipe.numbers[0], (1.0, *recipe.numbers[1:])) if recipe.numbers else (1.0, ())
     t = graph.add("MatMul", [values, graph.constant((vectors if recipe.inner == "sqdist" else gamma * vectors).T)])
     square = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
     if recipe.inner == "sqdist":
         both = graph.add("Add", [square, graph.constant((vectors**2).sum(axis=1))])
-        t = graph.add("Sub", [both, graph.add("Mul", [t, graph.constant(2.0)])])
-        t = graph.add("Mul", [graph.add("Max", [t, graph.constant(0.0)]), graph.constant(float(gamma))])
-    K = _ended(graph, recipe, t)
+        t = graph.add("Sub", [both, graph.times(t, 2.0)])
+        t = graph.times(graph.add("Max", [t, graph.constant(0.0)]), gamma)
+    K = ended(recipe.ending, numbers, t, graph)
     table = np.asarray(dense(expansion.coefficients), dtype=np.float64) * recipe.scale
     b = expansion.b + recipe.constant * np.asarray(expansion.coefficients.sum(axis=0)).ravel()
     f = graph.add("Add", [graph.add("MatMul", [K, graph.constant(table)]), graph.constant(b)])
     if not own:
         return f, None
-    with_itself = graph.add("Mul", [square, graph.constant(0.0 if recipe.inner == "sqdist" else float(gamma))])
-    own_value = graph.add("Mul", [_ended(graph, recipe, with_itself), graph.constant(float(recipe.scale))])
-    return f, graph.add("Add", [own_value, graph.constant(float(recipe.constant))])
-
-
-def _ended(graph: _Graph, recipe: Recipe, t: str) -> str:
-    """The kernel of γ times its inner number."""
-    if recipe.ending == "identity":
-        return t
-    if recipe.ending == "gaussian":
-        return graph.add("Exp", [graph.add("Neg", [t])])
-    t = graph.add("Add", [t, graph.constant(float(recipe.numbers[1]))])
-    if recipe.ending == "sigmoid":
-        return graph.add("Tanh", [t])
-    return graph.add("Pow", [t, graph.constant(float(recipe.numbers[2]))])
+    with_itself = graph.times(square, 0.0 if recipe.inner == "sqdist" else gamma)
+    own_value = graph.times(ended(recipe.ending, numbers, with_itself, graph), recipe.scale)
+    return f, graph.plus(own_value, recipe.constant)
 
 
 def _label(graph: _Graph, machine: Any, decision: str) -> str:

@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.files.scikit_kinds import (
-    MOST_OUTPUTS,
-    Labels,
-    ListOf,
-    Model,
-    check_columns,
-    check_pattern,
-    expect,
-    is_count,
-    is_number,
-)
+from mercer.files.scikit_kinds import MOST_OUTPUTS, Model, check_columns, check_pattern
+from mercer.fitting.kinds import Labels, ListOf, expect, is_count, is_number
 
 _STEP = Model(methods=("transform",), words=("passthrough", None))
 _PART = Model(methods=("transform",), words=("passthrough", "drop"))
@@ -237,8 +228,8 @@ def selector(model: Any) -> None:
 def calibrated(model: Any) -> None:
     for one in model.calibrated_classifiers_:
         Model(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
-        Labels().check("classes", one.classes, model)
-        Labels().check("classes_ of the estimator", one.estimator.classes_, model)
+        Labels(alone=True).check("classes", one.classes, model)
+        Labels(alone=True).check("classes_ of the estimator", one.estimator.classes_, model)
         expect(
             bool(np.array_equal(one.classes, model.classes_)), "all calibrated classifiers must have the same classes"
         )
