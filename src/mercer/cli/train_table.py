@@ -29,7 +29,7 @@ from mercer.tables.frame import Frame
 
 
 class Table:
-    """The way of tables."""
+    """Training on a table."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.probability:

@@ -37,7 +37,7 @@ _PLATT_FOLDS = 5
 
 
 class LibsvmText:
-    """The way of svm-train."""
+    """Training as svm-train does it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args

@@ -94,6 +94,8 @@ def export_c(
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
     name, parts = checked_name(name), Parts.of(model, X)
+    if parts.recipe.ending == "polynomial" and parts.recipe.numbers[2] % 1:
+        raise TypeError(f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number")
     if dtype == "fixed32":
         body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
     else:
