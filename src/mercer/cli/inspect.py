@@ -16,7 +16,8 @@ from mercer.cli.labels import known_truth
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
-from mercer.files.models import Model, read_model
+from mercer.files.model import Model
+from mercer.files.models import read_model
 from mercer.threads import effective_n_threads
 
 _TRIAL_ROWS = 512

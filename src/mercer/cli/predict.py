@@ -24,7 +24,8 @@ from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.models import Model, read_model
+from mercer.files.model import Model
+from mercer.files.models import read_model
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
 

@@ -154,8 +154,10 @@ def _check(model: Any, row: Row, learnt: Any) -> None:
         if key in vars(model):
             if not isinstance(kind, Unsaved):
                 kind.check(key, getattr(model, key), model)
-        elif row.needs(key, version):
+        elif row.always_has(key, version):
             raise ModelFormatError(f"it has no {key}, which scikit-learn {sklearn.__version__} needs")
+    for option, needed in row.needs.items():
+        expect(not getattr(model, option) or vars(model).get(needed) is not None, f"{option} needs {needed}")
     row.whole(model)
 
 

@@ -35,6 +35,7 @@ class Row:
     given: Callable[[Any], dict[str, Any]] = _given  # its parameters
     holds: str = ""  # the attribute with its fitted machines, if only one has them
     optional: tuple[str, ...] = ()  # attributes that only some fits leave
+    needs: Mapping[str, str] = field(default_factory=dict)  # the attribute without which a parameter cannot be true
     since: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # the version of scikit-learn that began it
     params: Check = checks.nothing  # raises ModelFormatError for parameters that would do harm
     whole: Check = checks.nothing  # and for attributes that contradict each other
@@ -44,7 +45,7 @@ class Row:
         """The same, with some of it changed."""
         return replace(self, **changes)
 
-    def needs(self, name: str, version: tuple[int, ...]) -> bool:
+    def always_has(self, name: str, version: tuple[int, ...]) -> bool:
         """Whether every fit leaves this attribute, in this version of scikit-learn."""
         unsaved = isinstance(self.fitted[name], Unsaved)
         return not (unsaved or name in EVERY or name in self.optional) and version >= self.since.get(name, (0, 0))
@@ -92,7 +93,7 @@ SCIKIT: Final[dict[str, Row]] = {
         var_=_FEATURES_OR_NONE,
         scale_=_FEATURES_OR_NONE,
         n_samples_seen_=_SEEN,
-    ).but(whole=checks.standard_scaler),
+    ).but(needs={"with_mean": "mean_", "with_std": "scale_"}),
     "MinMaxScaler": _row(
         "preprocessing",
         **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
@@ -100,7 +101,7 @@ SCIKIT: Final[dict[str, Row]] = {
     ),
     "MaxAbsScaler": _row("preprocessing", max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN),
     "RobustScaler": _row("preprocessing", center_=_FEATURES_OR_NONE, scale_=_FEATURES_OR_NONE).but(
-        whole=checks.robust_scaler
+        needs={"with_centering": "center_", "with_scaling": "scale_"}
     ),
     "Normalizer": _row("preprocessing"),
     "Binarizer": _row("preprocessing"),
@@ -111,7 +112,7 @@ SCIKIT: Final[dict[str, Row]] = {
         quantiles_=_floats("n_quantiles_", "n_features_in_"),
     ),
     "PowerTransformer": _row("preprocessing", lambdas_=_FEATURES, _scaler=_TRANSFORMER).but(
-        optional=("_scaler",), whole=checks.power_transformer
+        optional=("_scaler",), needs={"standardize": "_scaler"}
     ),
     "KBinsDiscretizer": _row(
         "preprocessing", bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER
@@ -163,7 +164,7 @@ SCIKIT: Final[dict[str, Row]] = {
         indicator_=Model(methods=("transform",), words=(None,)),
         _fit_dtype=Type(),
         _fill_dtype=Type(),
-    ).but(since={"_fill_dtype": (1, 8)}, whole=checks.imputer),
+    ).but(since={"_fill_dtype": (1, 8)}, needs={"add_indicator": "indicator_"}),
     "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
         whole=checks.indicator
     ),
@@ -183,7 +184,9 @@ SCIKIT: Final[dict[str, Row]] = {
     "TfidfVectorizer": _row("feature_extraction.text", **_TEXT, _tfidf=_TRANSFORMER).but(
         params=checks.texts, whole=checks.tfidf
     ),
-    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(optional=("idf_",), whole=checks.idf),
+    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(
+        optional=("idf_",), needs={"use_idf": "idf_"}
+    ),
     "HashingVectorizer": _row("feature_extraction.text", _stop_words_id=Unsaved()).but(params=checks.texts),
     # Models made of others.
     "Pipeline": _row("pipeline").but(given=_without_memory, params=checks.pipeline),
