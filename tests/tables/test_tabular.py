@@ -154,7 +154,7 @@ def test_what_a_column_is_taken_for(column, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": column, "z": other}), [0, 1] * 20)
-    assert type(model.columns_[0]).__name__ == kind, model.columns_[0].told
+    assert type(model.columns_[0]).__name__ == kind, model.columns_[0].description
 
 
 def test_declared_categories_and_durations():

@@ -117,7 +117,7 @@ def _check(parts: Parts) -> None:
 
 
 def _bits_for(largest: float, room: int) -> int:
-    """Bits behind the point with which so large a number stays below 2^room."""
+    """Bits behind the point with which numbers up to `largest` stay below 2^room."""
     return room - max(-30, math.floor(math.log2(max(largest, 1e-30))) + 1)
 
 

@@ -171,7 +171,7 @@ def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, 
 
 
 def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
-    """The same classifier with its classes in another order: pairs that change direction change sign."""
+    """A classifier with its classes in another order: pairs that change direction change sign."""
     if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
         raise ValueError(f"{order} is not an order of the labels {model.label}")
     old = [model.label.index(label) for label in order]

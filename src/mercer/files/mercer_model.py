@@ -167,7 +167,7 @@ class MercerFile(Model):
         machine = self._machine
         facts["machine"] = type(machine).__name__
         if self.table is not None:
-            facts["columns"] = {one.name: one.told for one in self.table.columns_}
+            facts["columns"] = {one.name: one.description for one in self.table.columns_}
         if isinstance(self._model, Pipeline):
             facts["steps"] = [_outline(step) for _, step in self._model.steps]
         elif self._model is not machine:
