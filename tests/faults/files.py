@@ -19,17 +19,17 @@ FILES = [
     ),
     m(
         "an array in Fortran's order is read in C's",
-        "mercer/files/stored_array.py",
+        "mercer/files/mercer_file/stored_array.py",
         'order="F" if entry.order == "F" else "C"',
         'order="C"',
-        "tests/files/test_container.py::test_round_trip",
+        "tests/files/mercer_file/test_container.py::test_round_trip",
     ),
     m(
         "a checksum is not compared",
-        "mercer/files/stored_array.py",
+        "mercer/files/mercer_file/stored_array.py",
         "if digest.hexdigest() != entry.sha256:",
         "if len(digest.hexdigest()) != len(entry.sha256):",
-        "tests/files/test_container.py::test_every_byte_flipped",
+        "tests/files/mercer_file/test_container.py::test_every_byte_flipped",
     ),
     m(
         "a bias of another scale is written as it is",
@@ -40,7 +40,7 @@ FILES = [
     ),
     m(
         "C and ONNX files lose the constant of a kernel",
-        "mercer/files/c_parts.py",
+        "mercer/files/exported_parts.py",
         "return np.asarray(b + constant * np.asarray(coefficients.sum(axis=0)).ravel())",
         "return np.asarray(b)",
         "tests/files/test_onnx_export.py",

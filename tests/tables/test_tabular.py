@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.errors import ModelFormatError
-from mercer.files.model_description import describe_model, rebuild_model
+from mercer.files.mercer_file.model_description import describe_model, rebuild_model
 
 
 def customers(n=120, seed=0):

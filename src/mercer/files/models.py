@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from mercer.errors import ModelFormatError
-from mercer.files.c_export import export_c
-from mercer.files.c_parts import name_from
-from mercer.files.container import HEAD, is_container
+from mercer.files.c.export import export_c
+from mercer.files.exported_parts import name_from
 from mercer.files.liblinear_estimator import LiblinearFile
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import LibsvmFile
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
-from mercer.files.mercer_model import MercerFile
+from mercer.files.mercer_file.container import HEAD, is_container
+from mercer.files.mercer_file.mercer_model import MercerFile
+from mercer.files.mercer_file.model_file import load, save
 from mercer.files.model import Model
-from mercer.files.model_file import load, save
 from mercer.files.onnx_export import export_onnx
 from mercer.files.svmlight_model import parse_svmlight_model
 

@@ -16,7 +16,7 @@ import mercer
 from mercer.arrays import is_sparse
 from mercer.data.labels import every_pair
 from mercer.files.atomic_write import replacing
-from mercer.files.c_parts import Parts, Scaling
+from mercer.files.exported_parts import Parts, Scaling
 from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
 from mercer.optional import require

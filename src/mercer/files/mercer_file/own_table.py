@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.data.labels import REST, planes
-from mercer.files.scikit_kinds import Model
-from mercer.files.scikit_table import EVERY, Row
+from mercer.files.scikit.kinds import Model
+from mercer.files.scikit.table import EVERY, Row
 from mercer.fitting.kinds import (
     Array,
     Count,

@@ -1,7 +1,7 @@
 """The classes of scikit-learn that a ``.mercer`` file may hold, and what each of them learns.
 
 A new class is one row: its module, its fitted attributes with their kinds, and, where attributes depend on each other
-or on parameters, a function that checks it (mercer.files.scikit_checks).
+or on parameters, a function that checks it (mercer.files.scikit.checks).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mercer.files import scikit_checks as checks
-from mercer.files.scikit_kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
+from mercer.files.scikit import checks
+from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
 from mercer.fitting.kinds import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, One, Places, Text, Unsaved
 
 Check = Callable[[Any], None]

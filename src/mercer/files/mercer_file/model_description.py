@@ -3,7 +3,7 @@
     {"$": "estimator", "class": "SVC", "state": {"params": ..., "fitted": ...}, "arrays": ...}    mercer's, fitted
     {"$": "estimator", "class": "PCA", "params": {...}, "fitted": {...}}                          of a table
 
-A class is looked up by name in `mercer.estimators` and in the tables of mercer.files.scikit_table and own_table, and
+A class is looked up by name in `mercer.estimators` and in the tables of mercer.files.scikit.table and own_table, and
 nowhere else.
 What is saved is checked as what is loaded will be, so that no file is written that could not be read.
 """
@@ -19,11 +19,11 @@ import sklearn
 
 from mercer import estimators, unsupervised
 from mercer.errors import ModelFormatError
-from mercer.files.description import cannot_hold, describe, rebuild
-from mercer.files.own_table import OWN
-from mercer.files.scikit_kinds import Config
-from mercer.files.scikit_table import SCIKIT, Row
-from mercer.files.stored_array import Array
+from mercer.files.mercer_file.description import cannot_hold, describe, rebuild
+from mercer.files.mercer_file.own_table import OWN
+from mercer.files.mercer_file.stored_array import Array
+from mercer.files.scikit.kinds import Config
+from mercer.files.scikit.table import SCIKIT, Row
 from mercer.fitting.kinds import Unsaved, expect
 from mercer.fitting.machine import Machine
 from mercer.fitting.state import fitted_names, restored, state_of

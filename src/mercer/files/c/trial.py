@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.files.c_parts import Parts
+from mercer.files.exported_parts import Parts
 from mercer.kernels import Recipe
 from mercer.kernels.endings import ArrayArithmetic, ended
 from mercer.kernels.matrices import dense

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import mercer
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
-from mercer.files.container import read_container, write_container
-from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
-from mercer.files.stored_array import Array
+from mercer.files.mercer_file.container import read_container, write_container
+from mercer.files.mercer_file.model_description import describe_model, estimator_class, machines_in, rebuild_model
+from mercer.files.mercer_file.stored_array import Array
 from mercer.tables.estimator import Tabular
 
 

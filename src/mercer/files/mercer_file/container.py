@@ -27,7 +27,16 @@ import numpy as np
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.stored_array import DTYPES, Array, Entry, checked_entry, digest_of, parsed_json, pieces, read_array
+from mercer.files.mercer_file.stored_array import (
+    DTYPES,
+    Array,
+    Entry,
+    checked_entry,
+    digest_of,
+    parsed_json,
+    pieces,
+    read_array,
+)
 
 VERSION: Final = 1
 _ALIGNMENT: Final = 64

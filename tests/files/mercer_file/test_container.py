@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mercer.errors import ModelFormatError
-from mercer.files.container import DTYPES, read_container, write_container
+from mercer.files.mercer_file.container import DTYPES, read_container, write_container
 from reference.address_space import address_space
 from reference.forgery import forge, sealed, sealed_text
 

@@ -14,11 +14,11 @@ from typing import Any
 import mercer
 from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
-from mercer.files.c_fixed_point import fixed_point_body, fixed_point_outputs
-from mercer.files.c_labels import in_order, prediction, prototypes
-from mercer.files.c_parts import Parts, checked_name
-from mercer.files.c_text import floats, function, in_comment, integers, number
-from mercer.files.c_trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
+from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
+from mercer.files.c.labels import in_order, prediction, prototypes
+from mercer.files.c.text import floats, function, in_comment, integers, number
+from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
+from mercer.files.exported_parts import Parts, checked_name
 from mercer.kernels import Recipe
 from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
