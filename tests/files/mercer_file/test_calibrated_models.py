@@ -134,6 +134,15 @@ def test_forged_classifiers_are_refused(path, value, told):
         forged(replacing(path, value))
 
 
+def test_sums_that_do_not_rise_are_refused():
+    """The hull of a Venn–Abers curve would be searched for ever."""
+    path = ("fitted", "probabilities_", "curves", "W")
+    good = forged(lambda *_: None, method="venn-abers").curves_.W
+    for bad in (np.zeros(len(good)), np.full(len(good), np.nan), good[::-1].copy()):
+        with pytest.raises(ModelFormatError, match="W must"):
+            forged(replacing(path, bad), method="venn-abers")
+
+
 FUNCTIONS = ("fitted", "_functions_")
 
 

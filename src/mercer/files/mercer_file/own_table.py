@@ -270,6 +270,11 @@ def _calibrated_classifier(model: Any) -> None:
         if name != "starts":
             sums = n if name in "WS" else 0  # one more than values for each plane
             _expect_length(values, name, per_plane.get(name, len(curves.get("f", ())) + sums))
+            expect(bool(np.isfinite(values).all()), f"{name} must be finite numbers")
+    if "W" in curves:  # a hull of sums that do not rise would never be found
+        new_plane = (curves["starts"][1:-1] + np.arange(1, n)) - 1
+        rising = np.delete(np.diff(curves["W"]) > 0, new_plane)
+        expect(bool(rising.all()), "W must rise on every plane")
     _expect_length(model._own_scores_.scores, "scores", None)
     _expect_starts(model._own_scores_.starts, k, len(model._own_scores_.scores))
 
