@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
-    from mercer.files.c_export import export_c
+    from mercer.files.c.export import export_c
     from mercer.fitting.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
@@ -108,7 +108,7 @@ else:
         "Certificate": "mercer.certificates.certificate",
         "Compression": "mercer.compression",
         "compress": "mercer.compression",
-        "export_c": "mercer.files.c_export",
+        "export_c": "mercer.files.c.export",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",

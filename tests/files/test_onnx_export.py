@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from mercer import SVC, kernels
 from mercer.files.onnx_export import export_onnx, onnx_model
@@ -59,6 +59,14 @@ def test_a_pipeline_with_names_of_classes(tmp_path):
     np.testing.assert_array_equal(label, model.predict(X))
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_scaler_to_a_range(clip):
+    model = make_pipeline(MinMaxScaler((-1, 2), clip=clip), SVC(decision_function_shape="ovo")).fit(X[::2], y[::2])
+    decision, label = outputs(model, X * 1.5)
+    np.testing.assert_allclose(decision, model.decision_function(X * 1.5), atol=1e-9)
+    np.testing.assert_array_equal(label, model.predict(X * 1.5))
+
+
 def test_sparse_vectors_and_a_tie():
     model = SVC(kernel="linear").fit(sp.csr_array([[1.0, 0.0], [-1.0, 0.0]]), [5, -5])
     decision, label = outputs(model, [[0.0, 3.0], [2.0, 0.0]])
@@ -69,10 +77,11 @@ def test_sparse_vectors_and_a_tie():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda: SVC(kernel="laplacian").fit(X, y), "no operators for the kernel Laplacian"),
-        (lambda: SVC(kernel="precomputed").fit(X @ X.T, y), "no operators for the kernel Precomputed"),
-        (lambda: SVC(kernel=kernels.Gaussian(gamma=1) * kernels.Linear()).fit(X, y), "no operators for the kernel"),
-        (lambda: make_pipeline(MinMaxScaler(), SVC()).fit(X, y), "nor a Pipeline of StandardScalers"),
+        (lambda: SVC(kernel="laplacian").fit(X, y), "no operators for the kernel of SVC, Laplacian"),
+        (lambda: SVC(kernel="precomputed").fit(X @ X.T, y), "an ONNX file cannot compute the kernel Precomputed"),
+        (lambda: SVC(kernel=kernels.Gaussian(gamma=1) * kernels.Linear()).fit(X, y), "cannot compute the kernel"),
+        (lambda: make_pipeline(RobustScaler(), SVC()).fit(X, y), "an ONNX file can hold StandardScaler and MinMax"),
+        (lambda: StandardScaler().fit(X), "no machine of mercer's, nor a Pipeline of scalers and one"),
     ],
 )
 def test_what_cannot_be_exported(model, message, tmp_path):

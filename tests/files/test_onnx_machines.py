@@ -124,5 +124,5 @@ def test_another_dtype_is_refused(tmp_path):
 
 @pytest.mark.parametrize("kind", [mercer.SVR, mercer.OneClassSVM, mercer.RLSRegressor, mercer.NuSVR])
 def test_a_kernel_without_operators_is_named(kind, tmp_path):
-    with pytest.raises(TypeError, match="ONNX has no operators for the kernel Laplacian"):
+    with pytest.raises(TypeError, match=r"ONNX has no operators for the kernel of .*Laplacian"):
         export_onnx(kind(kernel="laplacian").fit(X, T), tmp_path / "m.onnx")

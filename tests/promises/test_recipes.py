@@ -110,7 +110,7 @@ MACHINE_TESTS = (
     "tests/promises/test_sklearn_checks.py",
     "tests/promises/test_documented_parameters.py",
     "tests/promises/test_doc_pages.py",
-    "tests/files/test_model_file.py",
+    "tests/files/mercer_file/test_model_file.py",
     "tests/bad_inputs/test_forms.py",
     "tests/promises/test_readme.py",
 )

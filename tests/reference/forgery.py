@@ -1,4 +1,4 @@
-"""Files of version 2 taken apart and put together again, with checksums and offsets that are right, whatever they hold.
+"""Files taken apart and put together again, with checksums and offsets that are right, whatever they hold.
 
 A file is a document {"content": ..., "arrays": [{"name", "dtype", "shape", "order"}, ...]} and the bytes of each array.
 """
@@ -50,7 +50,7 @@ def put_together(document, arrays):
     return sealed(metadata, tensors, b"".join(arrays))
 
 
-def sealed(metadata, tensors, payload=b"", version="2"):
+def sealed(metadata, tensors, payload=b"", version="1"):
     """A file with these metadata and tensors, and the header's checksum right."""
     start = {"format": "mercer", "version": version, "sha256": "0" * 64}
     text = json.dumps({"__metadata__": start | metadata, **tensors}, separators=(",", ":")).encode()
@@ -71,24 +71,6 @@ def forge(content, change):
     document, arrays = taken_apart(content)
     change(document)
     return put_together(document, arrays)
-
-
-def version_1(content):
-    """The same document as a file of version 1 of the format."""
-    document, arrays = taken_apart(content)
-    for entry, data in zip(document["arrays"], arrays, strict=True):
-        entry["sha256"] = hashlib.sha256(data).hexdigest()
-    text = b""
-    for _ in range(4):  # until the offsets' own digits settle
-        text = json.dumps(document).encode()
-        end = 52 + len(text)
-        for entry, data in zip(document["arrays"], arrays, strict=True):
-            entry["offset"] = -(-end // 64) * 64
-            end = entry["offset"] + len(data)
-    out = bytearray(struct.pack("<8sIQ32s", b"\x89MERCER\n", 1, len(text), hashlib.sha256(text).digest()) + text)
-    for entry, data in zip(document["arrays"], arrays, strict=True):
-        out = out.ljust(entry["offset"], b"\0") + data
-    return bytes(out)
 
 
 def size_of(entry):

@@ -1,5 +1,6 @@
 """`mercer.tabular`: what each kind of column becomes, what prediction does with other tables, scikit-learn's rules."""
 
+import copy
 import datetime
 import warnings
 
@@ -19,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.errors import ModelFormatError
-from mercer.files.tabular_state import table_model, table_state
+from mercer.files.mercer_file.model_description import describe_model, rebuild_model
 
 
 def customers(n=120, seed=0):
@@ -153,7 +154,7 @@ def test_what_a_column_is_taken_for(column, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": column, "z": other}), [0, 1] * 20)
-    assert type(model.columns_[0]).__name__ == kind, model.columns_[0].told
+    assert type(model.columns_[0]).__name__ == kind, model.columns_[0].description
 
 
 def test_declared_categories_and_durations():
@@ -368,32 +369,45 @@ def test_saved_inside_a_calibration(tmp_path):
 
 
 FORGERIES = {
-    "a kind of column that is none": lambda s: s["columns"][1].update(kind="Tabular"),
-    "a text for a number": lambda s: s["columns"][1].update(scale="1"),
-    "a number that is not finite": lambda s: s["columns"][1].update(centre=float("inf")),
-    "no scale": lambda s: s["columns"][1].update(scale=0.0),
-    "a field too many": lambda s: s["columns"][1].update(more=1),
-    "a level too few": lambda s: s["columns"][2]["levels"].pop(),
-    "a level twice": lambda s: s["columns"][2]["levels"].__setitem__(0, s["columns"][2]["levels"][1]),
-    "a weight too few": lambda s: s["columns"][6]["weights"].pop(),
-    "a date that is none": lambda s: s["columns"][4].update(fill=1e300),
-    "a column twice": lambda s: s["columns"].append(s["columns"][0]),
-    "no columns": lambda s: s.update(columns=[]),
-    "a list of numbers": lambda s: s.update(drop=[1]),
-    "a flag that is none": lambda s: s.update(standardise=1),
-    "a mean of texts": lambda s: s.update(target_mean="0"),
-    "an unknown way to read": lambda s: s.update(reading={"run": "x"}),
+    "a kind of column that is none": lambda s: s["columns_"][1].update(kind="Tabular"),
+    "a text for a number": lambda s: s["columns_"][1].update(scale="1"),
+    "a number that is not finite": lambda s: s["columns_"][1].update(centre={"$": "float", "value": "inf"}),
+    "no scale": lambda s: s["columns_"][1].update(scale=0.0),
+    "a field too many": lambda s: s["columns_"][1].update(more=1),
+    "a level too few": lambda s: s["columns_"][2]["levels"]["items"].pop(),
+    "a level twice": lambda s: s["columns_"][2]["levels"]["items"].__setitem__(
+        0, s["columns_"][2]["levels"]["items"][1]
+    ),
+    "a weight too few": lambda s: s["columns_"][6]["weights"]["items"].pop(),
+    "a date that is none": lambda s: s["columns_"][4].update(fill=1e300),
+    "a column twice": lambda s: s["columns_"].append(s["columns_"][0]),
+    "no columns": lambda s: s.update(columns_=[]),
+    "another name": lambda s: s["feature_names_in_"]["items"].__setitem__(0, "other"),
+    "a mean of texts": lambda s: s.update(target_mean_="0"),
+    "a mean that is not finite": lambda s: s.update(target_mean_={"$": "float", "value": "nan"}),
+    "an unknown way to read": lambda s: s.update(reading_={"run": "x"}),
 }
+FORGED_PARAMETERS = {"drop": [1], "only": "age", "standardise": 1, "missing": "guess"}
+
+
+def forged(part, change):
+    model, _ = fitted()
+    arrays = {}
+    description = describe_model(model, arrays)
+    assert rebuild_model(copy.deepcopy(description), arrays).columns_ == model.columns_
+    change(description[part])
+    with pytest.raises(ModelFormatError):
+        rebuild_model(description, arrays)
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_state_is_refused(forgery):
-    model, _ = fitted()
-    state = table_state(model)
-    assert table_model(table_state(model), model.estimator_).columns_ == model.columns_
-    FORGERIES[forgery](state)
-    with pytest.raises(ModelFormatError):
-        table_model(state, model.estimator_)
+    forged("fitted", FORGERIES[forgery])
+
+
+@pytest.mark.parametrize("name", FORGED_PARAMETERS)
+def test_forged_parameters_are_refused(name):
+    forged("params", lambda params: params.update({name: FORGED_PARAMETERS[name]}))
 
 
 @pytest.mark.parametrize("cells", [["57,9", "3,25", "n/k"], ["$5", "$7.50", "$8"], ["1,200", "3,400", "1 200"]])

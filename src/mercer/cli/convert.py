@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mercer.cli.formats import expect_model_name
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.files.models import FORMATS, Writing, read_model
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BY_SUFFIX: Final = {one.suffix: name for name, one in FORMATS.items() if one.suffix}
 _WRITERS: Final = {name: one.write for name, one in FORMATS.items() if one.write is not None}
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "convert",
-        allow_abbrev=False,
+        run,
+        ("mercer convert heart.model heart.mercer", "a LIBSVM model that mercer.load reads"),
+        ("mercer convert iris.mercer iris.onnx --input float32", "needs the extra onnx"),
+        ("mercer convert iris.mercer iris.c --input float32", "one C99 file: iris_predict(x)"),
+        ("mercer convert text.mercer text.model --to liblinear", "of a LinearSVC or LinearSVR"),
         description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR, ONNX or C.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer convert heart.model heart.mercer", "a LIBSVM model that mercer.load reads"),
-            ("mercer convert iris.mercer iris.onnx --input float32", "needs the extra onnx"),
-            ("mercer convert iris.mercer iris.c --input float32", "one C99 file: iris_predict(x)"),
-            ("mercer convert text.mercer text.model --to liblinear", "of a LinearSVC or LinearSVR"),
-        ),
     )
     parser.add_argument("source", metavar="FROM", help="a model of any of these formats, told apart by its content")
     parser.add_argument("output", metavar="TO", type=Path, help="the new file: .mercer, .onnx and .c say what it is")
@@ -46,11 +40,9 @@ def register(commands: Subparsers) -> None:
         help="of ONNX and C: what X will be (float64); fixed32, fixed point, is for C alone",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     if args.to is None:
         expect_model_name(args.output)
     model = read_model(args.source)

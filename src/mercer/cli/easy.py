@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mercer.cli.libsvm_flags import Letters
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.cli.tune import GRID_LETTERS, add_grid_options, read_rows
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
-_USAGE = "usage: mercer easy [options] training_file [testing_file]; mercer easy --help tells them all"
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "easy",
+        run,
+        ("mercer easy heart", "heart.range, heart.out, heart.model"),
+        ("mercer easy --skip train test", "and test.predict"),
         usage="mercer easy [options] TRAIN [TEST]",
-        allow_abbrev=False,
         description="Scale every feature to [-1, 1], find C and gamma by cross-validation, train on all rows, and "
         "predict a test file, as easy.py does. It writes TRAIN.range for mercer scale, TRAIN.out with the rates of the "
         "search, TRAIN.model for svm-predict, and TEST.predict.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer easy heart", "heart.range, heart.out, heart.model"),
-            ("mercer easy --skip train test", "and test.predict"),
-        ),
+        letters=GRID_LETTERS,
+        files="training_file [testing_file]",
     )
     parser.add_argument("file", metavar="TRAIN", help="LIBSVM text")
     parser.add_argument("test", nargs="?", metavar="TEST", help="LIBSVM text to predict")
     add_grid_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but results (-q)")
-    parser.set_defaults(run=run, parser=parser, letters=Letters(GRID_LETTERS, _USAGE))
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     from dataclasses import replace
 
     import numpy as np

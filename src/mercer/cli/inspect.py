@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,31 +14,26 @@ from mercer.arrays import take
 from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
 from mercer.cli.predict import model_beside, read_truths
-from mercer.cli.terminal import WithExamples, examples, printable, rounded
+from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
-from mercer.files.models import Model, read_model
+from mercer.files.model import Model
+from mercer.files.models import read_model
 from mercer.threads import effective_n_threads
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _TRIAL_ROWS = 512
 Facts = dict[str, Any]
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "inspect",
-        allow_abbrev=False,
+        run,
+        ("mercer inspect iris.mercer", ""),
+        ("mercer inspect iris.mercer iris.csv", "and what theory says, with the data it was trained on"),
+        ("mercer inspect heart.model --json | python -m json.tool", "for a program"),
         description="Tell what kind of machine a model file holds, its kernel and parameters, its support vectors, "
         "margin and certificate, its size, and what prediction and retraining will cost on this computer.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer inspect iris.mercer", ""),
-            ("mercer inspect iris.mercer iris.csv", "and what theory says, with the data it was trained on"),
-            ("mercer inspect heart.model --json | python -m json.tool", "for a program"),
-        ),
     )
     parser.add_argument("model", metavar="MODEL", help="a .mercer, LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("file", nargs="?", metavar="DATA", help="the data it was trained on, for risks and bounds")
@@ -46,11 +41,9 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
     parser.add_argument("--delta", type=float, default=0.05, help="the probability with which a bound may fail (0.05)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     model = read_model(args.model) if args.file is None else model_beside(args.model, args.file)
     facts: Facts = {"file": args.model, "bytes": os.path.getsize(args.model)}
     facts |= model.facts()

@@ -9,39 +9,31 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.files.atomic_write import replacing
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _NAMES: Final = {"svm-train": "train", "svm-predict": "predict", "svm-scale": "scale"}
 _MARK: Final = "# written by mercer install-libsvm-names"
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "install-libsvm-names",
-        allow_abbrev=False,
+        run,
+        ("mercer install-libsvm-names names", "names/svm-train and the others"),
+        ("python grid.py -svmtrain names/svm-train heart", "LIBSVM's search for C and gamma, by mercer"),
         description="Write programs called svm-train, svm-predict and svm-scale, which run mercer train, predict and "
         "scale, so that scripts made for LIBSVM's tools, such as its grid.py and easy.py, run as they are. Files of "
         "these names that this command did not write are left alone.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer install-libsvm-names names", "names/svm-train and the others"),
-            ("python grid.py -svmtrain names/svm-train heart", "LIBSVM's search for C and gamma, by mercer"),
-        ),
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="where to write them; it is made if it is missing")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     if os.name != "posix":
         raise NotImplementedError("programs that are scripts need a POSIX system; on Windows call mercer train itself")
     paths = {args.folder / name: command for name, command in _NAMES.items()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from mercer.cli.machines import KERNELS, LIBSVM_MACHINES
@@ -34,14 +33,6 @@ TRAIN: Final = {
 PREDICT: Final = {"b": "--probability"}
 SCALE: Final = {"l": "--lower", "u": "--upper", "y": "--target-range", "s": "--save", "r": "--restore"}
 _NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
-
-
-@dataclass(frozen=True)
-class Letters:
-    """The one-letter options of a command, the long ones they stand for, and what is said of an unknown one."""
-
-    long: Mapping[str, str]
-    usage: str
 
 
 def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str, switches: Collection[str]) -> list[str]:

@@ -45,18 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = commands.get(words[0]) if words else None
     letters = own.get_default("letters") if own is not None else None
     if own is not None and letters is not None:
-        words[1:] = translate(words[1:], letters.long, letters.usage, _switches(own))
+        words[1:] = translate(words[1:], letters, own.get_default("one_line_usage"), _switches(own))
     if not words:
         parser.print_help(sys.stderr)
         parser.exit(2)
     if own is None and not words[0].startswith("-"):
-        parser.error(f"there is no command {words[0]!r}{_meant(words[0], commands)}; mercer --help tells them all")
+        parser.error(f"there is no command {words[0]!r}{_meant(words[0], commands)}; see mercer --help")
     args, unknown = parser.parse_known_args(words)
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         meant = _meant(options[0], args.parser._option_string_actions) if options else ""
         told = f"unknown option {options[0]}{meant}" if options else f"one file too many: {unknown[0]}"
-        args.parser.error(f"{told}; mercer {args.command} --help tells them all")
+        args.parser.error(f"{told}; see mercer {args.command} --help")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

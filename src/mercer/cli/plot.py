@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
@@ -14,28 +14,22 @@ from mercer.cli.data import Data, read_data
 from mercer.cli.formats import FORMATS
 from mercer.cli.labels import known_truth
 from mercer.cli.predict import model_beside
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.optional import require
 from mercer.tables.as_pipeline import as_pipeline, used_columns
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "plot",
-        allow_abbrev=False,
+        run,
+        ('mercer plot iris.csv iris.mercer iris.png --target species --features "petal length" "petal width"', ""),
+        ("mercer plot heart heart.model heart.svg --features 7 9", "LIBSVM's features 8 and 10"),
         description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
         "Other features are held at their mean.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ('mercer plot iris.csv iris.mercer iris.png --target species --features "petal length" "petal width"', ""),
-            ("mercer plot heart heart.model heart.svg --features 7 9", "LIBSVM's features 8 and 10"),
-        ),
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
@@ -45,11 +39,9 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
     parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     require("matplotlib", "drawing a decision").use("Agg")
     model = model_beside(args.model, args.file)
     wanted = model.feature_names if model.table is None else used_columns(model.table)

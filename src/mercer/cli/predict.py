@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,38 +17,33 @@ from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembere
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.labels import known_truth
-from mercer.cli.libsvm_flags import PREDICT, Letters
+from mercer.cli.libsvm_flags import PREDICT
 from mercer.cli.probability import class_probabilities, pair_probabilities
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.models import Model, read_model
+from mercer.files.model import Model
+from mercer.files.models import read_model
 from mercer.progress import waiting
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
-_USAGE = "usage: mercer predict [options] data_file model_file [output_file]; mercer predict --help tells them all"
-
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "predict",
-        allow_abbrev=False,
+        run,
+        ("mercer predict new.csv iris.mercer answers.txt", "columns are found by their names"),
+        ("mercer predict iris.csv iris.mercer answers.txt --target species", "and the accuracy"),
+        ("mercer predict -b 1 heart heart.model heart.out", "as svm-predict"),
+        ("cut -d, -f2- rows.csv | mercer predict --format csv - iris.mercer", "in a pipe"),
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer predict new.csv iris.mercer answers.txt", "columns are found by their names"),
-            ("mercer predict iris.csv iris.mercer answers.txt --target species", "and the accuracy"),
-            ("mercer predict -b 1 heart heart.model heart.out", "as svm-predict"),
-            ("cut -d, -f2- rows.csv | mercer predict --format csv - iris.mercer", "in a pipe"),
-        ),
+        letters=PREDICT,
+        files="data_file model_file [output_file]",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
@@ -60,7 +55,6 @@ def register(commands: Subparsers) -> None:
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
     style.add_argument("--quiet", action="store_true", help="print nothing but errors (-q)")
-    parser.set_defaults(run=run, parser=parser, letters=Letters(PREDICT, _USAGE))
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,6 @@ class _Answer:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     model = model_beside(args.model, args.file)
     data = read_truths(model, args, asked_for(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):

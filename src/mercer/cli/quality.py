@@ -68,11 +68,11 @@ class ClassFigures:
         """For a person, with the accuracy on the rows trained on."""
         correct, rows = int(self.matrix.trace()), int(self.matrix.sum())
         largest, share = self.majority
-        balanced = f"{self.balanced_accuracy:.1%} in the mean of the classes; {1 / np.sum(self.matrix.any(axis=1)):.1%}"
+        constant = 1 / np.sum(self.matrix.any(axis=1))
         return [
             ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({correct} of {rows})"),
             ("", f"{trained:.1%} of the training rows; always answering {largest!r}: {share:.1%}"),
-            ("balanced", f"{balanced} for always the same answer"),
+            ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (a constant answer: {constant:.1%})"),
             *(self._matrix_lines() if len(self.classes) <= _WIDEST_MATRIX else self._class_lines()),
         ]
 

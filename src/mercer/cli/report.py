@@ -94,7 +94,7 @@ class Report:
         if not isinstance(self.model, Tabular):
             return {}
         found: dict[str, Any] = {
-            "columns": {one.name: one.told for one in self.model.columns_},
+            "columns": {one.name: one.description for one in self.model.columns_},
             "rows_dropped": self.model.n_rows_dropped_,
             "read_as": self.data.dialect.to_dict(),
         }
@@ -106,7 +106,7 @@ class Report:
         if not isinstance(self.model, Tabular):
             told = "standardised with the training part's means and standard deviations"
             return [("scaling", told)] if self.standardised else []
-        lines: list[Line] = list(column_lines([(one.name, one.told) for one in self.model.columns_]))
+        lines: list[Line] = list(column_lines([(one.name, one.description) for one in self.model.columns_]))
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
             lines.insert(0, ("read as", f"{encoding}, which --encoding changes"))

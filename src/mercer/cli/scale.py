@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mercer.cli.data import read_data
 from mercer.cli.formats import format_of
-from mercer.cli.libsvm_flags import SCALE, Letters
+from mercer.cli.libsvm_flags import SCALE
 from mercer.cli.scaling import Scaling
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
-_USAGE = "usage: mercer scale [options] data_file; mercer scale --help tells them all"
 _ROWS_AT_ONCE = 4096
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "scale",
-        allow_abbrev=False,
+        run,
+        ("mercer scale -s ranges train > train.scaled", ""),
+        ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
         description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
         "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer scale -s ranges train > train.scaled", ""),
-            ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
-        ),
+        letters=SCALE,
+        files="data_file",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
     parser.add_argument("--lower", type=float, default=-1.0, help="of every feature, -l (-1)")
@@ -42,11 +37,9 @@ def register(commands: Subparsers) -> None:
     files.add_argument("--save", metavar="RANGES", help="write the ranges, for --restore, -s")
     files.add_argument("--restore", metavar="RANGES", help="use the ranges of another file, -r")
     parser.add_argument("--quiet", action="store_true", help="no warnings (-q)")
-    parser.set_defaults(run=run, parser=parser, letters=Letters(SCALE, _USAGE))
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     if format_of(args.file, None) != "libsvm":
         raise ValueError(
             f"{args.file} is a table, and svm-scale's ranges are for LIBSVM text; mercer train standardises a table's "

@@ -6,6 +6,8 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from mercer.progress import wipe_line
 
@@ -44,6 +46,31 @@ def examples(*lines: tuple[str, str], after: str = "") -> str:
         gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"
         shown.append(f"  {command}{gap}  {purpose}" if purpose else f"  {command}")
     return "\n".join(["examples:", *shown, *(["", after] if after else [])])
+
+
+# Of argparse, whose own name is private.
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    *shown: tuple[str, str],
+    after: str = "",
+    letters: Mapping[str, str] | None = None,
+    files: str = "",
+    **options: Any,
+) -> argparse.ArgumentParser:
+    """The parser of a subcommand that `run` carries out.
+
+    It has examples, and `letters` for its long options where it takes the place of a program of LIBSVM's on `files`.
+    """
+    epilog = examples(*shown, after=after)
+    parser = commands.add_parser(name, allow_abbrev=False, formatter_class=WithExamples, epilog=epilog, **options)
+    usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help"
+    parser.set_defaults(run=run, parser=parser, letters=letters, one_line_usage=usage)
+    return parser
 
 
 def printable(text: str) -> str:

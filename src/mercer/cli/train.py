@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mercer.cli.dialect import add_flags
 from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
-from mercer.cli.libsvm_flags import TRAIN, Letters
+from mercer.cli.libsvm_flags import TRAIN
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.terminal import Clock, WithExamples, examples
+from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data
     from mercer.cli.report import Rows
 
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Each may be given several times, or with several names between commas.
 _COLUMNS = {
@@ -26,10 +25,9 @@ _COLUMNS = {
     "categorical": "a column of categories, such as codes that look like numbers",
     "text": "a column of texts whose words are counted",
 }
-_USAGE = "usage: mercer train [options] [data_file [model_file]]; mercer train --help tells them all"
 
 
-class Way(Protocol):
+class Training(Protocol):
     """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told."""
 
     path: Path
@@ -54,26 +52,25 @@ class Way(Protocol):
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        run,
+        ("mercer train iris.csv --target species", "a report, and iris.mercer"),
+        ("mercer train houses.csv --target price --machine epsilon_svr --C 10", "a regression"),
+        ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
+        ("mercer train houses.csv --target price --machine quantile_svr --quantile 0.9", "a quantile"),
+        ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
+        ("mercer train heart heart.mercer", "LIBSVM text in, a model with its certificate out"),
         usage="mercer train [options] [DATA [MODEL]]",
         add_help=False,
-        allow_abbrev=False,
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
         "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
         "prints a report with the certificate of optimality, and saves a .mercer model.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer train iris.csv --target species", "a report, and iris.mercer"),
-            ("mercer train houses.csv --target price --machine epsilon_svr --C 10", "a regression"),
-            ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
-            ("mercer train houses.csv --target price --machine quantile_svr --quantile 0.9", "a quantile"),
-            ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
-            ("mercer train heart heart.mercer", "LIBSVM text in, a model with its certificate out"),
-            after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
-        ),
+        after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
+        letters=TRAIN,
+        files="[data_file [model_file]]",
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
     parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
@@ -97,7 +94,6 @@ def register(commands: Subparsers) -> None:
     style.add_argument("--json", action="store_true", help="print the report as JSON")
     style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
-    parser.set_defaults(run=run, parser=parser, letters=Letters(TRAIN, _USAGE))
 
 
 def _data_options(data: Any) -> None:
@@ -182,7 +178,6 @@ def _machine_options(machine: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
@@ -191,35 +186,35 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
     if args.output is not None:
         expect_model_name(args.output, ".onnx", ".c")
-    way = _way(args)
+    training = _training(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target
 
-        checked_target(way.path)  # better now than after an hour of training
+        checked_target(training.path)  # better now than after an hour of training
     clock = Clock()
     with waiting(f"reading {args.file}", args.quiet or args.json or args.file in (None, "-")):
-        data = way.read()
+        data = training.read()
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
-        way.unknown_classes(unknown, data)
-    model = way.model(data, args.class_weight or weights)
+        training.unknown_classes(unknown, data)
+    model = training.model(data, args.class_weight or weights)
     if args.folds is not None:
         from mercer.cli.folds import cross_validated
 
         print(cross_validated(args, model, data))
         return
-    if way.is_settled(data):
+    if training.is_settled(data):
         return
-    train, test = way.split(data)
+    train, test = training.split(data)
     clock.lap("load")
     with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
         model.fit(*train)
     clock.lap("fit")
-    way.conclude(model, data, train, test, clock)
+    training.conclude(model, data, train, test, clock)
 
 
-def _way(args: argparse.Namespace) -> Way:
-    """The way of these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
+def _training(args: argparse.Namespace) -> Training:
+    """The training on these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
     if args.file is not None and format_of(args.file, args.format) == "libsvm":
         from mercer.cli.train_text import LibsvmText
 

@@ -29,7 +29,7 @@ from mercer.tables.frame import Frame
 
 
 class Table:
-    """The way of tables."""
+    """Training on a table."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.probability:
@@ -77,7 +77,7 @@ class Table:
             guessed = _left_out(data, model.wishes())
             if args.quiet or args.folds is not None:
                 for one in guessed:
-                    show_warning(f"the column {one.name!r} is {one.told}")
+                    show_warning(f"the column {one.name!r} is {one.description}")
         return model
 
     def is_settled(self, data: Data) -> bool:

@@ -37,7 +37,7 @@ _PLATT_FOLDS = 5
 
 
 class LibsvmText:
-    """The way of svm-train."""
+    """Training as svm-train does it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -111,14 +111,25 @@ class LibsvmText:
         else:
             write_libsvm_model(found if self._serials is None else _with_serials(found, self._serials), self.path)
         if args.json:
-            print(json.dumps(_report(fitted, found, self.path, clock.total), indent=2))
+            told = {
+                "machine": found.svm_type,
+                "kernel": str(fitted.kernel_),
+                "labels": None if found.label is None else list(found.label),
+                "rho": found.rho.tolist(),
+                "support_vectors": len(found.coefficients),
+                "probability": found.has_probabilities,
+            }
+            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
         else:
             self._say("\n".join(lines))
 
     def _conclude_own(self, fitted: Any, clock: Clock) -> None:
         files.save(fitted, self.path)
         if self._args.json:
-            print(json.dumps(_own_report(fitted, self._args.machine, self.path, clock.total), indent=2))
+            labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
+            n_support = len(fitted.support_) if hasattr(fitted, "support_") else None
+            told = {"machine": self._args.machine, "labels": labels, "support_vectors": n_support}
+            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
             return
         support = [f"Total nSV = {len(fitted.support_)}"] if hasattr(fitted, "support_") else []
         self._say("\n".join([f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]))
@@ -222,34 +233,14 @@ def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) ->
     return [C * factor[model.label[c]] for c in pair]
 
 
-def _own_report(fitted: Any, machine: str, path: Path, seconds: float) -> dict[str, Any]:
-    """What is known of a machine that LIBSVM does not have, for a program."""
+def _report(fitted: Any, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
+    """What is known of a machine, for a program."""
     return {
         "mercer": mercer.__version__,
-        "machine": machine,
-        "labels": fitted.classes_.tolist() if hasattr(fitted, "classes_") else None,
-        "support_vectors": len(fitted.support_) if hasattr(fitted, "support_") else None,
+        **found,
         "converged": bool(fitted.converged_),
         "stop_reason": fitted.stop_reason_,
         "certificate": fitted.certificate_.to_dict(),
-        "seconds": seconds,
-        "model_file": str(path),
-    }
-
-
-def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict[str, Any]:
-    """The same for a program."""
-    return {
-        "mercer": mercer.__version__,
-        "machine": model.svm_type,
-        "kernel": str(fitted.kernel_),
-        "labels": None if model.label is None else list(model.label),
-        "rho": model.rho.tolist(),
-        "support_vectors": len(model.coefficients),
-        "converged": bool(fitted.converged_),
-        "stop_reason": fitted.stop_reason_,
-        "certificate": fitted.certificate_.to_dict(),
-        "probability": model.has_probabilities,
         "seconds": seconds,
         "model_file": str(path),
     }

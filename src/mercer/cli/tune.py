@@ -4,42 +4,36 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.grid_file import exponents, read_rates
-from mercer.cli.libsvm_flags import Letters
-from mercer.cli.terminal import WithExamples, examples
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+from mercer.cli.terminal import Subparsers, add_command
 
 GRID_LETTERS = {"log2c": "--log2c", "log2g": "--log2g", "v": "--folds", "m": "--cache-size", "e": "--tol"}
 _LETTERS = {**GRID_LETTERS, "log2p": "--log2p", "log2n": "--log2n", "s": "--machine", "t": "--kernel"} | {
     "out": "--out",
     "resume": "--resume",
 }
-_USAGE = "usage: mercer tune [options] data_file; mercer tune --help tells them all"
 _MACHINES = ("c_svc", "epsilon_svr", "one_class")
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "tune",
+        run,
+        ("mercer tune heart", "the grid of grid.py, 11 × 10 cells"),
+        ("mercer tune -log2c -1,10,1 -log2g null -v 10 heart", "C alone, ten folds"),
+        ("mercer tune -resume heart.out -log2c -5,20,1 heart", "go on where a search ended"),
+        ("mercer tune iris.csv --target species --skip", "a table, whose columns are read as in mercer train"),
+        ("mercer tune houses.csv --target price -s 3 -log2p -4,-1,1", "a regression"),
         usage="mercer tune [options] DATA",
-        allow_abbrev=False,
         description="Find the parameters of a machine and its kernel by cross-validation, as grid.py does, with its "
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
         "a one-class machine: nu gamma score.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer tune heart", "the grid of grid.py, 11 × 10 cells"),
-            ("mercer tune -log2c -1,10,1 -log2g null -v 10 heart", "C alone, ten folds"),
-            ("mercer tune -resume heart.out -log2c -5,20,1 heart", "go on where a search ended"),
-            ("mercer tune iris.csv --target species --skip", "a table, whose columns are read as in mercer train"),
-            ("mercer tune houses.csv --target price -s 3 -log2p -4,-1,1", "a regression"),
-        ),
+        letters=_LETTERS,
+        files="data_file",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet")
     parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
@@ -53,7 +47,6 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("--out", metavar="FILE", help="where to write the rates, -out; null: nowhere (DATA.out)")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="a file of rates to go on from, -resume")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the last line (-q)")
-    parser.set_defaults(run=run, parser=parser, letters=Letters(_LETTERS, _USAGE))
 
 
 def add_grid_options(parser: Any) -> None:
@@ -70,7 +63,6 @@ def add_grid_options(parser: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     from mercer.cli.grid_search import GridSearch
 
     data = read_rows(args.file, args.machine) if format_of(args.file, args.format) == "libsvm" else _read_table(args)

@@ -7,7 +7,7 @@ from mercer.on_demand import on_demand
 __all__ = ["load", "save"]
 
 if TYPE_CHECKING:
-    from mercer.files.model_file import load, save
+    from mercer.files.mercer_file.model_file import load, save
 else:
     # Not every file is a .mercer file, which takes more of scikit-learn.
-    __getattr__, __dir__ = on_demand(__name__, dict.fromkeys(__all__, "mercer.files.model_file"))
+    __getattr__, __dir__ = on_demand(__name__, dict.fromkeys(__all__, "mercer.files.mercer_file.model_file"))

@@ -27,6 +27,7 @@ from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import integer_classes
 from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.model import Model
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
@@ -129,15 +130,9 @@ def _named(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
     return next(name for name, kind in kinds.items() if kind == {"loss": loss, "solver": solver})
 
 
-class LiblinearFile:
+class LiblinearFile(Model):
     """A model that LIBLINEAR wrote, as a `Model`."""
 
-    feature_names = None
-    first_index = 1
-    table = None
-    expansion = None
-    n_training_rows = None
-    has_probabilities = False
     native = "liblinear"
 
     def __init__(self, model: LiblinearModel, name: str) -> None:
@@ -160,9 +155,6 @@ class LiblinearFile:
             "non_zero_weights": int(np.count_nonzero(model.weights)),
             "norm_of_w": float(np.linalg.norm(model.weights)),
         }
-
-    def rows(self, X: Any, source: str, text: bool) -> Any:
-        return X
 
     def decisions(self, X: Any) -> Floats:
         return self._model.decisions(X)

@@ -24,7 +24,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.model_text import as_float, as_integer
+from mercer.files.model_text import as_float, line_of, split_at
 
 CLASSIFIERS: Final = (
     *("L2R_LR", "L2R_L2LOSS_SVC_DUAL", "L2R_L2LOSS_SVC", "L2R_L1LOSS_SVC_DUAL", "MCSVM_CS"),
@@ -84,53 +84,29 @@ def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
 
 def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearModel:
     """`read_liblinear_model` from bytes."""
-    lines = [line.split() for line in content.decode("ascii", "backslashreplace").split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    header: dict[str, list[str]] = {}
-    for number, words in enumerate(lines, 1):
-        if words == ["w"]:
-            break
-        key = words[0] if words else ""
-        if key not in _KEYS or key in header:
-            raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
-        header[key] = words[1:]
-    else:
-        raise ModelFormatError(f"{name} is no LIBLINEAR model, or is truncated: it has no line 'w'")
-
-    def values(key: str, count: int) -> list[str]:
-        if len(header.get(key, [])) != count:
-            raise ModelFormatError(f"{name}: the header must have {key} with {count} values")
-        return header.pop(key)
-
-    (solver,) = values("solver_type", 1)
-    if solver not in SOLVERS:
-        raise ModelFormatError(f"{name}: solver_type {solver!r:.40} is none of {', '.join(SOLVERS)}")
-    nr_class = as_integer(values("nr_class", 1)[0], name)
-    n_features = as_integer(values("nr_feature", 1)[0], name)
-    bias = as_float(values("bias", 1)[0], name)
+    header, body = split_at("w", content, name, "LIBLINEAR", _KEYS)
+    solver = header.word("solver_type", SOLVERS)
+    (nr_class,), (n_features,) = header.integers("nr_class", 1), header.integers("nr_feature", 1)
+    (bias,) = header.floats("bias", 1).tolist()
     label = None
     if solver in CLASSIFIERS:
-        if nr_class < 2 or len(header.get("label", [])) != nr_class:
-            raise ModelFormatError(f"{name}: nr_class {nr_class} must be at least 2, with as many labels")
-        label = tuple(as_integer(text, name) for text in values("label", nr_class))
-        if len(set(label)) != nr_class:
-            raise ModelFormatError(f"{name}: a label stands twice in {label}")
-    rho = as_float(values("rho", 1)[0], name) if solver == "ONECLASS_SVM" else None
-    if header:
-        raise ModelFormatError(f"{name}: {', '.join(header)} do not belong to {solver}")
+        if nr_class < 2:
+            raise ModelFormatError(f"{name}: nr_class {nr_class} must be at least 2")
+        label = header.labels(nr_class)
+    rho = header.floats("rho", 1).tolist()[0] if solver == "ONECLASS_SVM" else None
+    header.finish()
     width = 1 if label is None or (nr_class == 2 and solver != "MCSVM_CS") else nr_class
-    body = lines[number:]
     expected = n_features + (bias >= 0)
     if n_features < 0 or len(body) != expected:
         raise ModelFormatError(
             f"{name} is truncated or damaged: {expected} lines of weights were announced, not {len(body)}"
         )
     weights = np.empty((expected, width))
-    for i, words in enumerate(body):
+    for i, line in enumerate(body):
+        where, words = f"{name}:{header.end + 1 + i}", line.decode("ascii", "backslashreplace").split()
         if len(words) != width:
-            raise ModelFormatError(f"{name}:{number + 1 + i}: expected {width} weights, found {len(words)}")
-        weights[i] = [as_float(word, f"{name}:{number + 1 + i}") for word in words]
+            raise ModelFormatError(f"{where}: expected {width} weights, found {len(words)}")
+        weights[i] = [as_float(word, where) for word in words]
     return LiblinearModel(solver, nr_class, bias, weights, label, rho)
 
 
@@ -152,7 +128,7 @@ def format_liblinear_model(model: LiblinearModel) -> bytes:
     """The bytes of the file, as LIBLINEAR 2.50 writes it."""
     lines = [f"solver_type {model.solver_type}", f"nr_class {model.nr_class}"]
     if model.label is not None:
-        lines.append(" ".join(["label", *map(str, model.label)]))
+        lines.append(line_of("label", model.label))
     lines += [f"nr_feature {model.n_features}", f"bias {model.bias:.17g}"]
     if model.rho is not None:
         lines.append(f"rho {model.rho:.17g}")

@@ -9,7 +9,7 @@ same file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +21,9 @@ from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.labels import to_dual_coef
 from mercer.data.table import Table
 from mercer.expansion import Expansion
-from mercer.files.facts import margins_told, pair_names
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
+from mercer.files.model import Model, margins_told, pair_names
 from mercer.kernels import Kernel
 from mercer.threads import effective_n_threads
 
@@ -67,7 +67,7 @@ def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) 
     parameters = {key: int(model.numbers[key]) if key == "degree" else model.numbers[key] for key in keys}
     machine = getattr(estimators, MACHINES[model.svm_type])(kernel=name, **parameters)
     machine.kernel_ = model.kernel
-    _Layout.of(model).apply(machine, model, n_features)
+    _set_vectors(machine, model, n_features)
     for ours, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):
         if values is not None:
             setattr(machine, ours, freeze(values))
@@ -76,44 +76,30 @@ def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) 
     return machine
 
 
-@dataclass(frozen=True, eq=False)
-class _Layout:
+def _set_vectors(machine: Any, model: LibsvmModel, n_features: int | None) -> None:
     """Support vectors in scikit-learn's order: class by class, the classes in that of `classes_`."""
-
-    order: Any  # the file's rows, in our order
-
-    @classmethod
-    def of(cls, model: LibsvmModel) -> _Layout:
-        rows = np.arange(len(model.coefficients))
-        if model.nr_class == 2 and model.nr_sv is not None:
-            return cls(np.concatenate([rows[model.nr_sv[0] :], rows[: model.nr_sv[0]]]))
-        return cls(rows)
-
-    def apply(self, machine: Any, model: LibsvmModel, n_features: int | None) -> None:
-        expansion = model.expansion(n_features)
-        precomputed = model.kernel_type == "precomputed"
-        n = len(self.order)
-        machine._expansion_ = expansion
-        machine.n_features_in_ = expansion.n_columns if precomputed else expansion.vectors.shape[1]
-        machine.intercept_ = freeze(-model.rho)
-        machine.support_ = freeze(self.order.astype(np.int32) if not precomputed else _rows(model, self.order))
-        machine.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else expansion.vectors[self.order])
-        machine.dual_coef_ = freeze(np.ascontiguousarray(model.coefficients[self.order].T))
-        machine.shape_fit_ = (expansion.n_columns if precomputed else n, machine.n_features_in_)
-        machine.fit_status_ = 0
-        if model.label is not None and model.nr_sv is not None:
-            two = model.nr_class == 2
-            machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
-            machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if two else model.nr_sv, dtype=np.int32))
-            machine.class_weight_ = freeze(np.ones(model.nr_class))
-        else:
-            machine.n_support_ = freeze(np.array([n], dtype=np.int32))
-            if model.svm_type == "one_class":
-                machine.offset_ = float(model.rho[0])
-
-
-def _rows(model: LibsvmModel, order: Any) -> Any:
-    return (model.serials[order] - 1).astype(np.int32)
+    n, two = len(model.coefficients), model.nr_class == 2
+    order = np.arange(n, dtype=np.int32)  # the file's rows, in our order
+    if two and model.nr_sv is not None:
+        order = np.concatenate([order[model.nr_sv[0] :], order[: model.nr_sv[0]]])
+    expansion = model.expansion(n_features)
+    precomputed = model.kernel_type == "precomputed"
+    machine._expansion_ = expansion
+    machine.n_features_in_ = expansion.n_columns if precomputed else expansion.vectors.shape[1]
+    machine.intercept_ = freeze(-model.rho)
+    machine.support_ = freeze((model.serials[order] - 1).astype(np.int32) if precomputed else order)
+    machine.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else expansion.vectors[order])
+    machine.dual_coef_ = freeze(np.ascontiguousarray(model.coefficients[order].T))
+    machine.shape_fit_ = (expansion.n_columns if precomputed else n, machine.n_features_in_)
+    machine.fit_status_ = 0
+    if model.label is not None and model.nr_sv is not None:
+        machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
+        machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if two else model.nr_sv, dtype=np.int32))
+        machine.class_weight_ = freeze(np.ones(model.nr_class))
+    else:
+        machine.n_support_ = freeze(np.array([n], dtype=np.int32))
+        if model.svm_type == "one_class":
+            machine.offset_ = float(model.rho[0])
 
 
 # --- to LIBSVM -------------------------------------------------------------------------------------------------------
@@ -135,7 +121,10 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
 
 
 def layout_of(machine: Any, *, label_order: Any = None) -> LibsvmModel:
-    """The same for any kernel, without it: classes, pairs, coefficients, and as support vectors the rows' numbers."""
+    """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
+
+    Its support vectors are the numbers of the rows.
+    """
     check_is_fitted(machine)
     return _model(machine, label_order, "precomputed", {})
 
@@ -182,7 +171,7 @@ def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, 
 
 
 def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
-    """The same classifier with its classes in another order: pairs that change direction change sign."""
+    """A classifier with its classes in another order: pairs that change direction change sign."""
     if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
         raise ValueError(f"{order} is not an order of the labels {model.label}")
     old = [model.label.index(label) for label in order]
@@ -251,15 +240,13 @@ def integer_classes(classes: Any, program: str) -> list[int]:
 # --- as a Model ------------------------------------------------------------------------------------------------------
 
 
-class LibsvmFile:
+class LibsvmFile(Model):
     """A model that LIBSVM or SVMlight wrote."""
-
-    feature_names = None
-    n_training_rows = None
-    native = "libsvm"
 
     def __init__(self, model: LibsvmModel, name: str) -> None:
         self._model, self._name = model, name
+        self.first_index = 0 if model.kernel_type == "precomputed" else 1
+        self.has_probabilities = model.has_probabilities
 
     @property
     def kind(self) -> str:
@@ -268,20 +255,8 @@ class LibsvmFile:
         return "one-class" if self._model.svm_type == "one_class" else "regression"
 
     @property
-    def first_index(self) -> int:
-        return 0 if self._model.kernel_type == "precomputed" else 1
-
-    @property
-    def table(self) -> None:
-        return None
-
-    @property
     def expansion(self) -> Expansion | None:
         return self._model.expansion() if len(self._model.rho) else None  # a single class has no function
-
-    @property
-    def has_probabilities(self) -> bool:
-        return self._model.has_probabilities
 
     def facts(self) -> dict[str, Any]:
         model = self._model

@@ -33,7 +33,7 @@ from mercer.data.labels import every_pair, plane_coefficients, votes, winner
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
-from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
+from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel, kernel_named
 
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
@@ -148,10 +148,7 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
 
 def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     """`read_libsvm_model` from bytes."""
-    head, mark, tail = _split(content)
-    if not mark:
-        raise ModelFormatError(f"{name} is no LIBSVM model, or is truncated: it has no line 'SV'")
-    header = _Header(name, head)
+    header, tail = split_at("SV", content, name, "LIBSVM", _KEYS)
     svm_type = header.word("svm_type", SVM_TYPES)
     kernel_type = header.word("kernel_type", tuple(KERNELS))
     numbers: dict[str, float] = {}
@@ -168,10 +165,7 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     rho = header.floats("rho", n_pairs)
     label, nr_sv, prob_a, prob_b, marks = None, None, None, None, None
     if classifier:
-        label = tuple(header.integers("label", nr_class))
-        nr_sv = tuple(header.integers("nr_sv", nr_class))
-        if len(set(label)) != nr_class:
-            raise ModelFormatError(f"{name}: a label stands twice in {label}")
+        label, nr_sv = header.labels(nr_class), tuple(header.integers("nr_sv", nr_class))
         if min(nr_sv) < 0 or sum(nr_sv) != total_sv:
             raise ModelFormatError(f"{name}: nr_sv {nr_sv} must add up to total_sv {total_sv}")
         if header.has("probA") or header.has("probB"):
@@ -181,67 +175,12 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     if header.has("prob_density_marks") and svm_type == "one_class":
         marks = header.floats("prob_density_marks", _N_MARKS)
     header.finish()
-    coefficients, vectors = read_vectors(tail, total_sv, nr_class - 1, name, len(head) + 2, "total_sv")
+    coefficients, vectors = read_vectors(tail, total_sv, nr_class - 1, name, header.end + 1, "total_sv")
     if kernel_type == "precomputed":
         _check_serials(vectors, name)
     else:
         vectors = columns_from_one(vectors, name)
     return LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors, label, nr_sv, prob_a, prob_b, marks)
-
-
-def _split(content: bytes) -> tuple[list[str], bool, list[bytes]]:
-    """The lines before ``SV``, whether it is there, and those after it."""
-    lines = content.split(b"\n")
-    place = next((i for i, line in enumerate(lines) if line.strip() == b"SV"), None)
-    if place is None:
-        return [], False, []
-    tail = lines[place + 1 :]
-    while tail and not tail[-1].strip():
-        tail.pop()
-    return [line.decode("ascii", "backslashreplace") for line in lines[:place]], True, tail
-
-
-class _Header:
-    """The lines of ``key value value ...``, each asked for exactly once."""
-
-    def __init__(self, name: str, lines: list[str]) -> None:
-        self._name = name
-        self._lines: dict[str, list[str]] = {}
-        for number, line in enumerate(lines, 1):
-            key, *values = line.split() or [""]
-            if key not in _KEYS:
-                raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
-            if key in self._lines:
-                raise ModelFormatError(f"{name}:{number}: {key} stands there twice")
-            self._lines[key] = values
-
-    def has(self, key: str) -> bool:
-        return key in self._lines
-
-    def word(self, key: str, allowed: tuple[str, ...]) -> str:
-        (word,) = self._values(key, 1)
-        if word not in allowed:
-            raise ModelFormatError(f"{self._name}: {key} {word!r:.40} is none of {', '.join(allowed)}")
-        return word
-
-    def floats(self, key: str, count: int) -> Floats:
-        values = self._values(key, count)
-        return np.array([as_float(value, f"{self._name}: {key}") for value in values], dtype=np.float64)
-
-    def integers(self, key: str, count: int) -> list[int]:
-        return [as_integer(value, f"{self._name}: {key}") for value in self._values(key, count)]
-
-    def _values(self, key: str, count: int) -> list[str]:
-        if key not in self._lines:
-            raise ModelFormatError(f"{self._name}: the header has no {key}")
-        values = self._lines.pop(key)
-        if len(values) != count:
-            raise ModelFormatError(f"{self._name}: {key} must have {count} values, not {len(values)}")
-        return values
-
-    def finish(self) -> None:
-        if self._lines:
-            raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} do not belong to such a machine")
 
 
 def _check_serials(vectors: sp.csr_array, name: str) -> None:
@@ -274,14 +213,14 @@ def format_libsvm_model(model: LibsvmModel) -> bytes:
     for key in KERNELS[model.kernel_type][1]:
         value = model.numbers[key]
         lines.append(f"degree {int(value)}" if key == "degree" else f"{key} {value:.17g}")
-    lines += [f"nr_class {model.nr_class}", f"total_sv {len(model.coefficients)}", _values("rho", model.rho)]
+    lines += [f"nr_class {model.nr_class}", f"total_sv {len(model.coefficients)}", line_of("rho", model.rho)]
     if model.label is not None:
-        lines.append(" ".join(["label", *map(str, model.label)]))
+        lines.append(line_of("label", model.label))
     for key, values in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
         if values is not None:
-            lines.append(_values(key, values))
+            lines.append(line_of(key, values))
     if model.nr_sv is not None:
-        lines.append(" ".join(["nr_sv", *map(str, model.nr_sv)]))
+        lines.append(line_of("nr_sv", model.nr_sv))
     lines.append("SV")
     first = 0 if model.kernel_type == "precomputed" else 1
     rows = model.vectors
@@ -292,7 +231,3 @@ def format_libsvm_model(model: LibsvmModel) -> bytes:
         words += [as_text % (columns[k], entries[k]) for k in range(ends[i], ends[i + 1])]
         lines.append(" ".join([*words, ""]))
     return ("\n".join(lines) + "\n").encode("ascii")
-
-
-def _values(key: str, values: Floats) -> str:
-    return " ".join([key, *(f"{value:.17g}" for value in values.tolist())])

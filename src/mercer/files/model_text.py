@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,73 @@ def as_integer(text: str, where: str) -> int:
     if value is None or not -(2**31) <= value < 2**31:
         raise ModelFormatError(f"{where}: {text!r:.40} is not an integer of 32 bits")
     return value
+
+
+class Header:
+    """The lines of ``key value value ...``, each asked for exactly once; the next line is that of number `end`."""
+
+    def __init__(self, name: str, lines: list[str], keys: tuple[str, ...]) -> None:
+        self._name, self.end = name, len(lines) + 1
+        self._lines: dict[str, list[str]] = {}
+        for number, line in enumerate(lines, 1):
+            key, *values = line.split() or [""]
+            if key not in keys:
+                raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
+            if key in self._lines:
+                raise ModelFormatError(f"{name}:{number}: {key} stands there twice")
+            self._lines[key] = values
+
+    def has(self, key: str) -> bool:
+        return key in self._lines
+
+    def word(self, key: str, allowed: tuple[str, ...]) -> str:
+        (word,) = self._values(key, 1)
+        if word not in allowed:
+            raise ModelFormatError(f"{self._name}: {key} {word!r:.40} is none of {', '.join(allowed)}")
+        return word
+
+    def floats(self, key: str, count: int) -> Floats:
+        values = self._values(key, count)
+        return np.array([as_float(value, f"{self._name}: {key}") for value in values], dtype=np.float64)
+
+    def integers(self, key: str, count: int) -> list[int]:
+        return [as_integer(value, f"{self._name}: {key}") for value in self._values(key, count)]
+
+    def labels(self, count: int) -> tuple[int, ...]:
+        """The classes, each once."""
+        label = tuple(self.integers("label", count))
+        if len(set(label)) != count:
+            raise ModelFormatError(f"{self._name}: a label stands twice in {label}")
+        return label
+
+    def _values(self, key: str, count: int) -> list[str]:
+        if key not in self._lines:
+            raise ModelFormatError(f"{self._name}: the header has no {key}")
+        values = self._lines.pop(key)
+        if len(values) != count:
+            raise ModelFormatError(f"{self._name}: {key} must have {count} values, not {len(values)}")
+        return values
+
+    def finish(self) -> None:
+        if self._lines:
+            raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} do not belong to such a machine")
+
+
+def split_at(mark: str, content: bytes, name: str, program: str, keys: tuple[str, ...]) -> tuple[Header, list[bytes]]:
+    """The header before the line that is ``mark``, and the lines after it."""
+    lines = content.split(b"\n")
+    place = next((i for i, line in enumerate(lines) if line.strip() == mark.encode()), None)
+    if place is None:
+        raise ModelFormatError(f"{name} is no {program} model, or is truncated: it has no line {mark!r}")
+    tail = lines[place + 1 :]
+    while tail and not tail[-1].strip():
+        tail.pop()
+    return Header(name, [line.decode("ascii", "backslashreplace") for line in lines[:place]], keys), tail
+
+
+def line_of(key: str, values: Any) -> str:
+    """A line of a header: whole numbers as they are, others with 17 digits."""
+    return " ".join([key, *(str(value) if isinstance(value, int) else f"{value:.17g}" for value in values)])
 
 
 def read_vectors(

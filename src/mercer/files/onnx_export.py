@@ -11,23 +11,15 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer.arrays import is_sparse
 from mercer.data.labels import every_pair
-from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
-from mercer.fitting.kinds import has_function_per_class
-from mercer.fitting.state import chosen_of
-from mercer.kernels import Recipe
+from mercer.files.exported_parts import Parts, Scaling
+from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
 from mercer.optional import require
-from mercer.tables.as_pipeline import as_pipeline
-from mercer.tables.estimator import Tabular
-from mercer.unsupervised.learner import Learner
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 _OPSET = 17
@@ -35,7 +27,7 @@ _IR_VERSION = 8
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
-    """Write a fitted machine, a Pipeline of StandardScalers and one, or a `Tabular` of numbers, as an ONNX file.
+    """Write a fitted machine, a Pipeline of scalers and one, or a `Tabular` of numbers, as an ONNX file.
 
     The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: the values of a regression, a
     column for each output; f of two classes or of a novelty detector; else a column for each pair of classes or each
@@ -61,40 +53,23 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
 
 def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
-    """The same as an ``onnx.ModelProto``, checked by onnx."""
+    """The graph as an ``onnx.ModelProto``, checked by onnx."""
     if dtype not in _INPUTS:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")
-    check_is_fitted(model)
-    model = chosen_of(model)
-    model = as_pipeline(model) if isinstance(model, Tabular) else model
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    *scalers, machine = steps
-    if isinstance(machine, Learner):
-        raise TypeError(f"an ONNX file predicts a target, and {type(machine).__name__} has none; use mercer.save")
-    if not all(type(step) is StandardScaler for step in scalers) or not (
-        isinstance(getattr(machine, "_expansion_", None), Expansion) or _keeps_weights(machine)
-    ):
-        told = " ".join(repr(model).split())
-        raise TypeError(f"{told} is no machine of mercer, nor a Pipeline of StandardScalers and one")
+    parts = Parts.of(model, medium="an ONNX file")
+    if parts.recipe.inner == "l1":
+        raise TypeError(f"ONNX has no operators for the kernel of {parts.told}; use mercer.save or pickle")
     graph = _Graph(onnx)
     values = graph.add("Cast", ["X"], to=onnx.TensorProto.DOUBLE) if dtype == "float32" else "X"
-    for scaler in scalers:
-        values = _standardised(graph, scaler, values)
-    decision = _weighted(graph, machine, values) if _keeps_weights(machine) else _expanded(graph, machine, values)
+    for scaling in parts.scalings:
+        values = _scaled(graph, scaling, values)
+    decision = _decision(graph, parts, values)
     graph.add("Identity", [decision], "decision")
     outputs = [("decision", "DOUBLE")]
-    if hasattr(machine, "classes_"):
-        outputs.append(("label", _label(graph, machine, decision)))
-    elif isinstance(machine, OutlierMixin):
-        sign = _code(graph, decision)
-        outputs.append(("label", _named(graph, np.array([-1, 1]), sign)))
-    return graph.model(int(steps[0].n_features_in_), outputs, _INPUTS[dtype])
-
-
-def _keeps_weights(machine: Any) -> bool:
-    """Whether it has w rather than vectors: the linear machines."""
-    return type(machine).__module__.startswith("mercer.") and "coef_" in vars(machine) and "intercept_" in vars(machine)
+    if parts.labels is not None:
+        outputs.append(("label", _label(graph, parts, decision)))
+    return graph.model(parts.n_features, outputs, _INPUTS[dtype])
 
 
 class _Graph:
@@ -120,6 +95,25 @@ class _Graph:
         name = output or f"t{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
+
+    # Arithmetic with names of nodes, as mercer.kernels.endings asks for it.
+
+    def times(self, t: str, factor: float) -> str:
+        if abs(factor) == 1.0:
+            return t if factor > 0 else self.add("Neg", [t])
+        return self.add("Mul", [t, self.constant(float(factor))])
+
+    def plus(self, t: str, number: float) -> str:
+        return self.add("Add", [t, self.constant(float(number))])
+
+    def exp(self, t: str) -> str:
+        return self.add("Exp", [t])
+
+    def tanh(self, t: str) -> str:
+        return self.add("Tanh", [t])
+
+    def power(self, t: str, degree: float) -> str:
+        return self.add("Pow", [t, self.constant(float(degree))])
 
     def sort(self, values: str, width: int) -> str:
         """Every row in rising order; of TopK's two outputs the first."""
@@ -149,39 +143,28 @@ class _Graph:
         return built
 
 
-def _standardised(graph: _Graph, scaler: StandardScaler, values: str) -> str:
-    if scaler.with_mean:
-        values = graph.add("Sub", [values, graph.constant(scaler.mean_)])
-    if scaler.with_std:
-        values = graph.add("Div", [values, graph.constant(scaler.scale_)])
+def _scaled(graph: _Graph, scaling: Scaling, values: str) -> str:
+    values = graph.add("Sub", [values, graph.constant(scaling.shift)]) if scaling.shift.any() else values
+    values = graph.add("Div", [values, graph.constant(scaling.divisor)]) if (scaling.divisor != 1).any() else values
+    if scaling.low is not None and scaling.high is not None:
+        at_least = graph.add("Max", [values, graph.constant(float(scaling.low))])
+        values = graph.add("Min", [at_least, graph.constant(float(scaling.high))])
     return values
 
 
-def _weighted(graph: _Graph, machine: Any, values: str) -> str:
-    """w'x + b, one column for each output."""
-    w = np.ascontiguousarray(np.atleast_2d(machine.coef_).T, dtype=np.float64)
-    return graph.add("Add", [graph.add("MatMul", [values, graph.constant(w)]), graph.constant(machine.intercept_)])
-
-
-def _expanded(graph: _Graph, machine: Any, values: str) -> str:
-    """What a machine with vectors decides by: f, for SVDD R² − ‖φ(x) − a‖², for quantiles f in their order."""
-    expansion: Expansion = machine._expansion_
-    recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
-    if recipe is None or recipe.inner == "l1":
-        raise TypeError(f"ONNX has no operators for the kernel {expansion.kernel}; use mercer.save or pickle")
-    f, own = _decision(graph, expansion, recipe, values, own=machine.F_LESS_OWN)
-    if own is not None:
-        return graph.add("Sub", [graph.add("Mul", [f, graph.constant(machine.F_SCALE)]), own])
-    if hasattr(machine, "quantiles_") and len(expansion.b) > 1:
-        rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
-        rising = graph.sort(f, len(rank))
-        return graph.add("Gather", [rising, graph.constant(rank)], axis=1)
+def _decision(graph: _Graph, parts: Parts, values: str) -> str:
+    """A column for each output: f, for SVDD R² − ‖φ(x) − a‖² = 2f − k(x, x), for quantiles f in their order."""
+    f, own = _outputs(graph, parts, values)
+    if parts.ball:
+        return graph.add("Sub", [graph.times(f, 2.0), own])
+    if parts.rank is not None:
+        return graph.add("Gather", [graph.sort(f, len(parts.rank)), graph.constant(parts.rank)], axis=1)
     return f
 
 
-def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str, own: bool) -> tuple[str, str | None]:
-    """Σ β k(x_j, x) + b, one column for each output; and k(x, x) where it is asked for."""
-    vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
+def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
+    """Σ β k(x_j, x) + b, one column for each output; and, if the machine is a ball, k(x, x)."""
+    recipe, vectors = parts.recipe, parts.vectors
     if recipe.factor is not None:
         vectors = vectors @ recipe.factor
         values = graph.add("MatMul", [values, graph.constant(recipe.factor)])
@@ -198,46 +181,41 @@ def _decision(graph: _Graph, expansion: Expansion, recipe: Recipe, values: str, 
         values = graph.add("Sub", [values, graph.constant(centre)])
     # Runtimes may turn a product with a number that follows a matrix product into a float32 factor of it; the 2 of a
     # distance survives that, γ would not.
-    gamma = recipe.numbers[0] if recipe.numbers else 1.0
+    gamma, numbers = (recipe.numbers[0], (1.0, *recipe.numbers[1:])) if recipe.numbers else (1.0, ())
     t = graph.add("MatMul", [values, graph.constant((vectors if recipe.inner == "sqdist" else gamma * vectors).T)])
     square = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
     if recipe.inner == "sqdist":
         both = graph.add("Add", [square, graph.constant((vectors**2).sum(axis=1))])
-        t = graph.add("Sub", [both, graph.add("Mul", [t, graph.constant(2.0)])])
-        t = graph.add("Mul", [graph.add("Max", [t, graph.constant(0.0)]), graph.constant(float(gamma))])
-    K = _ended(graph, recipe, t)
-    table = np.asarray(dense(expansion.coefficients), dtype=np.float64) * recipe.scale
-    b = expansion.b + recipe.constant * np.asarray(expansion.coefficients.sum(axis=0)).ravel()
-    f = graph.add("Add", [graph.add("MatMul", [K, graph.constant(table)]), graph.constant(b)])
-    if not own:
-        return f, None
-    with_itself = graph.add("Mul", [square, graph.constant(0.0 if recipe.inner == "sqdist" else float(gamma))])
-    own_value = graph.add("Mul", [_ended(graph, recipe, with_itself), graph.constant(float(recipe.scale))])
-    return f, graph.add("Add", [own_value, graph.constant(float(recipe.constant))])
+        t = graph.add("Sub", [both, graph.times(t, 2.0)])
+        t = graph.times(graph.add("Max", [t, graph.constant(0.0)]), gamma)
+    K = ended(recipe.ending, numbers, t, graph)
+    alone = _is_identity(parts.table)  # of a linear machine: each output has one vector, its w
+    sums = K if alone else graph.add("MatMul", [K, graph.constant(dense(parts.table))])
+    f = graph.add("Add", [sums, graph.constant(parts.offset)])
+    if not parts.ball:
+        return f, ""
+    with_itself = graph.times(square, 0.0 if recipe.inner == "sqdist" else gamma)
+    own_value = graph.times(ended(recipe.ending, numbers, with_itself, graph), recipe.scale)
+    return f, graph.plus(own_value, recipe.constant)
 
 
-def _ended(graph: _Graph, recipe: Recipe, t: str) -> str:
-    """The kernel of γ times its inner number."""
-    if recipe.ending == "identity":
-        return t
-    if recipe.ending == "gaussian":
-        return graph.add("Exp", [graph.add("Neg", [t])])
-    t = graph.add("Add", [t, graph.constant(float(recipe.numbers[1]))])
-    if recipe.ending == "sigmoid":
-        return graph.add("Tanh", [t])
-    return graph.add("Pow", [t, graph.constant(float(recipe.numbers[2]))])
+def _is_identity(table: Any) -> bool:
+    n = table.shape[0]
+    return is_sparse(table) and table.shape == (n, n) and table.nnz == n and bool((table.diagonal() == 1).all())
 
 
-def _label(graph: _Graph, machine: Any, decision: str) -> str:
-    """The class, by sign, by the largest f or by votes; and the type of the output."""
-    k = len(machine.classes_)
-    if k == 2:
+def _label(graph: _Graph, parts: Parts, decision: str) -> str:
+    """The output ``label`` by sign, by the largest f or by votes; and its type."""
+    if parts.decides == "sign":
         code = _code(graph, decision)
-    elif not hasattr(machine, "break_ties") or has_function_per_class(machine):  # only machines of pairs have votes
-        code = graph.add("ArgMax", [decision], axis=1, keepdims=0)
     else:
-        code = graph.add("ArgMax", [_votes(graph, k, decision, machine.break_ties)], axis=1, keepdims=0)
-    return _named(graph, machine.classes_, code)
+        votes = parts.decides in ("votes", "scores")
+        counted = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
+        code = graph.add("ArgMax", [counted], axis=1, keepdims=0)
+    strings = parts.labels.dtype.kind in "UO"
+    classes = parts.labels if strings else parts.labels.astype(np.int64)
+    graph.add("Gather", [graph.constant(classes), code], "label", axis=0)
+    return "STRING" if strings else "INT64"
 
 
 def _code(graph: _Graph, decision: str) -> str:
@@ -258,10 +236,3 @@ def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
     sure = graph.add("MatMul", [decision, graph.constant(sign)])
     size = graph.add("Add", [graph.add("Mul", [graph.add("Abs", [sure]), graph.constant(3.0)]), graph.constant(3.0)])
     return graph.add("Add", [votes, graph.add("Div", [sure, size])])
-
-
-def _named(graph: _Graph, classes: Any, code: str) -> str:
-    """The output ``label``, and its type."""
-    strings = classes.dtype.kind in "UO"
-    graph.add("Gather", [graph.constant(classes if strings else classes.astype(np.int64)), code], "label", axis=0)
-    return "STRING" if strings else "INT64"

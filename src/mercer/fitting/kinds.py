@@ -76,37 +76,59 @@ def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
 
 @dataclass(frozen=True, init=False)
 class Array(Kind):
-    """Finite numbers of a shape, float64; `sparse` ones are a CSR matrix, which may be float32."""
+    """Finite numbers of a shape, float64; `sparse` ones are a CSR matrix, which may be float32.
+
+    With `kinds`, it may hold any values of dtypes of these kinds: what scikit-learn leaves.
+    """
 
     shape: tuple[Size, ...]
     sparse: bool
     nan: bool  # NaN says that there is no number
     flat: bool  # a matrix of one output may be a list
+    kinds: str
+    single: bool  # it may be one number for all
+    or_none: bool
 
     def __init__(
-        self, *shape: Size, sparse: bool = False, nan: bool = False, flat: bool = False, **whether: Any
+        self,
+        *shape: Size,
+        sparse: bool = False,
+        nan: bool = False,
+        flat: bool = False,
+        kinds: str = "",
+        single: bool = False,
+        or_none: bool = False,
+        **whether: Any,
     ) -> None:
         super().__init__(**whether)
-        for name, value in (("shape", shape), ("sparse", sparse), ("nan", nan), ("flat", flat)):
+        options = {"sparse": sparse, "nan": nan, "flat": flat, "kinds": kinds, "single": single, "or_none": or_none}
+        for name, value in {"shape": shape, **options}.items():
             object.__setattr__(self, name, value)
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        if (self.or_none and value is None) or (self.single and is_number(value)):
+            return
         wanted = [_size(size, model) for size in self.shape]
         if self.flat and getattr(value, "ndim", 0) == 1:
             wanted = wanted[:1]
+        if self.kinds:
+            whole = isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and _has_shape(value, wanted)
+        else:
+            precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
+            whole = precise and _is_numbers(value, wanted, self.sparse, self.nan)
         told = " × ".join("any" if size is None else str(size) for size in wanted)
-        precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
-        expect(precise and _is_numbers(value, wanted, self.sparse, self.nan), f"{name} must be {told} numbers")
+        expect(whole, f"{name} must be {told} {'values' if self.kinds else 'numbers'}")
 
 
 @dataclass(frozen=True)
 class Places(Kind):
-    """Indices of training samples, of which there are as many as `below` says, or any."""
+    """Indices, of training samples or of something else, of which there are as many as `below` says, or any."""
 
     below: Size = None
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        expect(_is_indices(value, _size(self.below, model)), f"{name} must be indices of training samples")
+        end = _size(self.below, model)
+        expect(_is_indices(value, end), f"{name} must be indices" + ("" if end is None else f" below {end}"))
 
 
 @dataclass(frozen=True)
@@ -130,23 +152,24 @@ class Count(Kind):
     several: bool = False
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        listed = self.several and _is_indices(value, None)
-        expect(listed or (type(value) is int and 0 <= value < 2**63), f"{name} must be a count")
+        expect(is_count(value) or (self.several and _is_indices(value, None)), f"{name} must be a count")
 
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """A finite number; several outputs may have one each."""
+    """A finite number; several outputs may have one each. Not `finite`, it may be whole, NaN or infinite."""
 
     or_none: bool = False
     per_output: bool = False
+    finite: bool = True
 
     def check(self, name: str, value: Any, model: Any) -> None:
         if self.per_output and isinstance(value, np.ndarray):
             Array("outputs").check(name, value, model)
             return
-        whole = isinstance(value, float) and bool(np.isfinite(value))
-        expect(whole or (self.or_none and value is None), f"{name} must be a finite number")
+        whole = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
+        told = "a finite number" if self.finite else "a number"
+        expect(whole or (self.or_none and value is None), f"{name} must be {told}")
 
 
 @dataclass(frozen=True)
@@ -167,11 +190,45 @@ class Text(Kind):
 
 @dataclass(frozen=True)
 class Names(Kind):
-    """The names of the features."""
+    """The names of the features, one each."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(item, str) for item in value)
-        expect(whole, f"{name} must be a list of names")
+        expect(whole and len(value) == _size("features", model), f"{name} must have a name for each feature")
+
+
+@dataclass(frozen=True)
+class One(Kind):
+    """One of a few values."""
+
+    of: tuple[Any, ...]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        expect(any(type(value) is type(one) and value == one for one in self.of), f"{name} must be one of {self.of}")
+
+
+@dataclass(frozen=True)
+class ListOf(Kind):
+    """A list, each item of a kind, or None if that is allowed."""
+
+    kind: Kind
+    count: Size = None
+    or_none: bool = False
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: [self.kind.to_plain(name, item)[name] for item in value]}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        expect(isinstance(parts[name], list), f"{name} must be a list")
+        return [self.kind.from_plain(name, {name: item}, model) for item in parts[name]]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        count = _size(self.count, model)
+        whole = isinstance(value, list) and (count is None or len(value) == count)
+        expect(whole, f"{name} must be a list" + ("" if count is None else f" of {count}"))
+        for number, item in enumerate(value):
+            if not (self.or_none and item is None):
+                self.kind.check(f"{name}[{number}]", item, model)
 
 
 @dataclass(frozen=True)
@@ -193,13 +250,19 @@ class Parameters(Kind):
 
 @dataclass(frozen=True)
 class Labels(Kind):
-    """The classes, with as many outputs as there are planes between them; None asks the model for which."""
+    """The classes, with as many outputs as there are planes between them; None asks the model for which.
+
+    Of a model that has no outputs of its own, scikit-learn's, they are counted `alone`.
+    """
 
     against_rest: bool | None = True
+    alone: bool = False
 
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
-        expect(whole, "there must be two classes")
+        expect(whole, f"{name} must be two classes or more")
+        if self.alone:
+            return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
         wanted, found = n_planes(len(value), against_rest), _size("outputs", model)
         expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
@@ -214,7 +277,7 @@ class Vectors(Kind):
     def check(self, name: str, value: Any, model: Any) -> None:
         if value is None or (isinstance(value, np.ndarray) and value.size == 0):
             return
-        _check_vectors(name, value, _size(self.count, model), _size("features", model))
+        check_vectors(name, value, _size(self.count, model), _size("features", model))
 
 
 @dataclass(frozen=True)
@@ -275,7 +338,7 @@ class Function(Kind):
         expect(
             (accepts == "sequences") == isinstance(value.vectors, list), f"{value.kernel} does not take such vectors"
         )
-        _check_vectors("the support vectors", value.vectors, count, _size("features", model))
+        check_vectors("the support vectors", value.vectors, count, _size("features", model))
 
 
 @dataclass(frozen=True, init=False)
@@ -324,19 +387,39 @@ class Unsaved(Kind):
 
 
 def _size(size: Size, model: Any) -> Any:
-    """A size in numbers; None where any will do, −1, which nothing has, where the model does not tell."""
+    """A size in numbers, by a word of `_SIZES` or an attribute of the model that is a count or has that length.
+
+    None stands where any will do, −1, which nothing has, where the model does not tell.
+    """
     if not isinstance(size, str):
         return size
-    found = _SIZES[size](model)
-    return found if type(found) is int else -1
+    found: Any = _SIZES[size](model) if size in _SIZES else getattr(model, size, None)
+    if is_count(found):
+        return int(found)
+    return len(found) if isinstance(found, list) or getattr(found, "ndim", 0) == 1 else -1
+
+
+def is_count(value: Any, below: int = 2**63) -> bool:
+    """Whether it is a whole number from 0 on."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, NaN and infinity among them."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _has_shape(value: Any, shape: list[Any]) -> bool:
+    return value.ndim == len(shape) and all(
+        wanted is None or found == wanted for found, wanted in zip(value.shape, shape, strict=True)
+    )
 
 
 def _is_numbers(value: Any, shape: list[Any], sparse: bool = False, nan: bool = False) -> bool:
     data = value.data if sparse and is_sparse(value) else value
-    if not (isinstance(data, np.ndarray) and data.dtype.kind == "f" and value.ndim == len(shape)):
+    if not (isinstance(data, np.ndarray) and data.dtype.kind == "f" and _has_shape(value, shape)):
         return False
-    fits = all(wanted is None or found == wanted for found, wanted in zip(value.shape, shape, strict=True))
-    return fits and bool((np.isfinite(data) | (nan & np.isnan(data))).all())
+    return bool((np.isfinite(data) | (nan & np.isnan(data))).all())
 
 
 def _is_indices(value: Any, end: Any) -> bool:
@@ -345,7 +428,7 @@ def _is_indices(value: Any, end: Any) -> bool:
     return bool((value >= 0).all()) and (end is None or (type(end) is int and bool((value < end).all())))
 
 
-def _check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
+def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
     if isinstance(value, list):
         expect(all(isinstance(text, str) for text in value), f"{name} must be strings")
         expect(count is None or len(value) == count, f"there must be {count} of {name}, not {len(value)}")
@@ -363,4 +446,4 @@ def has_function_per_class(model: Any) -> bool:
 def expect(holds: bool, otherwise: str) -> None:
     """Raise ModelFormatError unless it holds."""
     if not holds:
-        raise ModelFormatError(f"this is no fitted machine: {otherwise}")
+        raise ModelFormatError(otherwise)

@@ -71,13 +71,16 @@ def check_names(cls: type, names: Iterable[Any]) -> None:
 def check_state(model: Any) -> None:
     """Raise ModelFormatError if the fitted attributes contradict the declaration, or each other."""
     present = vars(model)
-    for name, kind in declared(type(model)).items():
-        if name in present:
-            kind.check(name, present[name], model)
-            expect(not kind.needs or kind.needs in present, f"there is no {name} without {kind.needs}")
-        else:
-            missing = kind.required and kind.unless not in present
-            expect(not missing, f"it has no {name}")
+    try:
+        for name, kind in declared(type(model)).items():
+            if name in present:
+                kind.check(name, present[name], model)
+                expect(not kind.needs or kind.needs in present, f"there is no {name} without {kind.needs}")
+            else:
+                missing = kind.required and kind.unless not in present
+                expect(not missing, f"it has no {name}")
+    except ModelFormatError as error:
+        raise ModelFormatError(f"this is no fitted {type(model).__name__}: {error}") from None
 
 
 def declared(cls: type) -> dict[str, Kind]:

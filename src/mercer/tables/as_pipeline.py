@@ -28,7 +28,7 @@ def as_pipeline(model: Tabular) -> Pipeline:
         elif not isinstance(one, LeftOut):
             raise TypeError(
                 f"pictures and ONNX are for models of numbers without holes, but the column {one.name!r} is this: "
-                f"{one.told}"
+                f"{one.description}"
             )
     scaler = StandardScaler()
     scaler.mean_ = np.array([one.centre for one in used])

@@ -54,7 +54,7 @@ def encodings_for(frame: Frame, wishes: Wishes, weight: Floats) -> list[Encoding
     asked = replace(wishes, categorical=(*wishes.categorical, *(frame.categories - set(wishes.text))))
     found = [_encoding(name, column, asked, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
     if all(isinstance(one, LeftOut) for one in found):
-        told = "; ".join(f"{one.name!r}: {one.told}" for one in found)
+        told = "; ".join(f"{one.name!r}: {one.description}" for one in found)
         raise ValueError(
             f"with n_samples={len(frame)} no column is left to learn from ({told}); what is named in only, "
             "categorical or text is not left out"

@@ -32,7 +32,7 @@ class Encoding(Protocol):
         """Of the column."""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In words, for a report."""
 
     @property
@@ -55,7 +55,7 @@ class Numbers:
     standardised: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return ("number, standardised" if self.standardised else "number") + _holes_told(self.n_holes, self.fill)
 
     @property
@@ -82,7 +82,7 @@ class Levels:
     truth_values: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         first = [_short(one) for one in self.levels[:_SHOWN_LEVELS]]
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
@@ -127,7 +127,7 @@ class Dates:
     cycles: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
         order = "" if self.form == "ISO" else f", {self.form}"
         return f"date{order}: {' and '.join(['its seconds', *self.cycles])}{_holes_told(self.n_holes, filled)}"
@@ -157,7 +157,7 @@ class Words:
     weights: tuple[float, ...]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"text, counts of {_count(len(self.words), 'word')}"
 
     @property
@@ -177,7 +177,7 @@ class LeftOut:
     guessed: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"left out: {self.reason}"
 
     @property

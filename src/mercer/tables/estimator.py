@@ -224,7 +224,7 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         for one in encodings:
             if isinstance(one, LeftOut) and one.guessed:
                 remedy = "name it in drop if that is right, else in only, categorical or text"
-                warn_user(f"the column {one.name!r} is {one.told}; {remedy}", UserWarning)
+                warn_user(f"the column {one.name!r} is {one.description}; {remedy}", UserWarning)
         return self
 
     def wishes(self) -> Wishes:
@@ -254,7 +254,7 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         """What is done to each column, a line for each."""
         check_is_fitted(self)
         width = max(len(one.name) for one in self.columns_)
-        return "\n".join(f"{one.name:<{width}}  {one.told}" for one in self.columns_)
+        return "\n".join(f"{one.name:<{width}}  {one.description}" for one in self.columns_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The names of what `transform` gives; without it, of the numbers that the columns become."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.files.c_parts import Parts
-from mercer.files.c_text import block, function, string_literal
+from mercer.files.c.text import block, function, string_literal
+from mercer.files.exported_parts import Parts
 
 
 def prototypes(parts: Parts, name: str, real: str) -> list[str]:

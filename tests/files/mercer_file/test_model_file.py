@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import pickle
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
-from reference.forgery import forge, taken_apart, version_1
+from reference.forgery import forge, taken_apart
 
 X, y = make_classification(60, 5, random_state=0)
 X3, y3 = load_iris(return_X_y=True)
@@ -130,39 +129,6 @@ def test_round_trip(path, case):
     assert_same(model.predict(inputs), loaded.predict(inputs))
     mercer.save(loaded, path)
     assert_same(getattr(mercer.load(path), decide)(inputs), getattr(model, decide)(inputs))
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_version_1_is_still_read(path, case):
-    model, inputs = MODELS[case]()
-    mercer.save(model, path)
-    path.write_bytes(version_1(path.read_bytes()))
-    assert_same(model.predict(inputs), mercer.load(path).predict(inputs))
-    assert_same(model.predict(inputs), mercer.load(path, mmap=True).predict(inputs))
-
-
-def test_a_file_that_version_1_wrote():
-    """tests/files/old holds what mercer 0.1 saved before there was a version 2."""
-    source = Path(__file__).parent / "old" / "linear_svr.mercer"
-    model = mercer.load(source)
-    assert model.coef_.tobytes() in source.read_bytes()
-    np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-14)
-
-
-def test_a_pipeline_as_version_1_described_it(path):
-    """Version 1 knew Pipelines of StandardScalers, and wrote them otherwise."""
-    model = make_pipeline(StandardScaler(), SVC()).fit(X, y)
-    mercer.save(model, path)
-
-    def change(document):
-        scaler, machine = (step["items"][1] for step in document["content"]["model"]["params"]["steps"])
-        scaler["state"] = scaler.pop("fitted")
-        del scaler["$"], machine["$"], document["content"]["scikit-learn"]
-        document["content"]["model"] = {"class": "Pipeline", "steps": [["scale", scaler], ["svc", machine]]}
-
-    path.write_bytes(version_1(forge(path.read_bytes(), change)))
-    assert_same(mercer.load(path).decision_function(X), model.decision_function(X))
-    assert [name for name, _ in mercer.load(path).steps] == ["scale", "svc"]
 
 
 def test_every_estimator_is_saved_by_some_case():

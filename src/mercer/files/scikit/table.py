@@ -1,38 +1,29 @@
 """The classes of scikit-learn that a ``.mercer`` file may hold, and what each of them learns.
 
 A new class is one row: its module, its fitted attributes with their kinds, and, where attributes depend on each other
-or on parameters, a function that checks it (mercer.files.scikit_checks).
+or on parameters, a function that checks it (mercer.files.scikit.checks).
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mercer.files import scikit_checks as checks
-from mercer.files.scikit_kinds import (
-    FLAG,
-    Categories,
-    Config,
-    Count,
-    Edges,
-    Labels,
-    ListOf,
-    Made,
-    Model,
-    Names,
-    Numbers,
-    One,
-    Places,
-    Single,
-    Type,
-    Vocabulary,
-)
-from mercer.fitting.kinds import Kind, Text, Unsaved
+from mercer.files.scikit import checks
+from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
+from mercer.fitting.kinds import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, One, Places, Text, Unsaved
 
 Check = Callable[[Any], None]
+
+
+def _given(model: Any) -> dict[str, Any]:
+    """The parameters of an estimator, or of a plain object, all of whose attributes are."""
+    return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
+
+
+def _without_memory(model: Any) -> dict[str, Any]:
+    return {**_given(model), "memory": None}  # a folder on this computer, of use only for another fit
 
 
 @dataclass(frozen=True)
@@ -41,41 +32,49 @@ class Row:
 
     module: str
     fitted: Mapping[str, Kind]
+    given: Callable[[Any], dict[str, Any]] = _given  # its parameters
+    holds: str = ""  # the attribute with its fitted machines, if only one has them
     optional: tuple[str, ...] = ()  # attributes that only some fits leave
+    needs: Mapping[str, str] = field(default_factory=dict)  # the attribute without which a parameter cannot be true
     since: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # the version of scikit-learn that began it
     params: Check = checks.nothing  # raises ModelFormatError for parameters that would do harm
     whole: Check = checks.nothing  # and for attributes that contradict each other
     finish: Check = checks.nothing  # makes what follows from the rest, and is not in the file
 
     def but(self, **changes: Any) -> Row:
-        """The same, with some of it changed."""
+        """This row with some of it changed."""
         return replace(self, **changes)
 
-    def needs(self, name: str, version: tuple[int, ...]) -> bool:
+    def always_has(self, name: str, version: tuple[int, ...]) -> bool:
         """Whether every fit leaves this attribute, in this version of scikit-learn."""
         unsaved = isinstance(self.fitted[name], Unsaved)
-        return not (unsaved or name in _EVERY or name in self.optional) and version >= self.since.get(name, (0, 0))
+        return not (unsaved or name in EVERY or name in self.optional) and version >= self.since.get(name, (0, 0))
 
 
-_EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": Config()}
+EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": Config()}
 
 
 def _row(module: str, **fitted: Kind) -> Row:
-    return Row(f"sklearn.{module}", {**_EVERY, **fitted})
+    return Row(f"sklearn.{module}", {**EVERY, **fitted})
 
 
-_FEATURES: Final = Numbers("n_features_in_")
-_FEATURES_OR_NONE: Final = Numbers("n_features_in_", none=True)
-_SEEN: Final = Numbers("n_features_in_", kinds="iuf", single=True)
-_PER_COMPONENT: Final = Numbers("n_components_")
+def _floats(*shape: str | None, or_none: bool = False) -> Array:
+    """Numbers of any width, NaN and infinity among them."""
+    return Array(*shape, kinds="f", or_none=or_none)
+
+
+_FEATURES: Final = _floats("n_features_in_")
+_FEATURES_OR_NONE: Final = _floats("n_features_in_", or_none=True)
+_SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
+_PER_COMPONENT: Final = _floats("n_components_")
 _GROUPS: Final = {
-    "_infrequent_enabled": FLAG,
-    "_infrequent_indices": ListOf(Places(), "n_features_in_", none=True),
-    "_default_to_infrequent_mappings": ListOf(Places(), "n_features_in_", none=True),
+    "_infrequent_enabled": Flag(),
+    "_infrequent_indices": ListOf(Places(), "n_features_in_", or_none=True),
+    "_default_to_infrequent_mappings": ListOf(Places(), "n_features_in_", or_none=True),
 }
 _GROUPED: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
-_TEXT: Final = {"vocabulary_": Vocabulary(), "fixed_vocabulary_": FLAG, "_stop_words_id": Unsaved()}
-_DROPPED: Final = Numbers("n_features_in_", kinds="O", none=True)
+_TEXT: Final = {"vocabulary_": Vocabulary(), "fixed_vocabulary_": Flag(), "_stop_words_id": Unsaved()}
+_DROPPED: Final = Array("n_features_in_", kinds="O", or_none=True)
 _CATEGORIES: Final = ListOf(Categories(), "n_features_in_")
 _TRANSFORMER: Final = Model(methods=("transform",))
 
@@ -86,7 +85,7 @@ def _calibrated(**values: Any) -> Any:
     return _CalibratedClassifier(**values)
 
 
-TABLE: Final[dict[str, Row]] = {
+SCIKIT: Final[dict[str, Row]] = {
     # Columns of numbers.
     "StandardScaler": _row(
         "preprocessing",
@@ -94,7 +93,7 @@ TABLE: Final[dict[str, Row]] = {
         var_=_FEATURES_OR_NONE,
         scale_=_FEATURES_OR_NONE,
         n_samples_seen_=_SEEN,
-    ).but(whole=checks.standard_scaler),
+    ).but(needs={"with_mean": "mean_", "with_std": "scale_"}),
     "MinMaxScaler": _row(
         "preprocessing",
         **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
@@ -102,21 +101,21 @@ TABLE: Final[dict[str, Row]] = {
     ),
     "MaxAbsScaler": _row("preprocessing", max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN),
     "RobustScaler": _row("preprocessing", center_=_FEATURES_OR_NONE, scale_=_FEATURES_OR_NONE).but(
-        whole=checks.robust_scaler
+        needs={"with_centering": "center_", "with_scaling": "scale_"}
     ),
     "Normalizer": _row("preprocessing"),
     "Binarizer": _row("preprocessing"),
     "QuantileTransformer": _row(
         "preprocessing",
         n_quantiles_=Count(),
-        references_=Numbers("n_quantiles_"),
-        quantiles_=Numbers("n_quantiles_", "n_features_in_"),
+        references_=_floats("n_quantiles_"),
+        quantiles_=_floats("n_quantiles_", "n_features_in_"),
     ),
     "PowerTransformer": _row("preprocessing", lambdas_=_FEATURES, _scaler=_TRANSFORMER).but(
-        optional=("_scaler",), whole=checks.power_transformer
+        optional=("_scaler",), needs={"standardize": "_scaler"}
     ),
     "KBinsDiscretizer": _row(
-        "preprocessing", bin_edges_=Edges(), n_bins_=Numbers("n_features_in_", kinds="i"), _encoder=_TRANSFORMER
+        "preprocessing", bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER
     ).but(optional=("_encoder",), whole=checks.bins),
     "PolynomialFeatures": _row(
         "preprocessing", _min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()
@@ -127,33 +126,33 @@ TABLE: Final[dict[str, Row]] = {
         n_components_=Count(),
         n_samples_=Count(),
         mean_=_FEATURES,
-        components_=Numbers("n_components_", "n_features_in_"),
+        components_=_floats("n_components_", "n_features_in_"),
         explained_variance_=_PER_COMPONENT,
         explained_variance_ratio_=_PER_COMPONENT,
         singular_values_=_PER_COMPONENT,
-        noise_variance_=Single(),
+        noise_variance_=Number(finite=False),
         _fit_svd_solver=Text(),
     ),
     "TruncatedSVD": _row(
         "decomposition",
-        components_=Numbers(None, "n_features_in_"),
-        explained_variance_=Numbers(None),
-        explained_variance_ratio_=Numbers(None),
-        singular_values_=Numbers(None),
+        components_=_floats(None, "n_features_in_"),
+        explained_variance_=_floats(None),
+        explained_variance_ratio_=_floats(None),
+        singular_values_=_floats(None),
     ),
     "Nystroem": _row(
         "kernel_approximation",
-        components_=Numbers(None, "n_features_in_"),
-        normalization_=Numbers("_n_features_out", "_n_features_out"),
+        components_=_floats(None, "n_features_in_"),
+        normalization_=_floats("_n_features_out", "_n_features_out"),
         component_indices_=Places(),
         _n_features_out=Count(),
     ).but(whole=checks.nystroem),
     "RBFSampler": _row(
         "kernel_approximation",
-        random_weights_=Numbers("n_features_in_", "_n_features_out"),
-        random_offset_=Numbers("_n_features_out"),
+        random_weights_=_floats("n_features_in_", "_n_features_out"),
+        random_offset_=_floats("_n_features_out"),
         _n_features_out=Count(),
-        _gamma=Single(),
+        _gamma=Number(finite=False),
     ),
     "SelectKBest": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
     "SelectPercentile": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
@@ -161,12 +160,12 @@ TABLE: Final[dict[str, Row]] = {
     # Missing cells and categories.
     "SimpleImputer": _row(
         "impute",
-        statistics_=Numbers("n_features_in_", kinds="fiubOU"),
+        statistics_=Array("n_features_in_", kinds="fiubOU"),
         indicator_=Model(methods=("transform",), words=(None,)),
         _fit_dtype=Type(),
         _fill_dtype=Type(),
-    ).but(since={"_fill_dtype": (1, 8)}, whole=checks.imputer),
-    "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=FLAG).but(
+    ).but(since={"_fill_dtype": (1, 8)}, needs={"add_indicator": "indicator_"}),
+    "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
         whole=checks.indicator
     ),
     "OneHotEncoder": _row(
@@ -185,10 +184,12 @@ TABLE: Final[dict[str, Row]] = {
     "TfidfVectorizer": _row("feature_extraction.text", **_TEXT, _tfidf=_TRANSFORMER).but(
         params=checks.texts, whole=checks.tfidf
     ),
-    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(optional=("idf_",), whole=checks.idf),
+    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(
+        optional=("idf_",), needs={"use_idf": "idf_"}
+    ),
     "HashingVectorizer": _row("feature_extraction.text", _stop_words_id=Unsaved()).but(params=checks.texts),
     # Models made of others.
-    "Pipeline": _row("pipeline").but(params=checks.pipeline),
+    "Pipeline": _row("pipeline").but(given=_without_memory, params=checks.pipeline),
     "FeatureUnion": _row("pipeline", _transformers_feature_names_out=Unsaved()).but(params=checks.union),
     "ColumnTransformer": _row(
         "compose",
@@ -196,7 +197,7 @@ TABLE: Final[dict[str, Row]] = {
         _columns=Kind(),
         _transformer_to_input_indices=Kind(),
         _remainder=Kind(),
-        sparse_output_=FLAG,
+        sparse_output_=Flag(),
         output_indices_=Kind(),
         _transformers_feature_names_out=Unsaved(),
     ).but(params=checks.column_parts, whole=checks.columns),
@@ -210,23 +211,23 @@ TABLE: Final[dict[str, Row]] = {
     "CalibratedClassifierCV": _row(
         "calibration",
         calibrated_classifiers_=Made(_calibrated, frozenset({"estimator", "calibrators", "classes", "method"})),
-        classes_=Labels(),
+        classes_=Labels(alone=True),
     ).but(whole=checks.calibrated),
-    "_SigmoidCalibration": _row("calibration", a_=Single(), b_=Single()),
-    "_TemperatureScaling": _row("calibration", beta_=Single()),
+    "_SigmoidCalibration": _row("calibration", a_=Number(finite=False), b_=Number(finite=False)),
+    "_TemperatureScaling": _row("calibration", beta_=Number(finite=False)),
     "IsotonicRegression": _row(
         "isotonic",
-        increasing_=FLAG,
-        X_min_=Single(),
-        X_max_=Single(),
-        X_thresholds_=Numbers(None),
-        y_thresholds_=Numbers("X_thresholds_"),
+        increasing_=Flag(),
+        X_min_=Number(finite=False),
+        X_max_=Number(finite=False),
+        X_thresholds_=_floats(None),
+        y_thresholds_=_floats("X_thresholds_"),
         f_=Unsaved(),
     ).but(whole=checks.isotonic, finish=checks.isotonic_function),
     "FrozenEstimator": _row("frozen").but(params=checks.frozen),
     "VotingClassifier": _row(
         "ensemble",
-        classes_=Labels(),
+        classes_=Labels(alone=True),
         estimators_=ListOf(Model(methods=("predict", "classes_"))),
         le_=Unsaved(),
         named_estimators_=Unsaved(),
@@ -238,12 +239,3 @@ TABLE: Final[dict[str, Row]] = {
     "KFold": _row("model_selection"),
     "StratifiedKFold": _row("model_selection"),
 }
-
-# What an error names: the names without an underscore, which users can import.
-TOLD: Final = ", ".join(name for name in TABLE if name[0].isupper())
-
-
-def class_named(name: Any) -> Any:
-    """The class of a row, or None; its module is imported when first asked for."""
-    row = TABLE.get(name) if isinstance(name, str) else None
-    return None if row is None else getattr(importlib.import_module(row.module), name, None)

@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.files.scikit_kinds import (
-    MOST_OUTPUTS,
-    Labels,
-    ListOf,
-    Model,
-    check_columns,
-    check_pattern,
-    expect,
-    is_count,
-    is_number,
-)
+from mercer.files.scikit.kinds import MOST_OUTPUTS, Model, check_columns, check_pattern
+from mercer.fitting.kinds import Labels, ListOf, expect, is_count, is_number
 
 _STEP = Model(methods=("transform",), words=("passthrough", None))
 _PART = Model(methods=("transform",), words=("passthrough", "drop"))
@@ -25,20 +16,6 @@ _PART = Model(methods=("transform",), words=("passthrough", "drop"))
 
 def nothing(model: Any) -> None:
     """For a class that needs no more than the kinds of its attributes."""
-
-
-def standard_scaler(model: Any) -> None:
-    expect(not model.with_mean or model.mean_ is not None, "with_mean needs mean_")
-    expect(not model.with_std or model.scale_ is not None, "with_std needs scale_")
-
-
-def robust_scaler(model: Any) -> None:
-    expect(not model.with_centering or model.center_ is not None, "with_centering needs center_")
-    expect(not model.with_scaling or model.scale_ is not None, "with_scaling needs scale_")
-
-
-def power_transformer(model: Any) -> None:
-    expect(not model.standardize or hasattr(model, "_scaler"), "standardize needs _scaler")
 
 
 def bins(model: Any) -> None:
@@ -74,10 +51,6 @@ def function_transformer(model: Any) -> None:
 def nystroem(model: Any) -> None:
     expect(len(model.components_) == model._n_features_out, "components_ must be as many as _n_features_out")
     expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
-
-
-def imputer(model: Any) -> None:
-    expect(not model.add_indicator or model.indicator_ is not None, "add_indicator needs indicator_")
 
 
 def indicator(model: Any) -> None:
@@ -150,10 +123,6 @@ def tfidf(model: Any) -> None:
     expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
     found = getattr(model._tfidf, "n_features_in_", None)
     expect(found == len(model.vocabulary_), f"there are {len(model.vocabulary_)} terms, and weights of {found}")
-
-
-def idf(model: Any) -> None:
-    expect(not model.use_idf or hasattr(model, "idf_"), "use_idf needs idf_")
 
 
 # --- models made of others -------------------------------------------------------------------------------------------
@@ -237,8 +206,8 @@ def selector(model: Any) -> None:
 def calibrated(model: Any) -> None:
     for one in model.calibrated_classifiers_:
         Model(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
-        Labels().check("classes", one.classes, model)
-        Labels().check("classes_ of the estimator", one.estimator.classes_, model)
+        Labels(alone=True).check("classes", one.classes, model)
+        Labels(alone=True).check("classes_ of the estimator", one.estimator.classes_, model)
         expect(
             bool(np.array_equal(one.classes, model.classes_)), "all calibrated classifiers must have the same classes"
         )

@@ -1,9 +1,10 @@
 """Estimators as plain JSON, and back: mercer's own, and those of scikit-learn that stand around them.
 
     {"$": "estimator", "class": "SVC", "state": {"params": ..., "fitted": ...}, "arrays": ...}    mercer's, fitted
-    {"$": "estimator", "class": "PCA", "params": {...}, "fitted": {...}}                          scikit-learn's
+    {"$": "estimator", "class": "PCA", "params": {...}, "fitted": {...}}                          of a table
 
-A class is looked up by name in `mercer.estimators` and in the table of mercer.files.scikit_table, and nowhere else.
+A class is looked up by name in `mercer.estimators` and in the tables of mercer.files.scikit.table and own_table, and
+nowhere else.
 What is saved is checked as what is loaded will be, so that no file is written that could not be read.
 """
 
@@ -11,27 +12,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
+from importlib import import_module
 from typing import Any, Final
 
 import sklearn
 
 from mercer import estimators, unsupervised
 from mercer.errors import ModelFormatError
-from mercer.files.calibrated_state import CALIBRATED, calibrated_class, calibrated_model, calibrated_state
-from mercer.files.description import cannot_hold, describe, rebuild
-from mercer.files.scikit_kinds import Config, expect
-from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
-from mercer.files.stored_array import Array
-from mercer.files.tabular_state import table_model, table_state
-from mercer.files.tuned_state import TUNED, tuned_class, tuned_model, tuned_state
-from mercer.fitting.kinds import Unsaved
+from mercer.files.mercer_file.description import cannot_hold, describe, rebuild
+from mercer.files.mercer_file.own_table import OWN
+from mercer.files.mercer_file.stored_array import Array
+from mercer.files.scikit.kinds import Config
+from mercer.files.scikit.table import SCIKIT, Row
+from mercer.fitting.kinds import Unsaved, expect
 from mercer.fitting.machine import Machine
 from mercer.fitting.state import fitted_names, restored, state_of
-from mercer.tables.estimator import Tabular
 
 # What set_output was told, in scikit-learn's name for it.
 _OUTPUT: Final = "_sklearn_output_config"
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+_TABLE: Final = SCIKIT | OWN
+# What an error names: the names without an underscore, which users can import.
+_TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
 
 def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = "") -> dict[str, Any]:
@@ -46,29 +48,16 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
         state, learnt = describe(header, arrays, where), describe(fitted, arrays, where)
         output = {"output": dict(vars(model)[_OUTPUT])} if _OUTPUT in vars(model) else {}
         return {"$": "estimator", "class": name, "state": state, "arrays": learnt, **output}
-    if type(model) is Tabular:
-        return _describe_tabular(model, arrays, where)
-    if name in TUNED and tuned_class(name) is type(model):
-        params, learnt = tuned_state(model)
-        told = describe(params, arrays, where, _describe_other), describe(learnt, arrays, where, _describe_other)
-        return {"$": "estimator", "class": name, "params": told[0], "search": told[1]}
-    if name in CALIBRATED and calibrated_class(name) is type(model):
-        if "estimator_" not in vars(model):
-            params = describe(model.get_params(deep=False), arrays, where, _describe_other)
-            return {"$": "estimator", "class": name, "params": params}
-        told = describe(calibrated_state(model), arrays, where, _describe_other)
-        return {"$": "estimator", "class": name, "calibrated": told}
-    if name not in TABLE or class_named(name) is not type(model):
+    if _class_named(name) is not type(model):
         raise _cannot_save(model, where)
-    row, params = TABLE[name], _params_of(model)
+    row = _TABLE[name]
+    params = row.given(model)
     learnt = {key: value for key, value in vars(model).items() if key not in params}
     for key in learnt.keys() - row.fitted.keys():
         raise TypeError(
             f"{where}.{key} is no attribute of {name} that this mercer knows (scikit-learn {sklearn.__version__}), and "
             "a .mercer file holds no others; use pickle or joblib"
         )
-    if "memory" in params:
-        params["memory"] = None  # a folder on this computer, of use only for another fit
     try:
         _check(model, row, learnt.keys())
         plain = {
@@ -80,26 +69,15 @@ def describe_model(model: Any, arrays: MutableMapping[str, Array], where: str = 
     return {"$": "estimator", "class": name, "params": told, "fitted": describe(plain, arrays, where, _describe_other)}
 
 
-def _describe_tabular(model: Tabular, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"$": "estimator", "class": "Tabular"}
-    if not fitted_names(model):
-        params = model.get_params(deep=False)
-        return told | {"params": describe(params, arrays, where, _describe_other)}
-    inner = describe_model(model.estimator_, arrays, f"{where}.estimator_")
-    return told | {"estimator": inner, "table": describe(table_state(model), arrays, where)}
-
-
-def _rebuild_tabular(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Tabular:
-    if "params" in description:
-        return Tabular(**rebuild(description["params"], arrays, where, rebuild_model))
-    inner = rebuild_model(description["estimator"], arrays, where)
-    return table_model(rebuild(description["table"], arrays, where), inner)
-
-
 def _describe_other(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
-    if hasattr(value, "get_params") or type(value).__name__ in TABLE:
+    if hasattr(value, "get_params") or type(value).__name__ in _TABLE:
         return describe_model(value, arrays, where)
     raise cannot_hold(value, where)
+
+
+def _class_named(name: str) -> Any:
+    """The class of a row, or None; its module is imported when first asked for."""
+    return getattr(import_module(_TABLE[name].module), name, None) if name in _TABLE else None
 
 
 def _cannot_save(model: Any, where: str) -> TypeError:
@@ -108,7 +86,7 @@ def _cannot_save(model: Any, where: str) -> TypeError:
     if name in _SEARCHES:
         return TypeError(f"{step} is a {name}, which a .mercer file cannot hold; save its best_estimator_")
     return TypeError(
-        f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {TOLD}; use "
+        f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {_TOLD}; use "
         "pickle or joblib, and load such files only from people you trust"
     )
 
@@ -129,24 +107,15 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
             Config().check("output", description["output"], model)
             setattr(model, _OUTPUT, description["output"])
         return model
-    if name == "Tabular":
-        return _rebuild_tabular(description, arrays, where)
-    if name in TUNED:
-        parts = [rebuild(description[part], arrays, f"{where}.{name}", rebuild_model) for part in ("params", "search")]
-        return tuned_model(name, *parts)
-    if name in CALIBRATED:
-        if "params" in description:
-            return calibrated_class(name)(**rebuild(description["params"], arrays, where, rebuild_model))
-        return calibrated_model(name, rebuild(description["calibrated"], arrays, f"{where}.{name}", rebuild_model))
-    if name not in TABLE:
+    if name not in _TABLE:
         raise ModelFormatError(f"{name!r:.60} is not an estimator of this mercer")
-    found = class_named(name)
+    found = _class_named(name)
     if found is None:
         raise ModelFormatError(f"scikit-learn {sklearn.__version__} has no {name}")
     params = rebuild(description["params"], arrays, f"{where}.{name}", rebuild_model)
     learnt = rebuild(description["fitted"], arrays, f"{where}.{name}", rebuild_model)
     expect(isinstance(params, dict) and isinstance(learnt, dict), f"{name} has parameters and attributes by name")
-    return _restored(found, TABLE[name], params, learnt)
+    return _restored(found, _TABLE[name], params, learnt)
 
 
 def _restored(cls: Any, row: Row, params: dict[str, Any], learnt: dict[str, Any]) -> Any:
@@ -185,14 +154,11 @@ def _check(model: Any, row: Row, learnt: Any) -> None:
         if key in vars(model):
             if not isinstance(kind, Unsaved):
                 kind.check(key, getattr(model, key), model)
-        elif row.needs(key, version):
+        elif row.always_has(key, version):
             raise ModelFormatError(f"it has no {key}, which scikit-learn {sklearn.__version__} needs")
+    for option, needed in row.needs.items():
+        expect(not getattr(model, option) or vars(model).get(needed) is not None, f"{option} needs {needed}")
     row.whole(model)
-
-
-def _params_of(model: Any) -> dict[str, Any]:
-    """The parameters of an estimator, or of a plain object, all of whose attributes are."""
-    return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
 
 
 def estimator_class(name: str) -> Any:
@@ -206,14 +172,11 @@ def machines_in(model: Any) -> list[Any]:
     """The fitted estimators of mercer in a model, in the order in which they stand."""
     if estimator_class(type(model).__name__) is type(model):
         return [model] if fitted_names(model) else []
-    if type(model) is Tabular:
-        return machines_in(getattr(model, "estimator_", None))
-    if type(model).__name__ in TUNED:
-        return machines_in(vars(model).get("best_estimator_"))
-    if type(model).__name__ in CALIBRATED:
-        return machines_in(vars(model).get("estimator_"))
     if isinstance(model, (list, tuple)):
         return [machine for item in model for machine in machines_in(item)]
-    if type(model).__name__ not in TABLE and type(model).__name__ != "_CalibratedClassifier":
+    name = type(model).__name__
+    if name in OWN:
+        return machines_in(vars(model).get(OWN[name].holds))
+    if name not in SCIKIT and name != "_CalibratedClassifier":
         return []
     return [machine for value in vars(model).values() for machine in machines_in(value)]

@@ -15,130 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.kinds import Kind
+from mercer.fitting.kinds import Array, Kind, ListOf, expect, is_count
 
-Size = str | int | None
-# A dense row of so many columns is 8 MB. As many as HashingVectorizer makes by default.
+# Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
 MOST_OUTPUTS: Final = 2**20
 _MOST_QUANTIFIERS: Final = 4  # a pattern takes at most (length of a text)^quantifiers steps
-
-
-def expect(holds: bool, otherwise: str) -> None:
-    """Raise ModelFormatError unless it holds."""
-    if not holds:
-        raise ModelFormatError(otherwise)
-
-
-def size_of(size: Size, model: Any) -> int | None:
-    """A size in numbers: of an attribute, or its length; −1, which nothing has, where the model does not tell."""
-    if size is None or isinstance(size, int):
-        return size
-    found: Any = getattr(model, size, None)
-    if is_count(found):
-        return int(found)
-    return len(found) if isinstance(found, list) or getattr(found, "ndim", 0) == 1 else -1
-
-
-def is_count(value: Any, below: int = 2**62) -> bool:
-    """Whether it is a whole number from 0 on."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a real number, NaN and infinity among them."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True, init=False)
-class Numbers(Kind):
-    """An array of a shape; `kinds` are those of its dtype. It may be a single number or None where that is said."""
-
-    shape: tuple[Size, ...]
-    kinds: str
-    single: bool
-    none: bool
-
-    def __init__(self, *shape: Size, kinds: str = "f", single: bool = False, none: bool = False) -> None:
-        super().__init__()
-        for name, value in (("shape", shape), ("kinds", kinds), ("single", single), ("none", none)):
-            object.__setattr__(self, name, value)
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        if (self.none and value is None) or (self.single and is_number(value)):
-            return
-        wanted = [size_of(size, model) for size in self.shape]
-        whole = isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and value.ndim == len(wanted)
-        fits = whole and all(w is None or f == w for f, w in zip(value.shape, wanted, strict=True))
-        told = " × ".join("any number of" if size is None else str(size) for size in wanted)
-        expect(fits, f"{name} must be {told} values")
-
-
-@dataclass(frozen=True)
-class Count(Kind):
-    """How many of something there are."""
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        expect(is_count(value), f"{name} must be a count")
-
-
-@dataclass(frozen=True)
-class Single(Kind):
-    """A number."""
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        expect(is_number(value), f"{name} must be a number")
-
-
-@dataclass(frozen=True)
-class Places(Kind):
-    """Indices below a size."""
-
-    below: Size = None
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        whole = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
-        end = size_of(self.below, model)
-        inside = whole and (not len(value) or (value.min() >= 0 and (end is None or value.max() < end)))
-        expect(bool(inside), f"{name} must be indices below {end}")
-
-
-@dataclass(frozen=True)
-class One(Kind):
-    """One of a few values."""
-
-    of: tuple[Any, ...]
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        expect(any(type(value) is type(one) and value == one for one in self.of), f"{name} must be one of {self.of}")
-
-
-FLAG: Final = One((True, False))
-
-
-@dataclass(frozen=True)
-class Labels(Kind):
-    """Classes: two or more, ascending where they are numbers."""
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
-        expect(whole, f"{name} must be two classes or more")
-
-
-@dataclass(frozen=True)
-class ListOf(Kind):
-    """A list of so many, each of a kind, or None if that is allowed."""
-
-    kind: Kind
-    count: Size = None
-    none: bool = False
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        count = size_of(self.count, model)
-        whole = isinstance(value, list) and (count is None or len(value) == count)
-        expect(whole, f"{name} must be a list" + ("" if count is None else f" of {count}"))
-        for number, item in enumerate(value):
-            if not (self.none and item is None):
-                self.kind.check(f"{name}[{number}]", item, model)
 
 
 @dataclass(frozen=True)
@@ -192,15 +73,6 @@ class Model(Kind):
 
 
 @dataclass(frozen=True)
-class Names(Kind):
-    """The names of the features, one each."""
-
-    def check(self, name: str, value: Any, model: Any) -> None:
-        whole = isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(item, str) for item in value)
-        expect(whole and len(value) == size_of("n_features_in_", model), f"{name} must have a name for each feature")
-
-
-@dataclass(frozen=True)
 class Config(Kind):
     """What set_output was told."""
 
@@ -231,7 +103,7 @@ class Edges(Kind):
         return edges
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        ListOf(Numbers(None), "n_features_in_").check(name, list(value), model)
+        ListOf(Array(None, kinds="f"), "n_features_in_").check(name, list(value), model)
 
 
 @dataclass(frozen=True)
@@ -276,7 +148,7 @@ def check_pattern(name: str, pattern: Any) -> None:
 def check_columns(name: str, columns: Any, model: Any) -> None:
     """Columns of a table: by name, number, mask or slice, and all of them there."""
     known = getattr(model, "feature_names_in_", None)
-    n = size_of("n_features_in_", model) or 0
+    n = int(getattr(model, "n_features_in_", 0))
     if isinstance(columns, slice):
         ends: Iterable[Any] = (columns.start, columns.stop)
         named = all(end is None or isinstance(end, int) or (known is not None and end in known) for end in ends)

@@ -29,7 +29,7 @@ from reference.forgery import forge, put_together, taken_apart
 from reference.mutations import mutate_container
 from reference.pipelines import IRIS, KINDS, PIPELINES, TEXTS, TOPICS, answers, fitted
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2]
 FRESH = """
 import json, sys
 sys.path.insert(0, sys.argv[1])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.files.c_parts import Parts
+from mercer.files.exported_parts import Parts
 from mercer.kernels import Recipe
+from mercer.kernels.endings import ArrayArithmetic, ended
 from mercer.kernels.matrices import dense
 
 # Half of the largest float: sums are rounded.
@@ -77,13 +80,33 @@ def _largest_number(parts: Parts, entry: float) -> float:
         vectors = np.vstack([vectors, row])
     t = float((vectors @ row).max(initial=0.0))
     numbers += [row.max(initial=0.0), t]
-    if recipe.ending != "identity":
-        t = abs(recipe.numbers[0]) * t + abs(recipe.numbers[1])
-        numbers.append(t)
-        t = 1.0 if recipe.ending == "sigmoid" else t ** int(recipe.numbers[2])
+    t = ended(recipe.ending, recipe.numbers, t, _Sizes(numbers))
     outputs = np.abs(dense(parts.table)).sum(axis=0) * t + np.abs(parts.offset)
     own = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
     return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + own]), nan=np.inf))
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Arithmetic with bounds on the sizes of numbers; those on the way are noted. Kernels of distances need none."""
+
+    seen: list[Any]
+
+    def times(self, t: float, factor: float) -> float:
+        return t * abs(factor)
+
+    def plus(self, t: float, number: float) -> float:
+        self.seen.append(t + abs(number))
+        return t + abs(number)
+
+    def exp(self, t: float) -> float:
+        return math.inf
+
+    def tanh(self, t: float) -> float:
+        return 1.0
+
+    def power(self, t: float, degree: float) -> float:
+        return float(np.float64(t) ** int(degree))
 
 
 def scaled_rows(parts: Parts, rows: Floats) -> Floats:
@@ -104,13 +127,7 @@ def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:
     else:
         difference = vectors - x
         t = (difference * difference if recipe.inner == "sqdist" else np.abs(difference)).sum(axis=1)
-    numbers = [t.dtype.type(value) for value in recipe.numbers]
-    if recipe.ending in ("gaussian", "laplacian"):
-        return np.asarray(np.exp(-numbers[0] * t))
-    if recipe.ending == "identity":
-        return np.asarray(t)
-    t = numbers[0] * t + numbers[1]
-    return np.asarray(np.tanh(t) if recipe.ending == "sigmoid" else t ** int(recipe.numbers[2]))
+    return np.asarray(ended(recipe.ending, recipe.numbers, t, ArrayArithmetic()))
 
 
 def prepared(recipe: Recipe, rows: Floats) -> Floats:

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import mercer
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
-from mercer.files.container import read_container, write_container
-from mercer.files.model_description import describe_model, estimator_class, machines_in, rebuild_model
-from mercer.files.stored_array import Array
+from mercer.files.mercer_file.container import read_container, write_container
+from mercer.files.mercer_file.model_description import describe_model, estimator_class, machines_in, rebuild_model
+from mercer.files.mercer_file.stored_array import Array
 from mercer.tables.estimator import Tabular
 
 
@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """
     content, arrays = read_container(path, mmap)
     try:
-        model = rebuild_model(_as_now(content.get("model")), arrays)
+        model = rebuild_model(content.get("model"), arrays)
         if not machines_in(model):
             raise ModelFormatError("there is no fitted estimator of mercer in it")
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -95,23 +95,10 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 
 def _compare(written: Any, path: str | bytes) -> None:
-    """Warn if another minor version of scikit-learn wrote the file; version 1 of the format did not say."""
+    """Warn if another minor version of scikit-learn wrote the file."""
     if isinstance(written, str) and written.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         warn_user(
             f"{path!r} was written with scikit-learn {written:.40}, and this is {sklearn.__version__}: its parts of "
             "the model may predict differently; compare a few predictions, then save the model again",
             ModelVersionWarning,
         )
-
-
-def _as_now(description: Any) -> Any:
-    """A description as it is written now; version 1 of the format held Pipelines of StandardScalers, as follows."""
-    if not isinstance(description, dict):
-        return description
-    name = description.get("class")
-    if name == "Pipeline" and "steps" in description:
-        steps = [{"$": "tuple", "items": [step, _as_now(model)]} for step, model in description["steps"]]
-        return {"$": "estimator", "class": name, "params": {"steps": steps}, "fitted": {}}
-    if name == "StandardScaler" and "state" in description:
-        return {"$": "estimator", "class": name, "params": description["params"], "fitted": description["state"]}
-    return {"$": "estimator", **description}

@@ -9,7 +9,7 @@ A file is a safetensors file, which other programs can open too:
 The metadata are strings: the format, its version, the SHA-256 of the header (with zeros in its own place), the content
 and, for each array, its order and SHA-256, both as JSON. An array whose order is "F" is written as its transpose. The
 header ends at a multiple of 64, and wide numbers come first, so that mapped arrays are aligned. So every byte of a file
-is covered by a checksum. Version 1 had a layout of its own, mercer.files.container_1.
+is covered by a checksum.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ import numpy as np
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.container_1 import MAGIC_1, read_header_1
-from mercer.files.stored_array import DTYPES, Array, Entry, checked_entry, digest_of, parsed_json, pieces, read_array
+from mercer.files.mercer_file.stored_array import (
+    DTYPES,
+    Array,
+    Entry,
+    checked_entry,
+    digest_of,
+    parsed_json,
+    pieces,
+    read_array,
+)
 
-VERSION: Final = 2
+VERSION: Final = 1
 _ALIGNMENT: Final = 64
 _LENGTH: Final = struct.Struct("<Q")
 _FORMAT: Final = b'{"__metadata__":{"format":"mercer","version":"'
@@ -47,7 +55,7 @@ HEAD: Final = _LENGTH.size + len(_FORMAT)  # as many bytes show whether a file i
 
 def is_container(head: bytes) -> bool:
     """Whether a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
-    return head.startswith(MAGIC_1) or head[_LENGTH.size :].startswith(_FORMAT)
+    return head[_LENGTH.size :].startswith(_FORMAT)
 
 
 def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -118,8 +126,7 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
                 "LIBSVM, LIBLINEAR and SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, "
                 "if you trust it"
             )
-        read_header = read_header_1 if head.startswith(MAGIC_1) else _read_header
-        content, entries = read_header(file, size, where)
+        content, entries = _read_header(file, size, where)
         end = file.tell()
         for entry in entries:
             end = entry.offset + entry.nbytes
@@ -130,11 +137,7 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
                 )
         if end != size:
             raise ModelFormatError(f"{where} is damaged: {size - end} bytes follow the last array")
-        arrays = {}
-        for entry in entries:
-            _expect_zeros(file, entry.offset - file.tell(), where)
-            arrays[entry.name] = read_array(file, entry, where, mmap)
-    return content, arrays
+        return content, {entry.name: read_array(file, entry, where, mmap) for entry in entries}
 
 
 def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -163,7 +166,7 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
         version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :])
         told = int(version[0]) if version else 0
         advice = "update mercer to read it" if told > VERSION else "it is damaged"
-        raise ModelFormatError(f"{where} has format version {told}; this mercer reads 1 to {VERSION}: {advice}")
+        raise ModelFormatError(f"{where} has format version {told}; this mercer reads {VERSION}: {advice}")
     start, stop = len(_BEGINNING), len(_BEGINNING) + len(_NO_DIGEST)
     digest = hashlib.sha256(text[:start] + _NO_DIGEST + text[stop:]).hexdigest()
     if text[start:stop] != digest.encode():
@@ -195,7 +198,7 @@ def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: s
         shape = item["shape"]
         if more["order"] == "F" and isinstance(shape, list):
             shape = shape[::-1]
-        entry = checked_entry(place, name, dtype, shape, more["order"], start + end, more["sha256"])
+        entry = checked_entry(f"{place} {name!r}", name, dtype, shape, more["order"], start + end, more["sha256"])
         if item["data_offsets"] != [end, end + entry.nbytes]:
             raise ModelFormatError(
                 f"{place} {name!r} is said to lie at bytes {item['data_offsets']!r:.60}, but its shape and what comes "
@@ -204,9 +207,3 @@ def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: s
         end += entry.nbytes
         entries.append(entry)
     return entries
-
-
-def _expect_zeros(file: BinaryIO, count: int, where: str) -> None:
-    position = file.tell()
-    if file.read(count) != bytes(count):
-        raise ModelFormatError(f"{where} is damaged: the {count} bytes from byte {position} must be zero")

@@ -1,4 +1,4 @@
-"""What a model is made of, as a C file needs it: scalers, vectors, a recipe, and how outputs become labels."""
+"""What a model is made of, as C and ONNX files need it: scalers, vectors, a recipe, and how outputs become labels."""
 
 from __future__ import annotations
 
@@ -83,25 +83,25 @@ class Parts:
         return _offset(self.b, self.recipe.constant, self.coefficients)
 
     @classmethod
-    def of(cls, model: Any, X: Any = None) -> Parts:
-        """TypeError for what no C file can hold; X are rows like those to come."""
+    def of(cls, model: Any, X: Any = None, *, medium: str = "a C file") -> Parts:
+        """TypeError for what such a file cannot hold; X are rows like those to come."""
         check_is_fitted(model)
         model = chosen_of(model)
         model = as_pipeline(model) if isinstance(model, Tabular) else model
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *before, machine = steps
         if isinstance(machine, Learner):
-            raise TypeError(f"a C file predicts a target, and {type(machine).__name__} has none; use mercer.save")
+            raise TypeError(f"{medium} predicts a target, and {type(machine).__name__} has none; use mercer.save")
         expansion = getattr(machine, "_expansion_", None)
         weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
         ours = type(machine).__module__.startswith("mercer.")
         if not ours or not (isinstance(expansion, Expansion) or weights):
             told = " ".join(repr(model).split())
             raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
-        scalings = [scaling for step in before if (scaling := _scaling(step)) is not None]
+        scalings = [scaling for step in before if (scaling := _scaling(step, medium)) is not None]
         labels, decides = _decision(machine)
         if isinstance(expansion, Expansion):
-            recipe, vectors = _recipe(expansion), np.asarray(dense(expansion.vectors), dtype=np.float64)
+            recipe, vectors = _recipe(expansion, medium), np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
             examples = _before(scalings, _some(vectors))
             has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
@@ -208,7 +208,7 @@ def _words(machine: Any, n: int) -> str:
     return f"{machine.kernel_}, {n} vectors" if hasattr(machine, "kernel_") else "linear"
 
 
-def _scaling(step: Any) -> Scaling | None:
+def _scaling(step: Any, medium: str) -> Scaling | None:
     if type(step) is StandardScaler:
         n = int(step.n_features_in_)
         shift = np.asarray(step.mean_) if step.with_mean else np.zeros(n)
@@ -220,20 +220,18 @@ def _scaling(step: Any) -> Scaling | None:
     if step is None or step == "passthrough":
         return None
     raise TypeError(
-        f"a C file can hold StandardScaler and MinMaxScaler before a machine, not {type(step).__name__}; apply it to "
+        f"{medium} can hold StandardScaler and MinMaxScaler before a machine, not {type(step).__name__}; apply it to "
         "the rows before they are predicted"
     )
 
 
-def _recipe(expansion: Expansion) -> Recipe:
+def _recipe(expansion: Expansion, medium: str) -> Recipe:
     recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
     if recipe is None:
         raise TypeError(
-            f"a C file cannot compute the kernel {expansion.kernel}: it can if the core does (linear, polynomial, "
+            f"{medium} cannot compute the kernel {expansion.kernel}: it can if the core does (linear, polynomial, "
             "Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them)"
         )
-    if recipe.ending == "polynomial" and recipe.numbers[2] != int(recipe.numbers[2]):
-        raise TypeError(f"a C file cannot compute the kernel {expansion.kernel}, whose degree is no whole number")
     return recipe
 
 

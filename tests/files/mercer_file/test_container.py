@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mercer.errors import ModelFormatError
-from mercer.files.container import DTYPES, read_container, write_container
+from mercer.files.mercer_file.container import DTYPES, read_container, write_container
 from reference.address_space import address_space
 from reference.forgery import forge, sealed, sealed_text
 
@@ -23,7 +23,7 @@ if os.name == "posix":
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, links, modes and limits are POSIX")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's own files")
 
-BEGINNING = b'{"__metadata__":{"format":"mercer","version":"2","sha256":"' + b"0" * 64
+BEGINNING = b'{"__metadata__":{"format":"mercer","version":"1","sha256":"' + b"0" * 64
 HEADER = {"name": "α", "numbers": [1, 2.5, None, True], "nested": {"a": []}}
 ARRAYS = {
     "matrix": np.arange(12, dtype=np.float64).reshape(3, 4),
@@ -45,7 +45,7 @@ def content(path):
     return path.read_bytes()
 
 
-def forged(content="{}", arrays="{}", payload=b"", version="2", length=None, **tensors):
+def forged(content="{}", arrays="{}", payload=b"", version="1", length=None, **tensors):
     """A file with a correct header checksum around whatever is given."""
     told = {
         name: value if isinstance(value, str) else json.dumps(value)
@@ -133,7 +133,7 @@ HOSTILE = {
     "not ours": (b"PK\x03\x04" + bytes(100), "does not begin with"),
     "empty file": (b"", "does not begin with"),
     "another safetensors file": (struct.pack("<Q", 2) + b"{}", "does not begin with"),
-    "newer version": (forged(version="3"), "update mercer"),
+    "newer version": (forged(version="2"), "update mercer"),
     "version zero": (forged(version="0"), "version 0"),
     "no version": (forged(version="two"), "damaged"),
     "header longer than the file": (forged(length=2**63), "truncated or damaged"),
@@ -182,7 +182,7 @@ def test_hostile_header_is_refused_before_it_costs_memory(path, case):
 
 
 def test_the_library_reads_it(path, content):
-    """A file of version 2 is a safetensors file: the same arrays, those by columns transposed, and our JSON."""
+    """A file is a safetensors file: the same arrays, those by columns transposed, and our JSON."""
     library = pytest.importorskip("safetensors")
     with library.safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
@@ -192,7 +192,7 @@ def test_the_library_reads_it(path, content):
             np.testing.assert_array_equal(read, array.T if name == "columns" else array)
             assert read.dtype == array.dtype
     assert metadata["format"] == "mercer"
-    assert metadata["version"] == "2"
+    assert metadata["version"] == "1"
     assert json.loads(metadata["content"]) == HEADER
     assert json.loads(metadata["arrays"])["columns"]["order"] == "F"
 

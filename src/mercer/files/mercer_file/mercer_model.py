@@ -13,13 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.expansion import Expansion
-from mercer.files.facts import margins_told, pair_names
 from mercer.files.liblinear_estimator import MACHINES as LINEAR_MACHINES
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.model_description import machines_in
+from mercer.files.mercer_file.model_description import machines_in
+from mercer.files.model import Model, margins_told, pair_names
 from mercer.fitting.dual_status import free_and_bounded
 from mercer.optional import require
 from mercer.tables.estimator import Tabular
@@ -33,7 +33,7 @@ Facts = dict[str, Any]
 _OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta", "lam", "slack", "solver", "max_iter")
 
 
-class MercerFile:
+class MercerFile(Model):
     """What mercer saved."""
 
     def __init__(self, model: Any, name: str) -> None:
@@ -41,7 +41,15 @@ class MercerFile:
         self._machines = machines_in(model)
         # A Pipeline may have features of ours before what predicts.
         predicting = [machine for machine in self._machines if not isinstance(machine, Learner)]
-        self._machine = (predicting or self._machines)[0]
+        self._machine = machine = (predicting or self._machines)[0]
+        self.native = "liblinear" if type(machine).__name__ in LINEAR_MACHINES else "libsvm"
+        self.first_index = 0 if self._is_precomputed else 1
+        self.feature_names = getattr(model, "feature_names_in_", None)
+        self.table = model if isinstance(model, Tabular) else None
+        if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
+            self.n_training_rows = int(machine.shape_fit_[0])
+        has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
+        self.has_probabilities = model is machine and has_numbers
 
     @property
     def kind(self) -> str:
@@ -52,35 +60,8 @@ class MercerFile:
         return "one-class" if isinstance(self._machine, OutlierMixin) else "regression"
 
     @property
-    def native(self) -> str:
-        return "liblinear" if type(self._machine).__name__ in LINEAR_MACHINES else "libsvm"
-
-    @property
-    def first_index(self) -> int:
-        return 0 if self._is_precomputed else 1
-
-    @property
-    def feature_names(self) -> Any:
-        return getattr(self._model, "feature_names_in_", None)
-
-    @property
-    def table(self) -> Tabular | None:
-        return self._model if isinstance(self._model, Tabular) else None
-
-    @property
     def expansion(self) -> Expansion | None:
         return getattr(self._machine, "_expansion_", None) if len(self._machines) == 1 else None
-
-    @property
-    def n_training_rows(self) -> int | None:
-        if not hasattr(self._machine, "certificate_") or not hasattr(self._machine, "shape_fit_"):
-            return None
-        return int(self._machine.shape_fit_[0])
-
-    @property
-    def has_probabilities(self) -> bool:
-        machine = self._machine
-        return self._model is machine and (hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_"))
 
     @property
     def _is_precomputed(self) -> bool:
@@ -186,7 +167,7 @@ class MercerFile:
         machine = self._machine
         facts["machine"] = type(machine).__name__
         if self.table is not None:
-            facts["columns"] = {one.name: one.told for one in self.table.columns_}
+            facts["columns"] = {one.name: one.description for one in self.table.columns_}
         if isinstance(self._model, Pipeline):
             facts["steps"] = [_outline(step) for _, step in self._model.steps]
         elif self._model is not machine:

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, SVR, CalibratedClassifier, CalibratedRegressor, RLSRegressor
 from mercer.errors import ModelFormatError
-from mercer.files.calibrated_state import calibrated_model, calibrated_state
+from mercer.files.mercer_file.model_description import describe_model, rebuild_model
 
 
 def samples(classes=2):
@@ -80,68 +80,94 @@ def test_inside_a_pipeline(tmp_path):
 
 
 def forged(change, machine=None, **options):
-    """The state of a good model with something replaced."""
+    """A good model, described for a file, with something replaced; values that are arrays become some of its own."""
     X, y = samples()
     z = y if machine is None else np.sin(X[:, 0])
     model = (SVC() if machine is None else machine).fit(X, z).calibrate(X, z, **options)
-    state = calibrated_state(model)
-    change(state)
-    return calibrated_model(type(model).__name__, state)
+    arrays = {}
+    description = describe_model(model, arrays)
+    change(description, arrays)
+    return rebuild_model(description, arrays)
+
+
+def replacing(path, value):
+    """A change of what stands at a path."""
+
+    def change(place, arrays):
+        *outer, last = path
+        for name in outer:
+            place = place[name]
+        if isinstance(value, np.ndarray):
+            arrays["forged"] = value
+        elif value is not None and hasattr(value, "fit"):
+            place[last] = describe_model(value, arrays)
+            return
+        place[last] = {"$": "array", "name": "forged"} if isinstance(value, np.ndarray) else value
+
+    return change
 
 
 def test_a_state_is_its_own_inverse():
-    assert forged(lambda state: None).n_features_in_ == 2
+    assert forged(lambda *_: None).n_features_in_ == 2
 
 
 @pytest.mark.parametrize(
     ("path", "value", "told"),
     [
-        (("machine",), None, "no machine"),
-        (("machine",), SVR(), "needs a classifier"),
-        (("cv",), [3], "cv must be"),
-        (("method",), "guess", "no method"),
-        (("own",), {}, "no scores"),
-        (("own", "scores"), np.zeros((2, 2)), "scores must be"),
-        (("own", "starts"), np.array([0, 70, 60]), "starts must"),
-        (("curves",), None, "no curves"),
-        (("curves", "kind"), "VennAbers", "have f, W, S"),
-        (("curves", "slope"), np.zeros(2), "slope must be"),
+        (("fitted", "estimator_"), None, "must be an estimator"),
+        (("fitted", "estimator_"), SVR(), "needs a classifier"),
+        (("params", "cv"), [3], "cv must be"),
+        (("params", "method"), "guess", "no method"),
+        (("fitted", "_own_scores_"), {}, "no known kind"),
+        (("fitted", "_own_scores_", "scores"), np.zeros((2, 2)), "scores must be"),
+        (("fitted", "_own_scores_", "starts"), np.array([0, 70, 60]), "starts must"),
+        (("fitted", "probabilities_", "n_classes"), 3, "must be of 2 classes"),
+        (("fitted", "probabilities_", "curves"), None, "no known kind"),
+        (("fitted", "probabilities_", "curves", "kind"), "VennAbers", "written with f, W, S"),
+        (("fitted", "probabilities_", "curves", "kind"), "Popen", "no known kind"),
+        (("fitted", "probabilities_", "curves", "slope"), np.zeros(2), "slope must be"),
+        (("fitted", "probabilities_", "curves", "slope"), [1.0], "slope of curves must be Floats"),
     ],
 )
 def test_forged_classifiers_are_refused(path, value, told):
-    def change(state):
-        *outer, last = path
-        for name in outer:
-            state = state[name]
-        state[last] = value
-
     with pytest.raises(ModelFormatError, match=told):
-        forged(change)
+        forged(replacing(path, value))
+
+
+def test_sums_that_do_not_rise_are_refused():
+    """The hull of a Venn–Abers curve would be searched for ever."""
+    path = ("fitted", "probabilities_", "curves", "W")
+    good = forged(lambda *_: None, method="venn-abers").curves_.W
+    for bad in (np.zeros(len(good)), np.full(len(good), np.nan), good[::-1].copy()):
+        with pytest.raises(ModelFormatError, match="W must"):
+            forged(replacing(path, bad), method="venn-abers")
+
+
+FUNCTIONS = ("fitted", "_functions_")
 
 
 @pytest.mark.parametrize(
     ("cv", "path", "value", "told"),
     [
-        (3, ("residuals",), np.zeros(3), "rows of a fold"),
-        (3, ("without",), np.full(60, 9), "fold of each sample"),
-        (3, ("folds",), [[1, 2]], "a fold is a machine"),
-        ("leave-one-out", ("functions", "output"), np.full(60, 10**6), "function of each sample"),
-        ("leave-one-out", ("functions", "b"), np.zeros(1), "coefficients and its b"),
-        ("leave-one-out", ("functions", "kernel"), None, "have a kernel"),
-        ("leave-one-out", ("functions", "vectors"), np.zeros((1, 2)), "vectors"),
+        (3, ("fitted", "residuals_"), np.zeros(3), "rows of a fold"),
+        (3, ("fitted", "_without_"), np.full(60, 9), "fold of each sample"),
+        (3, ("fitted", "_folds_"), [[1, 2]], "a fold is a machine"),
+        ("leave-one-out", (*FUNCTIONS, "output"), np.full(60, 10**6), "function of each sample"),
+        ("leave-one-out", (*FUNCTIONS, "expansion", "b"), np.zeros(1), "one for each b"),
+        ("leave-one-out", (*FUNCTIONS, "expansion", "kernel"), None, "must be Kernel"),
+        ("leave-one-out", (*FUNCTIONS, "expansion", "vectors"), np.zeros((1, 2)), "vectors"),
     ],
 )
 def test_forged_regressors_are_refused(cv, path, value, told):
-    def change(state):
-        *outer, last = path
-        for name in outer:
-            state = state[name]
-        state[last] = value
-
     with pytest.raises(ModelFormatError, match=told):
-        forged(change, SVR(), cv=cv)
+        forged(replacing(path, value), SVR(), cv=cv)
+
+
+def test_a_file_does_not_choose_the_number_of_threads():
+    found = forged(replacing((*FUNCTIONS, "n_threads"), 10**6), SVR(), cv="leave-one-out")
+    assert found._functions_.n_threads < 10**4
 
 
 def test_a_forged_inverse_is_refused():
     with pytest.raises(ModelFormatError, match="square"):
-        forged(lambda state: state["functions"].update(inverse=np.zeros((3, 3))), RLSRegressor(), cv="leave-one-out")
+        forged(replacing((*FUNCTIONS, "inverse"), np.zeros((3, 3))), RLSRegressor(), cv="leave-one-out")

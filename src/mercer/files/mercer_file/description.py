@@ -12,7 +12,7 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "type", "name": ..., "instance": ...}     a type of numbers, such as np.float64, or its np.dtype
     {"$": "function", "name": ...}                  one of `FUNCTIONS`
     {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
-    {"$": "estimator", "class": ..., ...}           see mercer.files.model_description
+    {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_description
 
 Every name is looked up in a list of this package, and none is a module or a path, so reading one cannot run code.
 """
@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from mercer import kernels
 from mercer.errors import ModelFormatError
-from mercer.files.stored_array import DTYPES, Array
+from mercer.files.mercer_file.stored_array import DTYPES, Array
 from mercer.kernels import Kernel
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.

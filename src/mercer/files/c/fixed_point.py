@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.files.c_labels import in_order, prediction, prototypes
-from mercer.files.c_parts import Parts
-from mercer.files.c_text import function, integers
-from mercer.files.c_trial import scaled_rows
+from mercer.files.c.labels import in_order, prediction, prototypes
+from mercer.files.c.text import function, integers
+from mercer.files.c.trial import scaled_rows
+from mercer.files.exported_parts import Parts
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
@@ -117,7 +117,7 @@ def _check(parts: Parts) -> None:
 
 
 def _bits_for(largest: float, room: int) -> int:
-    """Bits behind the point with which so large a number stays below 2^room."""
+    """Bits behind the point with which numbers up to `largest` stay below 2^room."""
     return room - max(-30, math.floor(math.log2(max(largest, 1e-30))) + 1)
 
 

@@ -8,17 +8,19 @@ The file has constant tables and two functions, NAME_decision and NAME_predict. 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import mercer
 from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
-from mercer.files.c_fixed_point import fixed_point_body, fixed_point_outputs
-from mercer.files.c_labels import in_order, prediction, prototypes
-from mercer.files.c_parts import Parts, checked_name
-from mercer.files.c_text import floats, function, in_comment, integers, number
-from mercer.files.c_trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
+from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
+from mercer.files.c.labels import in_order, prediction, prototypes
+from mercer.files.c.text import floats, function, in_comment, integers, number
+from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
+from mercer.files.exported_parts import Parts, checked_name
 from mercer.kernels import Recipe
+from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
 
 DTYPES = ("float32", "float64", "fixed32")
@@ -92,6 +94,8 @@ def export_c(
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
     name, parts = checked_name(name), Parts.of(model, X)
+    if parts.recipe.ending == "polynomial" and parts.recipe.numbers[2] % 1:
+        raise TypeError(f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number")
     if dtype == "fixed32":
         body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
     else:
@@ -154,15 +158,34 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
 def _kernel(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
     """k of two rows that were prepared, but for scale and constant, which are in the coefficients and in b."""
     term = {"dot": "x[j] * z[j]", "sqdist": "(x[j] - z[j]) * (x[j] - z[j])", "l1": f"fabs{tail}(x[j] - z[j])"}
-    numbers = [number(value, dtype) for value in recipe.numbers[:2]]
-    value = "t"
     lines = [f"{real} t = 0;", "int j;", f"for (j = 0; j < {width}; j++) t += {term[recipe.inner]};"]
-    if recipe.ending in ("gaussian", "laplacian"):
-        value = f"exp{tail}(-{numbers[0]} * t)"
-    elif recipe.ending != "identity":
-        lines.append(f"t = {numbers[0]} * t + {numbers[1]};")
-        value = f"tanh{tail}(t)" if recipe.ending == "sigmoid" else " * ".join(["t"] * int(recipe.numbers[2])) or "1"
+    value = ended(recipe.ending, recipe.numbers, "t", _Expressions(dtype, tail, lines))
     return function(f"static {real} {name}_kernel(const {real} *x, const {real} *z)", [*lines, f"return {value};"])
+
+
+@dataclass(frozen=True)
+class _Expressions:
+    """Arithmetic with expressions of C; `lines` are statements before the one that they stand in."""
+
+    dtype: str
+    tail: str
+    lines: list[str]
+
+    def times(self, t: str, factor: float) -> str:
+        return f"{number(factor, self.dtype)} * {t}"
+
+    def plus(self, t: str, added: float) -> str:
+        return f"{t} + {number(added, self.dtype)}"
+
+    def exp(self, t: str) -> str:
+        return f"exp{self.tail}({t})"
+
+    def tanh(self, t: str) -> str:
+        return f"tanh{self.tail}({t})"
+
+    def power(self, t: str, degree: float) -> str:
+        self.lines.append(f"t = {t};")
+        return " * ".join(["t"] * int(degree)) or "1"
 
 
 def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]:

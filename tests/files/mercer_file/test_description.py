@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import kernels
 from mercer.errors import ModelFormatError
-from mercer.files.description import describe, rebuild
+from mercer.files.mercer_file.description import describe, rebuild
 
 
 def round_trip(value):

@@ -1,0 +1,1 @@
+"""A machine as a C99 file."""
