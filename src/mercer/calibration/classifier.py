@@ -11,7 +11,6 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
-from mercer.calibration.around import decision_values, machine_of, weight_option, without_names
 from mercer.calibration.conformal import OwnScores
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
 from mercer.calibration.out_of_fold import out_of_fold, splits_of
@@ -19,6 +18,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
 from mercer.fitting.notebook import ShowsCertificate
+from mercer.held_out.around import decision_values, machine_of, weight_option, without_names
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"

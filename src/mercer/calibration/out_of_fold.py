@@ -11,11 +11,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import _safe_split
 
 from mercer.arrays import Floats, Indices
-from mercer.calibration.around import decision_values, machine_of, weight_option
 from mercer.calibration.telling import FoldLines
 from mercer.calibration.without_folds import Splits, values_without_folds
 from mercer.fitting.fit import read_samples
-from mercer.selection.folds import part_of
+from mercer.held_out.around import decision_values, machine_of, weight_option
+from mercer.held_out.folds import part_of
 
 
 def splits_of(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits:

@@ -20,7 +20,6 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, row_blocks
-from mercer.calibration.around import machine_of, weight_option, without_names
 from mercer.calibration.laplace import laplace_scale
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.out_of_fold import fold_machines
@@ -28,6 +27,7 @@ from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.fit import read_samples
 from mercer.fitting.notebook import ShowsCertificate
+from mercer.held_out.around import machine_of, weight_option, without_names
 from mercer.parameters import one_of
 from mercer.paths.functions_left_out import FunctionsLeftOut
 

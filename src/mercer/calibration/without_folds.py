@@ -24,8 +24,8 @@ from mercer.data.labels import plane_coefficients
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks
 from mercer.fitting.side_by_side import map_side_by_side
+from mercer.held_out.folds import shares
 from mercer.problems.dual_problem import DualProblem
-from mercer.selection.folds import shares
 from mercer.solution import Stop
 from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose

@@ -73,10 +73,10 @@ def calibrated_model(name: str, state: Any) -> Any:
 
 
 def _classifier(state: dict[str, Any], machine: Any) -> Any:
-    from mercer.calibration.around import machine_of
     from mercer.calibration.classifier import CalibratedClassifier
     from mercer.calibration.conformal import OwnScores
     from mercer.calibration.curves import METHODS, ClassProbabilities
+    from mercer.held_out.around import machine_of
 
     decides = machine_of(machine)
     expect(hasattr(decides, "classes_") and hasattr(decides, "_decision"), "a calibrated classifier needs a classifier")

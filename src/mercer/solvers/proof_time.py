@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Products
 from mercer.solution import Stop
 
 # A sample of kernel values is enlarged until it takes this share of the time that is left, or the most of these
@@ -27,7 +27,7 @@ _CAUTION = 1.3
 class ProofTime:
     """Seconds of a certificate's pass for each coefficient that is not zero; nothing is timed without a deadline."""
 
-    def __init__(self, gram: Gram, stop: Stop) -> None:
+    def __init__(self, gram: Products, stop: Stop) -> None:
         self._counts = stop.deadline < math.inf
         self._each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._counts else 0.0
 
@@ -41,7 +41,7 @@ class ProofTime:
             self._each = _CAUTION * seconds / np.count_nonzero(beta)
 
 
-def _seconds_per_column(gram: Gram, left: float) -> float:
+def _seconds_per_column(gram: Products, left: float) -> float:
     """The time of one column of K in float64, with so many seconds left."""
     n, size, least = gram.n, 32, math.inf
     enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))

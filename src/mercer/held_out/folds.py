@@ -41,14 +41,20 @@ class Fold:
 class SharedFolds:
     """All samples of a data set, merged, and its folds."""
 
-    machine: Any
-    X: Any
     whole: Fit
     rows: Indices  # of K, for each of the caller's rows
     folds: list[Fold]
 
     @classmethod
-    def of(cls, machine: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]], sample_weight: Any = None) -> Any:
+    def of(
+        cls,
+        machine: Any,
+        X: Any,
+        y: Any,
+        splits: Sequence[tuple[Any, Any]],
+        sample_weight: Any = None,
+        first_number: int = 0,
+    ) -> SharedFolds:
         """Read the samples for a machine that `shares`; a fold that cannot be read keeps the reason."""
         # No kernel is needed to read samples, and linear machines must not be offered a way around K.
         reader = clone(machine).set_params(solver="decomposition")
@@ -57,7 +63,7 @@ class SharedFolds:
         rows[whole.merged.rows] = whole.merged.member
         weight = None if sample_weight is None else np.asarray(sample_weight)
         folds = []
-        for k, (train, test) in enumerate(splits):
+        for k, (train, test) in enumerate(splits, first_number):
             train, test = _places(train, whole.n), _places(test, whole.n)
             try:
                 fit = Fit.of(
@@ -72,7 +78,7 @@ class SharedFolds:
             at = rows[train[fit.merged.first]]
             fit = replace(fit, X=None, merged=replace(fit.merged, X=None))  # ten copies of the samples are too many
             folds.append(Fold(k, train, test, fit, at))
-        return cls(reader, X, whole, rows, folds)
+        return cls(whole, rows, folds)
 
     def kernels(self, machine: Any) -> list[Kernel | None]:
         """The machine's kernel in each fold; they are the same object unless it depends on the training samples."""
