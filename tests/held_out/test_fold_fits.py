@@ -183,13 +183,14 @@ def test_a_budget_for_one_matrix_keeps_one_at_a_time() -> None:
 
 @pytest.mark.parametrize("C", [100.0, 1000.0])
 def test_a_large_price_leaves_no_wide_gap(C: float) -> None:
-    """K in float32 alone would leave a gap forty times as wide."""
+    """K in float32 alone would leave gaps a hundred times as wide."""
     X, y = load_breast_cancer(return_X_y=True)
     X, splits = StandardScaler().fit_transform(X), list(KFold(3, shuffle=True, random_state=0).split(X))
-    (fits,) = fits_of([SVC(C=C, gamma=0.003)], X, y, splits)
+    machine = SVC(C=C, gamma=0.003, tol=1e-4)
+    (fits,) = fits_of([machine], X, y, splits, several=True)
     for (train, _), fit in zip(splits, fits, strict=True):
-        whole = SVC(C=C, gamma=0.003).fit(X[train], y[train]).certificate_
-        assert fit.certificate.gap <= 3 * whole.gap
+        whole = clone(machine).fit(X[train], y[train]).certificate_
+        assert fit.certificate.gap <= 10 * whole.gap
         assert fit.certificate.dual <= whole.primal
         assert whole.dual <= fit.certificate.primal
 
