@@ -32,8 +32,12 @@ from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose
 from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
-# Up to this many samples all of K takes less time than the rows and blocks that each fold would compute again.
+# Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
 _STORED_ROWS = 6000
+# Rows this far outside the margin, in its own unit, are not stored.
+_NEAR_MARGIN = 1.0
+# The share of tol that steps on stored rows leave: products with other rows are rounded in other places.
+_SOLVED_SHARE = 0.85
 
 
 def values_from_solution(
@@ -84,36 +88,56 @@ def values_from_solution(
 
 
 def _without_each(problems: list[DualProblem], gram: Gram, beta: Floats, stop: Stop) -> Iterable[Floats | None]:
-    """f of all rows for each problem; where K is small it is made once, for all of them."""
-    simple = gram.fused and not problems[0].twins
-    if not simple or gram.n > _STORED_ROWS or 2 * gram.n**2 * np.dtype(gram.precisions[0]).itemsize > gram.budget:
-        u = gram.product(beta, dtype=gram.precisions[0])
-        return (_without(problem, gram, beta, u, stop) for problem in problems)
-    field = StoredField(StoredGram.plain(gram), np.arange(gram.n))
-    field.move(problems[0], beta)
-    without = partial(_without_stored, field, beta, stop)
-    if gram.n_threads == 1:
-        return map(without, problems)
-    return map_side_by_side(without, problems, min(gram.n_threads, len(problems)))
+    """f of all rows for each problem, from a solution without their bounds of zero.
+
+    Rows without a coefficient far from the margin hardly ever get one. So K is stored on the others alone, for all
+    problems, and what that leaves of a problem goes on with all rows.
+    """
+    u = gram.product(beta, dtype=gram.precisions[0])
+    whole = beta, u
+    near = np.flatnonzero((beta != 0) | (problems[0].p * _with_offset(problems[0], *whole) < 1.0 + _NEAR_MARGIN))
+    size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
+    if not gram.fused or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
+        none = np.arange(0)
+        starts: Iterable[Any] = ((_without_held_out(problem, beta), none, u[none]) for problem in problems)
+    else:
+        field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)))
+        field.move(problems[0].some(near), beta[near])
+        without, n_threads = partial(_without_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
+        starts = map_side_by_side(without, problems, n_threads) if n_threads > 1 else map(without, problems)
+    return (_without(problem, gram, whole, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
-def _without_stored(whole: StoredField, beta: Floats, stop: Stop, problem: DualProblem) -> Floats | None:
-    """f of all rows for one problem on a stored K."""
-    field = whole.copy()
-    field.move(problem, _balanced(problem, np.clip(beta, problem.lower, problem.upper)))
-    most = min(INNER_STEPS * problem.n_variables, stop.max_iter)
-    beta, _, reason = field.pair_steps(problem, stop.tol, most, stop.seconds)
-    return _with_offset(problem, beta, field.u) if reason == "converged" else None
+def _without_stored(
+    whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem
+) -> tuple[Floats, Indices, Floats]:
+    """β of a problem after pair steps on the rows that are stored, these rows, and their u."""
+    field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
+    field.move(part, after[near])
+    most = min(INNER_STEPS * len(near), stop.max_iter)
+    after[near] = field.pair_steps(part, _SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
+    return after, near, field.u
 
 
-def _without(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
-    """f of all rows for a problem some of whose bounds are zero, from a solution without these bounds and its u.
+def _without(
+    problem: DualProblem,
+    gram: Gram,
+    whole: tuple[Floats, Floats],
+    start: tuple[Floats, Indices, Floats],
+    stop: Stop,
+) -> Floats | None:
+    """f of all rows for a problem, from a start whose u is known on some rows, and from another β with all of its u.
 
     None where a limit or rounding ended it: an ordinary fit then says so.
     """
-    precision = gram.precisions[0]
-    start = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
-    field = gram.field(problem, start, u + gram.product(start - beta, dtype=precision), precision)
+    (before, u), (beta, known, known_u), precision = whole, start, gram.precisions[0]
+    others = np.setdiff1d(np.arange(gram.n), known, assume_unique=True)
+    u = u.copy()
+    u[known] = known_u
+    u[others] += gram.product(beta - before, others if len(known) else None, precision)
+    if problem.violation(beta, problem.gradient(beta, u)) <= stop.tol:
+        return _with_offset(problem, beta, u)
+    field = gram.field(problem, beta, u, precision)
     reached = decompose(field, stop, None, True)
     if reached.stop_reason != "converged":
         return None
@@ -128,8 +152,9 @@ def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
     return np.asarray(u + b[0] if len(b) else u)
 
 
-def _balanced(problem: DualProblem, beta: Floats) -> Floats:
-    """β with the sum that it must have, by lowering as few coefficients as possible; each has its row of K."""
+def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
+    """β inside the bounds, with the sum that it must have: as few others as possible are lowered for that."""
+    beta = np.clip(beta, problem.lower, problem.upper)
     for g, total in enumerate(problem.totals):
         members = np.flatnonzero(problem.group == g)
         excess = float(beta[members].sum()) - total
