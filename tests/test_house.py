@@ -51,6 +51,7 @@ RANK = {
     "estimators": 8,
     "tables": 8,
     "unsupervised": 8,
+    "held_out": 9,
     "selection": 9,
     "calibration": 9,
     "paths": 9,

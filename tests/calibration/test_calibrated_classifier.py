@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
-from mercer.calibration.out_of_fold import out_of_fold
+from mercer.held_out.machines import out_of_fold
 
 
 # A check has fewer than five samples of a class; scikit-learn's own is checked with cv=3 too.

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import SVC, TunedSVC
+from mercer.held_out import fold_fits
 from mercer.kernels import Gaussian
-from mercer.selection.chain import Chain
 from mercer.selection.result import SearchInterrupted
 
 
@@ -90,16 +90,16 @@ def test_a_worker_that_dies_takes_its_own_fit_with_it(
 ) -> None:
     X, y = data()
     y = np.where(X[:, 1] > 0.8, 2, y) if classes == 3 else y
-    real = Chain.solve
+    real = fold_fits.solve_stored
 
-    def solve(chain, problem, stop, finish):  # type: ignore[no-untyped-def]
-        if problem.upper.max() == 10.0 and 0 not in chain.place.rows:
+    def solve(problem, field, stop, finish):  # type: ignore[no-untyped-def]
+        if problem.upper.max() == 10.0 and 0 not in field.rows:
             raise MemoryError("no memory is left for this worker")
-        return real(chain, problem, stop, finish)
+        return real(problem, field, stop, finish)
 
     grid = {"C": [1.0, 10.0, 100.0]}
     whole = mercer.tune(SVC(gamma=1.0), X, y, grid=grid, skip=False, refit=False)
-    monkeypatch.setattr(Chain, "solve", solve)
+    monkeypatch.setattr(fold_fits, "solve_stored", solve)
     found = mercer.tune(SVC(gamma=1.0), X, y, grid=grid, skip=False, refit=False, n_jobs=n_jobs)
     assert found.complete_
     assert found.best_params_["C"] != 10.0

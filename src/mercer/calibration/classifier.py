@@ -11,14 +11,16 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
-from mercer.calibration.around import decision_values, machine_of, weight_option, without_names
 from mercer.calibration.conformal import OwnScores
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
-from mercer.calibration.out_of_fold import out_of_fold, splits_of
+from mercer.calibration.telling import FoldLines
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
 from mercer.fitting.notebook import ShowsCertificate
+from mercer.held_out.around import decision_values, machine_of, weight_option, without_names
+from mercer.held_out.folds import splits_of_classes
+from mercer.held_out.machines import out_of_fold
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"
@@ -112,9 +114,9 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
             one_of("cv", cv, (HELD_OUT,))
             f = decision_values(model, X)
         else:
-            splits = splits_of(cv, codes, labels, weight)
-            own_weight = None if sample_weight is None else weight
-            f = out_of_fold(model, X, y, own_weight, splits, self.verbose)
+            splits = splits_of_classes(cv, codes, labels, weight)
+            lines, own_weight = FoldLines(self.verbose, len(splits)), None if sample_weight is None else weight
+            f = out_of_fold(model, X, y, own_weight, splits, lines.done)
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))

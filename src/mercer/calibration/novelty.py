@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.calibration.density_marks import density_marks, normal_probabilities
-from mercer.calibration.out_of_fold import fold_machines
 from mercer.data import samples
 from mercer.fitting.fit import read_samples
+from mercer.held_out.folds import splits_of
+from mercer.held_out.machines import fold_machines
 from mercer.parameters import one_of
 
 
@@ -28,11 +29,8 @@ def calibrate_novelty(machine: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
         f = machine.decision_function(X)
     else:
         f, nothing = np.full(n, np.nan), np.zeros(n)
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv).split(nothing)]
-        for part, test, rest in fold_machines(machine, X, nothing, weight, splits):
+        for part, test, rest in fold_machines(machine, X, nothing, weight, splits_of(check_cv(cv), nothing, cv)):
             f[test] = part.decision_function(rest)
-        if np.isnan(f).any():
-            raise ValueError(f"calibration needs folds that leave every sample out once, but cv={cv!r} does not")
     marked = copy(machine)
     marked.prob_density_marks_ = freeze(density_marks(f[weight > 0]))
     return marked

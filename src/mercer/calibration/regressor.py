@@ -20,14 +20,15 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, row_blocks
-from mercer.calibration.around import machine_of, weight_option, without_names
 from mercer.calibration.laplace import laplace_scale
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
-from mercer.calibration.out_of_fold import fold_machines
 from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.fit import read_samples
 from mercer.fitting.notebook import ShowsCertificate
+from mercer.held_out.around import machine_of, weight_option, without_names
+from mercer.held_out.folds import splits_of
+from mercer.held_out.machines import fold_machines
 from mercer.parameters import one_of
 from mercer.paths.functions_left_out import FunctionsLeftOut
 
@@ -123,20 +124,14 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
         weight = None if sample_weight is None else np.asarray(sample_weight)
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(self.cv).split(y, y)]
+        splits = splits_of(check_cv(self.cv), y, self.cv)
         self._folds_, self.residuals_ = [], np.full(len(y), np.nan)
         lines = FoldLines(self.verbose, len(splits))
         for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
-            if not np.isnan(self.residuals_[test]).all():
-                raise ValueError(
-                    f"calibration needs folds that leave every sample out once, but cv={self.cv!r} repeats"
-                )
             self.residuals_[test] = np.abs(y[test] - part.predict(rest))
             self._without_[test] = k
             self._folds_.append((part, splits[k][0]))
             lines.done()
-        if np.isnan(self.residuals_).any():
-            raise ValueError(f"calibration needs folds that leave every sample out once, but cv={self.cv!r} does not")
 
     def predict(self, X: Any) -> Floats:
         """The machine's own prediction."""

@@ -27,7 +27,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Proves
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Products
 from mercer.problems.dual_problem import DualProblem
 
 # What a certificate proves, by what is known of the kernel matrix.
@@ -66,7 +66,7 @@ class LastSums:
     def keep(self, coefficients: Floats, u: Floats, e: Floats, words: str) -> None:
         self._kept = coefficients.copy(), u.copy(), e.copy(), words
 
-    def moved_to(self, coefficients: Floats, gram: Gram) -> tuple[Floats, Floats, str] | None:
+    def moved_to(self, coefficients: Floats, gram: Products) -> tuple[Floats, Floats, str] | None:
         """u, its errors and their precision in words at other coefficients; None if too many differ."""
         if self._kept is None:
             return None
@@ -89,7 +89,7 @@ class LastSums:
 
 
 def certify(
-    problem: DualProblem, gram: Gram, beta: Floats, tol: float = 0.0, last: LastSums | None = None
+    problem: DualProblem, gram: Products, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
     """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
@@ -150,13 +150,13 @@ def gradient_errors(problem: DualProblem, beta: Floats, u: Floats, e: Floats) ->
     return e[problem.row] + 2 * _EPS * sizes
 
 
-def coarse_pass(gram: Gram) -> bool:
+def coarse_pass(gram: Products) -> bool:
     """Whether a certificate computes the rows that cannot matter in float32."""
     return gram.n > _ROWS_FOR_FLOAT32 and gram.precisions[0] == np.float32
 
 
 def bounded_u(
-    gram: Gram,
+    gram: Products,
     product: BoundedProduct,
     undecided: Callable[[Floats, Floats], Flags],
     counted_rows: Callable[[], Flags],

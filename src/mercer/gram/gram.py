@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Products(Protocol):
-    """What a certificate needs: products with K, and what is known about K."""
+    """What a certificate needs: products with K, each row with a bound on its errors, and what is known about K."""
 
     @property
     def n(self) -> int:
@@ -43,10 +43,32 @@ class Products(Protocol):
         """
         ...
 
-    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
-        """K @ C for several columns, from fresh kernel values as precise as `dtype`, summed in float64.
+    @property
+    def diagonal(self) -> Floats:
+        """k(x_i, x_i) in float64."""
+        ...
 
-        Kernel values are computed once for all columns, or with `by_column` once for each, in the memory of `product`.
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there are such values."""
+        ...
+
+    def product_bound(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
+    ) -> tuple[Floats, Floats]:
+        """K[rows] @ coefficients as `product` computes it, and for each row a bound on its distance from the true one.
+
+        Exact values are float64 values that do not cancel. The bound counts every rounding of kernel values and sums;
+        values that a user's function or matrix gave are taken as they are.
+        """
+        ...
+
+    def errors(
+        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
+    ) -> Floats:
+        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64.
+
+        `in_any_order=k`: valid for any order of summation with at most k additions in sequence.
         """
         ...
 
@@ -64,11 +86,6 @@ class Gram(Products, Protocol):
     @property
     def X(self) -> Any:
         """The samples: array, CSR matrix or sequence; for a precomputed kernel the matrix as it was given."""
-        ...
-
-    @property
-    def diagonal(self) -> Floats:
-        """k(x_i, x_i) in float64."""
         ...
 
     @property
@@ -109,6 +126,13 @@ class Gram(Products, Protocol):
 
     # --- values -------------------------------------------------------------------------------------------------
 
+    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
+        """K @ C for several columns, from fresh kernel values as precise as `dtype`, summed in float64.
+
+        Kernel values are computed once for all columns, or with `by_column` once for each, in the memory of `product`.
+        """
+        ...
+
     def block(self, I: Indices, J: Indices) -> Floats:
         """K[I, J] in float64, a fresh array."""
         ...
@@ -122,30 +146,6 @@ class Gram(Products, Protocol):
 
     def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
         """The core's samples (of these rows, or of the `whole` data) and the rows' places in them, or (None, rows)."""
-        ...
-
-    @property
-    def levels(self) -> tuple[Any, ...]:
-        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there are such values."""
-        ...
-
-    def product_bound(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
-    ) -> tuple[Floats, Floats]:
-        """K[rows] @ coefficients as `product` computes it, and for each row a bound on its distance from the true one.
-
-        Exact values are float64 values that do not cancel. The bound counts every rounding of kernel values and sums;
-        values that a user's function or matrix gave are taken as they are.
-        """
-        ...
-
-    def errors(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
-    ) -> Floats:
-        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64.
-
-        With `in_any_order`, they hold for other sums too, in which no more than so many additions follow each other.
-        """
         ...
 
     def unit_errors(self, columns: int) -> Floats:

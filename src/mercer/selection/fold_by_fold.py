@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from mercer.held_out.folds import part_of
 from mercer.selection.conclusion import weights_for_fit
-from mercer.selection.folds import part_of
 from mercer.selection.scoring import asks_predictions_only, scored
 from mercer.tables.estimator import Tabular
 

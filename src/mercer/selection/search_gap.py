@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mercer.held_out.fold_fits import FoldFit
 from mercer.sameness import grouped, key_of_params
 from mercer.selection.bounds import Known, least_wrong
 from mercer.selection.cells import Cells
 from mercer.selection.grids import FALLING, PRICES, RISING, price_of, without
-from mercer.selection.out_of_fold import FoldFit
 
 # A price and what stands for it.
 _ONE_PRICE = (*RISING, *FALLING)

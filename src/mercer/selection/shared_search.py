@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.arrays import n_samples, stack
+from mercer.held_out.fold_fits import FoldFit, affordable, fit_folds
+from mercer.held_out.folds import SharedFolds, part_of, shares
 from mercer.sameness import grouped, key_of_params
-from mercer.selection.folds import SharedFolds, part_of, shares
 from mercer.selection.grids import OF_KERNELS, PRICES, machine_of, made, without
 from mercer.selection.held_out import NeedsModel, score_of_values
-from mercer.selection.out_of_fold import FoldFit, FoldFitter
 from mercer.selection.scoring import asks_predictions_only
 from mercer.selection.steps import Steps
 
@@ -29,6 +29,7 @@ class SharedSearch:
         self._search = search
         self.words: list[str] = []
         self._lock = threading.Lock()
+        self._machines: dict[int, Any] = {}
         self._needs_model = ""  # why fits with models go on instead
         self._units: dict[int, tuple[float, float]] = {}  # of y in each fold: what is 0 for the machine, and what is 1
 
@@ -54,7 +55,9 @@ class SharedSearch:
     # --- what can be shared ------------------------------------------------------------------------------------------
 
     def _machine(self, point: int) -> Any:
-        return machine_of(self._made(point))[1]
+        if point not in self._machines:
+            self._machines[point] = machine_of(self._made(point))[1]
+        return self._machines[point]
 
     def _made(self, point: int) -> Any:
         return made(self._search.estimator, self._search.cells.points[point])
@@ -79,75 +82,64 @@ class SharedSearch:
 
     def _at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
         search, machine = self._search, self._machine(groups[0][0])
-        every = list(range(len(search.splits)))
         try:
             shared = SharedFolds.of(machine, search.X, search.y, search.splits, search.sample_weight)
         except Exception as error:
             if search.cells.done == 0:
                 raise  # nothing can be fitted, and the error is the estimator's own
-            self._fail(groups, every, error)
+            self._fail(groups, range(len(search.splits)), error)
             return []
-        fitter = FoldFitter(shared, search.n_threads, search.budget, len(groups) > 1)
-        if not fitter.affordable(twins=_twins(machine)):
+        if not affordable(shared, search.budget, _twins(machine)):
             n = n_samples(shared.whole.merged.y)
             reason = f"K of {n:,} samples does not fit cache_size, so that every fit computes its own kernel values"
             return [(group, reason) for group in groups]
         self.words.append(f"kernel values of {n_samples(search.X):,} samples between all folds, for each kernel")
+        self._fit(shared, groups)
+        return []
+
+    def _fit(self, shared: SharedFolds, groups: list[list[int]]) -> None:
         for fold in shared.folds:
             if fold.error is not None:
                 self._fail(groups, [fold.number], fold.error)
-        for group in groups:
-            if not self._needs_model:
-                self._fit(fitter, group, every)
-        return []
+        batches = [[(point, self._machine(point)) for point in group] for group in groups]
+        fit_folds(shared, batches, self, self._search.n_threads, self._search.budget)
 
-    def _fit(self, fitter: FoldFitter, group: list[int], numbers: list[int]) -> None:
-        """Fit a group; fold f of the fitter is fold numbers[f] of the search."""
-        search, cells = self._search, self._search.cells
-        machines = [self._machine(point).set_params(solver="decomposition") for point in group]
-
-        def wanted(c: int, f: int) -> bool:
-            return not self._needs_model and search.wanted(group[c], numbers[f])
-
-        def told(c: int, f: int, fit: FoldFit) -> None:
-            point, fold = group[c], numbers[f]
-            try:
-                mean, unit = self._units.get(fold, (0.0, 1.0))
-                rest = y, _ = search.targets(fold)
-                values, samples = mean + unit * fit.values, partial(search.samples, fold)
-                score = score_of_values(
-                    search.scorer, search.estimator, machines[c], values, fit.classes, samples, rest
-                )
-            except Exception as error:  # of a score that the user gave
-                if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
-                    told = f"scoring has no value from predictions alone: {type(error).__name__}"
-                    self._needs_model = str(error) if isinstance(error, NeedsModel) else told
-                    return
-                cells.fail(point, fold, error)
-            else:
-                proof = fit.certificate
-                cells.put(point, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
-                search.gap.put(point, fold, machines[c], fit, y)
-            with self._lock:
-                search.told(point, fold)
-
-        def failed(c: int, f: int, error: Exception) -> None:
-            self._fail([[group[c]]], [numbers[f]], error)
-            with self._lock:
-                search.told(group[c], numbers[f])
-
-        try:
-            fitter.fit(machines, wanted, told, failed)
-        except Exception as error:  # a kernel that raises ends its own group only
-            self._fail([group], numbers, error)
-
-    def _fail(self, groups: Sequence[list[int]], folds: list[int], error: BaseException) -> None:
+    def _fail(self, groups: Sequence[list[int]], folds: Iterable[int], error: BaseException) -> None:
         cells = self._search.cells
-        for group in groups:
-            for point in group:
-                for fold in folds:
-                    if np.isnan(cells.scores[point, fold]) and point not in cells.lost:
-                        cells.fail(point, fold, error)
+        for fold in folds:
+            for point in (point for group in groups for point in group):
+                if np.isnan(cells.scores[point, fold]) and point not in cells.lost:
+                    cells.fail(point, fold, error)
+
+    # --- what becomes of the fits ------------------------------------------------------------------------------------
+
+    def wanted(self, name: int, fold: int) -> bool:
+        return not self._needs_model and self._search.wanted(name, fold)
+
+    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+        search, cells, machine = self._search, self._search.cells, self._machine(name)
+        try:
+            mean, unit = self._units.get(fold, (0.0, 1.0))
+            rest = y, _ = search.targets(fold)
+            values, samples = mean + unit * fit.values, partial(search.samples, fold)
+            score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, rest)
+        except Exception as error:  # of a score that the user gave
+            if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
+                words = f"scoring has no value from predictions alone: {type(error).__name__}"
+                self._needs_model = str(error) if isinstance(error, NeedsModel) else words
+                return
+            cells.fail(name, fold, error)
+        else:
+            proof = fit.certificate
+            cells.put(name, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
+            search.gap.put(name, fold, machine, fit, y)
+        with self._lock:
+            search.told(name, fold)
+
+    def failed(self, name: int, fold: int, error: Exception) -> None:
+        self._fail([[name]], [fold], error)
+        with self._lock:
+            self._search.told(name, fold)
 
     # --- samples that the steps before the machine make, fold by fold ------------------------------------------------
 
@@ -167,14 +159,9 @@ class SharedSearch:
             except Exception as error:
                 self._fail(kept, [fold], error)
                 continue
-            fitter = FoldFitter(shared, search.n_threads, search.budget, len(kept) > 1)
-            if shared.folds[0].error is not None:
-                self._fail(kept, [fold], shared.folds[0].error)
-                continue
-            if not fitter.affordable(twins=_twins(self._machine(kept[0][0]))):
+            if not affordable(shared, search.budget, _twins(self._machine(kept[0][0]))):
                 return [(group, "K does not fit cache_size") for group in groups]
-            for group in kept:
-                self._fit(fitter, group, [fold])
+            self._fit(shared, kept)
         return []
 
     def _transformed(self, point: int, fold: int) -> SharedFolds:
@@ -191,8 +178,7 @@ class SharedSearch:
         self._units[fold] = steps.unit
         X, y = stack(left, steps.transform(part_of(search.X, test))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
-        found: SharedFolds = SharedFolds.of(steps.machine, X, y, [split], weight)
-        return found
+        return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
 
 
 def _twins(machine: Any) -> bool:

@@ -16,6 +16,7 @@ from sklearn.utils import column_or_1d
 from mercer.arrays import is_sparse, n_samples
 from mercer.errors import held_warnings, warn_user
 from mercer.fitting.limits import bytes_of, deadline_of
+from mercer.held_out.folds import folds_of, part_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.progress import Reporter
@@ -23,7 +24,6 @@ from mercer.selection.cells import Cells
 from mercer.selection.conclusion import conclude
 from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.fold_by_fold import fit_fold_by_fold
-from mercer.selection.folds import folds_of, part_of
 from mercer.selection.grids import by_kernel, default_grid, machine_of, points_of, with_own
 from mercer.selection.result import TuningResult
 from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of

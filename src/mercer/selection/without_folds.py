@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from mercer.errors import warn_user
+from mercer.held_out.folds import part_of
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.left_out import leave_one_out
 from mercer.selection.criteria import refusal
-from mercer.selection.folds import part_of
 from mercer.selection.grids import made
 from mercer.selection.held_out import NeedsModel, score_of_values
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound

@@ -252,7 +252,7 @@ def _calibrated_params(model: Any) -> None:
 
 
 def _calibrated_classifier(model: Any) -> None:
-    from mercer.calibration.around import machine_of
+    from mercer.held_out.around import machine_of
 
     decides = machine_of(model.estimator_)
     expect(hasattr(decides, "classes_") and hasattr(decides, "_decision"), "a calibrated classifier needs a classifier")
@@ -280,7 +280,7 @@ def _calibrated_classifier(model: Any) -> None:
 
 
 def _classes_inside(model: Any) -> None:
-    from mercer.calibration.around import machine_of
+    from mercer.held_out.around import machine_of
 
     model.estimator, model.classes_ = model.estimator_, machine_of(model.estimator_).classes_
 

@@ -15,27 +15,25 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify, coarse_pass
-from mercer.gram.block_buffer import BlockBuffer
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Gram, Products
+from mercer.gram.stored_field import StoredField
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop
-from mercer.solvers.block_steps import INNER_STEPS
+from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
-from mercer.solvers.dual.decomposition import (
-    decompose,
-    is_one_block,
-    line_of,
-    pair_steps,
-    rounding_floor,
-    solve_one_block,
-)
+from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.refine import Refinement, holding
+from mercer.solvers.solver import Solver
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
-# So many gradients are changed by pair steps at least, before something else is tried: it takes a millisecond.
-_FEWEST_CHANGES = 2_000_000
+# On a stored K, pair steps have this many steps per variable before the general solver and its Newton steps take over.
+_STORED_STEPS = 20
+# The share of tol that they leave: what is left of it covers the rounding errors that the certificate adds.
+_SOLVED_SHARE = 0.85
+# A gap above the first share of the dual value, more than the second of which is rounding of stored values in β'Kβ, is
+# worth rows with a coefficient in float64: the losses of these rows have as much again.
+_WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
 
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
 Inner = Callable[[Floats, Floats | None, Any, Stop, bool], Solution]
@@ -51,31 +49,18 @@ def solve_certified(
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not."""
-    if not _is_small(problem, gram, stop):
-        inner = partial(_decomposed, problem, gram, report, is_one_block(problem, gram))
-        return refined(problem, gram, stop, start, inner, shrinking)
-    first = starting_point(problem, gram) if start is None else start
-    solution, certificate = _at_once(problem, gram, stop, first, report)
-    if certificate is not None:
-        return solution, certificate
-    # What pair steps alone did not settle, or not to the last digit.
-    inner, steps = partial(_decomposed, problem, gram, report, False), solution.steps
-    solution, certificate = refined(problem, gram, stop.after(steps), solution.beta, inner, shrinking)
+    one_block, steps = is_one_block(problem, gram), 0
+    known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
+    if one_block and known and stop.deadline == math.inf:
+        start = starting_point(problem, gram) if start is None else start
+        solution, certificate = _at_once(problem, gram, stop, start, report)
+        if certificate is not None:
+            return solution, certificate
+        # What pair steps alone did not settle, or not to the last digit.
+        start, steps, one_block = solution.beta, solution.steps, False
+    inner = partial(_decomposed, problem, gram, one_block, report)
+    solution, certificate = refined(problem, gram, stop.after(steps), start, inner, shrinking)
     return replace(solution, steps=steps + solution.steps), certificate
-
-
-def _is_small(problem: DualProblem, gram: Gram, stop: Stop) -> bool:
-    """Whether no precision but float64 is worth while, one block holds all variables, and no time limit is to be kept.
-
-    A fit of a hundred samples takes less time in the core than in the Python around it, so there is as little as
-    possible of that.
-    """
-    return (
-        stop.deadline == math.inf
-        and gram.precisions == (np.float64,)
-        and gram.positive_definite == "yes"
-        and is_one_block(problem, gram)
-    )
 
 
 def _at_once(
@@ -83,45 +68,85 @@ def _at_once(
 ) -> tuple[Solution, Certificate | None]:
     """A small problem's solution and, where it meets `stop`, its certificate; without one it is a better start.
 
-    K depends on the samples alone, and pair steps only read it, so it serves for both. What the steps know of u and the
-    gradient is thrown away: u = Kβ is summed anew, and its bounds count the roundings of every value and of the sums.
+    A fit of a hundred samples takes less time in the core than in the Python around it, so there is little of that: K
+    in float64 serves for the steps and for the certificate. It depends on the samples alone, and steps only read it.
+    What they know of u is thrown away: u = Kβ is summed anew, and its bounds count the roundings of every value.
     """
-    samples, places = gram.prepared(np.arange(gram.n), np.float64, whole=True)
-    beta = start.copy()
-    if samples is None:
-        return Solution(beta, 0, "stalled"), None
-    K = BlockBuffer(samples)(places, gram.diagonal)
-    gram.evaluations += len(places) ** 2
-    u = _times(K, problem.row_coefficients(beta, gram.n)) if beta.any() else np.zeros(gram.n)
-    if report is not None:
-        report(partial(line_of, problem, beta, u, stop.done, math.inf), math.nan)
-    h = problem.gradient(beta, u) if beta.any() else problem.p
-    most = max(INNER_STEPS * len(beta), _FEWEST_CHANGES // max(1, len(beta)))
-    steps, reason = pair_steps(problem, gram, K, h, beta, stop, most, math.inf)
-    if reason != "converged":
-        return Solution(beta, steps, "stalled"), None
-    coefficients = problem.row_coefficients(beta, gram.n)
-    # In which order NumPy adds is its own affair; sums with zero are exact.
-    u, error = _times(K, coefficients), gram.errors(coefficients, in_any_order=int(np.count_nonzero(coefficients)))
+    if gram.prepared(np.arange(gram.n), np.float64, whole=True)[0] is None:
+        return Solution(start, 0, "stalled"), None
+    K = gram.full(np.float64)
+    gram.evaluations += gram.n**2
+    solution = solve_one_block(problem, gram, K, start, None, np.float64, stop, report)
+    if solution.stop_reason != "converged":
+        return solution, None
+    coefficients = problem.row_coefficients(solution.beta, gram.n)
+    # Without a second matrix, and without the threads that BLAS starts. In which order NumPy adds is its own affair;
+    # sums with zero are exact.
+    u = np.asarray(np.einsum("ij,j->i", K, coefficients))
+    error = gram.errors(coefficients, in_any_order=int(np.count_nonzero(coefficients)))
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
-        certificate, u = certify(problem, gram, beta, stop.tol)
+        certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
-        certificate = certificate_of(problem, beta, u, PROOF["yes"], "float64", error)
-    return Solution(beta, steps, "converged", u=u), certificate if stop.met(certificate) else None
+        certificate = certificate_of(problem, solution.beta, u, PROOF["yes"], "float64", error)
+    return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
-def _times(K: Any, coefficients: Floats) -> Floats:
-    """Kβ without a second matrix, and without the threads that BLAS starts."""
-    return np.asarray(np.einsum("ij,j->i", K, coefficients))
+def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
+    """A solution on a stored K and its proof, from where the field's last problem ended.
+
+    `finish` takes over where pair steps make too little progress.
+    """
+    start, inner = field.start(problem), partial(_stored_steps, problem, field)
+    solution, certificate = refined(problem, field, stop, start, inner, False, keep_sums=False)
+    if solution.stop_reason == "max_iter" and stop.limit(solution.steps) is None:
+        steps = solution.steps
+        solution, certificate = finish(problem, field.gram, stop.after(steps), solution.beta)
+        field.move(problem, solution.beta)
+        return replace(solution, steps=solution.steps + steps), certificate
+    coefficients = problem.row_coefficients(solution.beta, field.n)
+    errors = field.e[field.rows]
+    rounding = np.abs(coefficients) @ errors > _ROUNDING_SHARE * certificate.gap
+    if rounding and certificate.relative_gap > _WIDE_SHARE:
+        coarse = (coefficients != 0) & (errors > 2 * field.errors(coefficients))
+        field.sharpen(field.rows[np.flatnonzero(coarse)])
+        sharper = certify(problem, field, solution.beta, stop.tol)[0]
+        certificate = min(certificate, sharper, key=lambda one: one.gap)
+    return solution, certificate
+
+
+def _stored_steps(
+    problem: DualProblem,
+    field: StoredField,
+    beta: Floats,
+    u: Floats | None,
+    precision: Any,
+    stop: Stop,
+    shrinking: bool,
+) -> Solution:
+    """Pair steps from where the field is. Those that settled nothing end as a limit would: another solver goes on."""
+    most = min(_STORED_STEPS * problem.n_variables, stop.max_iter)
+    beta, steps, reason = field.pair_steps(problem, _SOLVED_SHARE * stop.tol, most, stop.seconds)
+    ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
+    return Solution(beta, steps, ends.get(reason, "max_iter"))
 
 
 def refined(
-    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, inner: Inner, shrinking: bool
+    problem: DualProblem,
+    gram: Products,
+    stop: Stop,
+    start: Floats | None,
+    inner: Inner,
+    shrinking: bool,
+    *,
+    keep_sums: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
+    """A solution by a solver without proof, `inner`, called until its certificate is good.
+
+    Unless the Gram has u at hand, the sums of one certificate are kept for the next.
+    """
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
-    proof, last = ProofTime(gram, stop), LastSums()
+    proof, last = ProofTime(gram, stop), LastSums() if keep_sums else None
     stop = replace(stop, proof_seconds=proof)
     precisions: Sequence[Any] = gram.precisions
     if len(precisions) > 1:
@@ -145,7 +170,7 @@ def refined(
             return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
-def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
+def _size_of_sums(problem: DualProblem, gram: Products) -> float:
     """About the most that the targets, the bounds, and sums of kernel values with coefficients at their bounds are."""
     with np.errstate(over="ignore"):
         bounds = np.abs(np.concatenate([problem.lower, problem.upper]))
@@ -157,8 +182,8 @@ def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
 def _decomposed(
     problem: DualProblem,
     gram: Gram,
-    report: Report | None,
     one_block: bool,
+    report: Report | None,
     beta: Floats,
     u: Floats | None,
     precision: Any,
@@ -167,14 +192,11 @@ def _decomposed(
 ) -> Solution:
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     begun = 0
-    prepared: tuple[Any, Any] = (None, None)
     if one_block:
-        prepared = gram.prepared(np.arange(gram.n), precision, whole=True)
-    if prepared[0] is not None:
-        whole = solve_one_block(problem, gram, prepared, beta, u, stop, report)
-        if whole.stop_reason != "stalled":
-            return whole
-        beta, begun = whole.beta, whole.steps
+        block = solve_one_block(problem, gram, None, beta, u, precision, stop, report)
+        if block.stop_reason != "stalled":
+            return block
+        beta, begun = block.beta, block.steps
         u, stop = u if begun == 0 else None, stop.after(begun)
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, report, shrinking)

@@ -17,9 +17,8 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.dual import certificate_of
-from mercer.gram.block_buffer import BlockBuffer
 from mercer.gram.field import Field
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Gram, Products
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
@@ -52,6 +51,8 @@ _FEWEST_VARIABLES = 32
 # steps without Newton steps, 53,000 with two of them).
 _UNSOLVED_BLOCKS = 2
 _STEPS_BEFORE_NEWTON = 3
+# Pair steps on one block update at least this many gradients, about 1 ms, before another method is tried.
+_FEWEST_CHANGES = 2_000_000
 # A factorisation of n variables takes as long as n²/200 pair steps on them (AVX2: 18 ms for 1,584).
 _NEWTON_STEPS_SHARE = 1 / 200
 
@@ -162,20 +163,23 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 def solve_one_block(
     problem: DualProblem,
     gram: Gram,
-    prepared: tuple[Any, Indices],
+    K: Any,
     beta: Floats,
     u: Floats | None,
+    precision: Any,
     stop: Stop,
     report: Report | None,
 ) -> Solution:
     """What `decompose` does first with such a problem, without the field that it does not need.
 
-    From β, and u = Kβ if it is known, on prepared samples and the places of the rows among them. Where pair steps did
-    not settle it, the reason is "stalled", and `decompose` goes on from there.
+    From β, and u = Kβ if it is known; K is computed unless it is at hand. Where pair steps did not settle it, the
+    reason is "stalled", and `decompose` goes on from there.
     """
-    (samples, places), diagonal, violation = prepared, gram.diagonal, math.inf
+    everything, violation = np.arange(gram.n), math.inf
+    if K is None and gram.prepared(everything, precision, whole=True)[0] is None:
+        return Solution(beta, 0, "stalled")
     if beta.any():
-        u = gram.product(problem.row_coefficients(beta, gram.n), dtype=samples.dtype) if u is None else u
+        u = gram.product(problem.row_coefficients(beta, gram.n), dtype=precision) if u is None else u
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
         active = _core.Active(*fixed, beta, u)
         active.choose(np.arange(len(beta)))
@@ -192,37 +196,21 @@ def solve_one_block(
     if limit is not None:
         return Solution(beta, 0, limit)
     try:
-        with _core.TimeLimit(left.seconds):
-            K = BlockBuffer(samples)(places, diagonal)
+        if K is None:
+            with _core.TimeLimit(left.seconds):
+                K = gram.full(precision)
+            gram.evaluations += gram.n**2
     except _core.OutOfTime:
         return Solution(beta, 0, "max_time")
-    gram.evaluations += len(places) ** 2
     after = beta.copy()
-    steps, reason = pair_steps(problem, gram, K, h, after, stop, INNER_STEPS * len(after), left.seconds)
-    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
-    return Solution(after, steps, ends.get(reason, "stalled"))
-
-
-def pair_steps(
-    problem: DualProblem, gram: Gram, K: Any, h: Floats, beta: Floats, stop: Stop, most: int, seconds: float
-) -> tuple[int, str]:
-    """How many steps on all variables of a block moved β, from where its gradient is h, and why they ended."""
-    steps, _, reason = _core.smo(
-        K,
-        h,
-        beta,
-        problem.lower,
-        problem.upper,
-        problem.d,
-        problem.group,
-        0.5 * stop.tol,
-        min(most, stop.max_iter),
-        seconds,
-        problem.twins,
-    )
+    most = max(INNER_STEPS * len(after), _FEWEST_CHANGES // max(1, len(after)))
+    box = (problem.lower, problem.upper, problem.d, problem.group)
+    limits = (0.5 * stop.tol, min(most, stop.max_iter), left.seconds)
+    steps, _, reason = _core.smo(K, h, after, *box, *limits, problem.twins)
     if reason == "nonfinite":
         raise overflow(gram, np.abs(problem.upper - problem.lower))
-    return steps, reason
+    ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
+    return Solution(after, steps, ends.get(reason, "stalled"))
 
 
 def _words(field: Field, steps: int, violation: float) -> str:
@@ -239,7 +227,7 @@ def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation
 class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
 
-    def __init__(self, gram: Gram, problem: DualProblem, beta: Floats) -> None:
+    def __init__(self, gram: Products, problem: DualProblem, beta: Floats) -> None:
         lengths = np.sqrt(np.abs(gram.diagonal))
         self._sizes = float(lengths.max()) * lengths[problem.row]
         self._terms = inner(self._sizes, np.abs(beta)) + float(np.abs(problem.p).max())
@@ -253,7 +241,7 @@ class RoundingNoise:
         return float(np.finfo(float).eps) * self._terms
 
 
-def rounding_floor(gram: Gram, problem: DualProblem, beta: Floats) -> float:
+def rounding_floor(gram: Products, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
     return max(FLOOR * RoundingNoise(gram, problem, beta).size, 4 * float(proven.max(initial=0.0)))

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC, SVR, OneClassSVM
+from mercer.held_out.fold_fits import FoldFit, fit_folds
+from mercer.held_out.folds import SharedFolds, shares
 from mercer.kernels import Gaussian, Laplacian
-from mercer.selection.folds import SharedFolds, shares
-from mercer.selection.out_of_fold import FoldFitter
 
 TIGHT = {"tol": 1e-7}
 
@@ -24,9 +26,27 @@ def data(n: int = 90, classes: int = 2):  # type: ignore[no-untyped-def]
     return X, y
 
 
+class Fits:
+    """Wants every fit but some, and keeps what it is told."""
+
+    def __init__(self, unwanted: tuple[int, int] | None = None) -> None:
+        self.unwanted, self.found = unwanted, {}  # type: tuple[int, int] | None, dict[tuple[int, int], FoldFit]
+
+    def wanted(self, name: int, fold: int) -> bool:
+        return (name, fold) != self.unwanted
+
+    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+        self.found[name, fold] = fit
+
+    def failed(self, name: int, fold: int, error: Exception) -> None:
+        raise error
+
+
 def fits_of(machines, X, y, splits, weight=None, n_threads=2, budget=10**9, several=False):  # type: ignore[no-untyped-def]
-    shared = SharedFolds.of(machines[0], X, y, splits, weight)
-    return FoldFitter(shared, n_threads, budget, several).fit(machines)
+    shared, fits = SharedFolds.of(machines[0], X, y, splits, weight), Fits()
+    batch = list(enumerate(machines))
+    fit_folds(shared, [batch, batch] if several else [batch], fits, n_threads, budget)
+    return [[fits.found.get((c, f)) for f in range(len(splits))] for c in range(len(machines))]
 
 
 def check(machines, X, y, weight=None, several=False, atol=2e-5):  # type: ignore[no-untyped-def]
@@ -125,9 +145,9 @@ def test_a_fold_without_a_class_is_told() -> None:
     splits = [(zeros, order[len(zeros) :]), (order[::2], order[1::2])]
     shared = SharedFolds.of(SVC(gamma=0.3), X, y, splits)
     assert "only 1 class" in str(shared.folds[0].error)
-    (fits,) = FoldFitter(shared, 1, 10**9).fit([SVC(gamma=0.3)])
-    assert fits[0] is None
-    assert fits[1] is not None
+    fits = Fits()
+    fit_folds(shared, [[(0, SVC(gamma=0.3))]], fits, 1, 10**9)
+    assert list(fits.found) == [(0, 1)]
 
 
 def test_a_class_that_a_fold_does_not_know() -> None:
@@ -143,13 +163,36 @@ def test_what_is_not_wanted_is_not_fitted() -> None:
     X, y = data()
     splits = list(KFold(3).split(X))
     shared = SharedFolds.of(SVC(gamma=0.3), X, y, splits)
-    told = []
-    machines = [SVC(C=C, gamma=0.3) for C in (0.1, 1.0)]
-    fits = FoldFitter(shared, 1, 10**9).fit(
-        machines, wanted=lambda c, f: (c, f) != (1, 2), told=lambda c, f, fit: told.append((c, f))
-    )
-    assert fits[1][2] is None
-    assert sorted(told) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    fits = Fits(unwanted=(1, 2))
+    fit_folds(shared, [[(c, SVC(C=C, gamma=0.3)) for c, C in enumerate((0.1, 1.0))]], fits, 1, 10**9)
+    assert sorted(fits.found) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+
+
+def test_a_budget_for_one_matrix_keeps_one_at_a_time() -> None:
+    """Five kernels on four threads, each with its K, where there is room for one."""
+    X, y = data()
+    splits, room = list(KFold(3).split(X)), 4 * len(np.unique(X, axis=0)) ** 2
+    fits, machines = Fits(), [SVC(gamma=gamma, **TIGHT) for gamma in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    shared = SharedFolds.of(machines[0], X, y, splits)
+    fit_folds(shared, [[(c, machine)] for c, machine in enumerate(machines)], fits, 4, room)
+    for c, machine in enumerate(machines):
+        for f, (train, test) in enumerate(splits):
+            truth = clone(machine).fit(X[train], y[train]).decision_function(X[test])
+            np.testing.assert_allclose(fits.found[c, f].values[:, 0], truth, atol=2e-5)
+
+
+@pytest.mark.parametrize("C", [100.0, 1000.0])
+def test_a_large_price_leaves_no_wide_gap(C: float) -> None:
+    """K in float32 alone would leave gaps a hundred times as wide."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, splits = StandardScaler().fit_transform(X), list(KFold(3, shuffle=True, random_state=0).split(X))
+    machine = SVC(C=C, gamma=0.003, tol=1e-4)
+    (fits,) = fits_of([machine], X, y, splits, several=True)
+    for (train, _), fit in zip(splits, fits, strict=True):
+        whole = clone(machine).fit(X[train], y[train]).certificate_
+        assert fit.certificate.gap <= 10 * whole.gap
+        assert fit.certificate.dual <= whole.primal
+        assert whole.dual <= fit.certificate.primal
 
 
 @pytest.mark.parametrize(

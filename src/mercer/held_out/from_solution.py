@@ -8,7 +8,7 @@ folds are solved in one call. A fold's solution has the tolerance of the machine
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -17,32 +17,35 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
-from mercer.calibration.telling import FoldLines
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.fit import Fit
 from mercer.fitting.pair_tasks import PairTasks
 from mercer.fitting.side_by_side import map_side_by_side
+from mercer.gram import Gram
+from mercer.gram.stored_field import StoredField
+from mercer.gram.stored_gram import StoredGram
+from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
-from mercer.selection.folds import shares
 from mercer.solution import Stop
 from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose
-from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_folds_together
+from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
-Splits = list[tuple[Indices, Indices]]
-
-# Up to this many samples all of K takes less time than the rows and blocks that each fold would compute again.
+# Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
 _STORED_ROWS = 6000
+# Rows this far outside the margin, in its own unit, are not stored.
+_NEAR_MARGIN = 1.0
+# The share of tol that steps on stored rows leave: products with other rows are rounded in other places.
+_SOLVED_SHARE = 0.85
 
 
-def values_without_folds(
-    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, lines: FoldLines
+def values_from_solution(
+    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, done: Callable[[int], None]
 ) -> Floats | None:
     """A row for each sample, a column for each plane; NaN where it is on neither side of the plane, or has no weight.
 
-    None where the machine's problems are not of this kind, or one of them was not solved.
+    None where the machine's problems are not of this kind, or one of them was not solved. `done` is told of folds.
     """
     reader = clone(machine).set_params(solver="decomposition") if hasattr(machine, "solver") else machine
     if shares(reader) is not None or reader.slack != "l1":  # a price of zero is a ridge without end
@@ -58,67 +61,83 @@ def values_without_folds(
         own[test] = 0.0
         kept = sums_by(whole.merged.member, own[whole.merged.rows], len(whole.merged.y))
         left.append(reader._tasks(replace(whole, merged=replace(whole.merged, weight=kept))))
-    tests = [test for _, test in splits]
+    tests = [test[row[test] >= 0] for _, test in splits]
     if isinstance(left[0], PairTasks):
         found = _pairs(machine, left, whole, row, tests)
         if found is not None:
-            lines.done(len(splits))
+            done(len(splits))
             return found
     out = np.full((whole.n, len(left[0])), np.nan)
     gram = whole.gram()
     for k, task in enumerate(left[0]):
         rows = np.arange(gram.n) if task.rows is None else task.rows
         place = gram if len(rows) == gram.n else gram.view(rows)
-        beta = _coefficients(machine, whole, row, k)[rows]
-        u = place.product(beta, dtype=place.precisions[0])
         at = np.full(gram.n, -1)
         at[rows] = np.arange(len(rows))
         stop = replace(whole.limits.stop, tol=task.unit * whole.limits.stop.tol)
         problems = [tasks[k].problem for tasks in left]
-        for f, test in zip(_without_each(problems, place, beta, u, stop), tests, strict=True):
+        beta = _coefficients(machine, whole, row, k)[rows]
+        for f, test in zip(_without_each(problems, place, beta, stop), tests, strict=True):
             if f is None:
                 return None
-            test = test[row[test] >= 0]
             here = test[at[row[test]] >= 0]
             out[here, k] = f[at[row[here]]]
             if k == len(left[0]) - 1:
-                lines.done()
+                done(1)
     return out
 
 
-def _without_each(
-    problems: list[DualProblem], gram: Any, beta: Floats, u: Floats, stop: Stop
-) -> Iterable[Floats | None]:
-    """f of all rows for each problem, as `_without` has it; where K is small it is made once, for all of them."""
-    simple = gram.fused and not problems[0].twins
-    if not simple or gram.n > _STORED_ROWS or 2 * gram.n**2 * np.dtype(gram.precisions[0]).itemsize > gram.budget:
-        return (_without(problem, gram, beta, u, stop) for problem in problems)
-    K = gram.full(gram.precisions[0])
-    without = partial(_without_stored, K, beta, u, stop)
-    if gram.n_threads == 1:
-        return map(without, problems)
-    return map_side_by_side(without, problems, min(gram.n_threads, len(problems)))
+def _without_each(problems: list[DualProblem], gram: Gram, beta: Floats, stop: Stop) -> Iterable[Floats | None]:
+    """f of all rows for each problem, from a solution without their bounds of zero.
+
+    Rows without a coefficient far from the margin hardly ever get one. So K is stored on the others alone, for all
+    problems, and what that leaves of a problem goes on with all rows.
+    """
+    u = gram.product(beta, dtype=gram.precisions[0])
+    whole = beta, u
+    near = np.flatnonzero((beta != 0) | (problems[0].p * _with_offset(problems[0], *whole) < 1.0 + _NEAR_MARGIN))
+    size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
+    if not gram.fused or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
+        none = np.arange(0)
+        starts: Iterable[Any] = ((_without_held_out(problem, beta), none, u[none]) for problem in problems)
+    else:
+        field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)))
+        field.move(problems[0].some(near), beta[near])
+        without, n_threads = partial(_without_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
+        starts = map_side_by_side(without, problems, n_threads) if n_threads > 1 else map(without, problems)
+    return (_without(problem, gram, whole, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
-def _without_stored(K: Any, beta: Floats, u: Floats, stop: Stop, problem: DualProblem) -> Floats | None:
-    """The same on a K that is stored."""
-    found = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
-    moved = np.flatnonzero(found != beta)
-    u = u + (found - beta)[moved] @ K[moved]
-    fixed = (problem.lower, problem.upper, problem.d, problem.group)
-    limits = (stop.tol, min(INNER_STEPS * len(beta), stop.max_iter), stop.seconds)
-    reason = _core.solve_stored(K, np.arange(len(beta)), problem.p, found, u, *fixed, *limits)[2]
-    return _with_offset(problem, found, u) if reason == "converged" else None
+def _without_stored(
+    whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem
+) -> tuple[Floats, Indices, Floats]:
+    """β of a problem after pair steps on the rows that are stored, these rows, and their u."""
+    field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
+    field.move(part, after[near])
+    most = min(INNER_STEPS * len(near), stop.max_iter)
+    after[near] = field.pair_steps(part, _SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
+    return after, near, field.u
 
 
-def _without(problem: DualProblem, gram: Any, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
-    """f of all rows for a problem some of whose bounds are zero, from a solution without these bounds and its u.
+def _without(
+    problem: DualProblem,
+    gram: Gram,
+    whole: tuple[Floats, Floats],
+    start: tuple[Floats, Indices, Floats],
+    stop: Stop,
+) -> Floats | None:
+    """f of all rows for a problem, from a start whose u is known on some rows, and from another β with all of its u.
 
     None where a limit or rounding ended it: an ordinary fit then says so.
     """
-    precision = gram.precisions[0]
-    start = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
-    field = gram.field(problem, start, u + gram.product(start - beta, dtype=precision), precision)
+    (before, u), (beta, known, known_u), precision = whole, start, gram.precisions[0]
+    others = np.setdiff1d(np.arange(gram.n), known, assume_unique=True)
+    u = u.copy()
+    u[known] = known_u
+    u[others] += gram.product(beta - before, others if len(known) else None, precision)
+    if problem.violation(beta, problem.gradient(beta, u)) <= stop.tol:
+        return _with_offset(problem, beta, u)
+    field = gram.field(problem, beta, u, precision)
     reached = decompose(field, stop, None, True)
     if reached.stop_reason != "converged":
         return None
@@ -133,8 +152,9 @@ def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
     return np.asarray(u + b[0] if len(b) else u)
 
 
-def _balanced(problem: DualProblem, beta: Floats) -> Floats:
-    """β with the sum that it must have, by lowering as few coefficients as possible; each has its row of K."""
+def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
+    """β inside the bounds, with the sum that it must have: as few others as possible are lowered for that."""
+    beta = np.clip(beta, problem.lower, problem.upper)
     for g, total in enumerate(problem.totals):
         members = np.flatnonzero(problem.group == g)
         excess = float(beta[members].sum()) - total
@@ -156,12 +176,14 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 
 
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
-    """The same for pairs of classes, in one call; None where it leaves one of them unsolved."""
+    """The values for all pairs of classes, in one call; None where it leaves one of them unsolved."""
     layout, gram = left[0].layout, whole.gram()
     if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
     bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
-    beta, limits = _pair_coefficients(machine, whole, row, layout), whole.limits
+    ends = enumerate(pairwise(layout.offsets.tolist()))
+    beta = np.concatenate([_coefficients(machine, whole, row, k)[layout.rows[a:b]] for k, (a, b) in ends])
+    limits = whole.limits
     f = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
     if f is None:
         return None
@@ -170,17 +192,6 @@ def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests:
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((whole.n, layout.n), np.nan)
     for values, test in zip(f, tests, strict=True):
-        here = test[row[test] >= 0]
-        variables = own[row[here]]
-        out[here[:, None], which[variables]] = values[variables]
+        variables = own[row[test]]
+        out[test[:, None], which[variables]] = values[variables]
     return out
-
-
-def _pair_coefficients(machine: Any, whole: Fit, row: Indices, layout: Layout) -> Floats:
-    """β of every variable of a layout of pairs, as `_coefficients` has it for one plane."""
-    beta = np.zeros(layout.offsets[-1])
-    if machine.shape_fit_[0] != whole.n or len(machine.support_) == 0:
-        return beta
-    for k, (a, b) in enumerate(pairwise(layout.offsets.tolist())):
-        beta[a:b] = _coefficients(machine, whole, row, k)[layout.rows[a:b]]
-    return beta

@@ -1,4 +1,4 @@
-"""K of all samples in float32, made once for all folds and all C, with a bound on what each value is off by.
+"""K of all samples, stored once for many problems, with a bound on what each value is off by.
 
 Kernels that differ only in their ending start from the same numbers t: inner products or squared distances. These are
 computed once, in float64, and kept in float32. With v = 2⁻²⁴ and u_ij = √(k_ii k_jj) ≥ |k_ij|:
@@ -15,63 +15,77 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, row_blocks
-from mercer.gram import Gram
+from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE, SINGLE
 from mercer.kernels import Recipe
 
-# Rows of a square block of inner products that is computed at a time.
+# Rows of a square block of inner products that is computed at a time: 2 MB.
 _BLOCK_ROWS = 512
 # The most that float64 may leave of an exponent for a shared squared distance to count as exact.
 _LARGEST_EXPONENT_ERROR = SINGLE / 4
+# Larger values could overflow in float32 together with their coefficients.
+_LARGEST_VALUE = 1e30
 
 
 @dataclass(frozen=True, eq=False)
-class StoredKernel:
-    """K in float32, with contiguous rows, and the Gram that knows its values better."""
+class StoredGram:
+    """K in float32 or float64, with contiguous rows, and the Gram that knows its values better."""
 
     values: Any
     gram: Gram
-    unit: float  # |δk_ij| ≤ unit · size_i · size_j
+    unit: float  # |δk_ij| ≤ unit · size_i · size_j, beside the errors of values that the Gram computed
     sizes: Floats
-    computed: bool  # whether the values came from the Gram in float64, and have its errors too
+    level: Any = None  # the precision in which the Gram computed the values; None where they were made from others
+
+    @classmethod
+    def plain(cls, gram: Gram) -> StoredGram:
+        """K as the Gram computes it fastest."""
+        level = gram.precisions[0]
+        return cls(gram.full(level), gram, 0.0, np.sqrt(np.abs(gram.diagonal)), level)
+
+    @classmethod
+    def of(cls, gram: Gram, shared: SharedNumbers | None = None) -> StoredGram:
+        """K of a Gram in float64, rounded to float32, or from the numbers that it shares with others if it can."""
+        made = None if shared is None else shared.stored(gram)
+        if made is not None:
+            return made
+        everything, values = np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
+        largest = 0.0
+        with np.errstate(over="ignore"):
+            for own, other, block in _blocks(gram):
+                largest = max(largest, float(np.abs(block).max(initial=0.0)))
+                values[other, own] = block
+                values[own, other] = values[other, own].T
+        values[everything, everything] = gram.diagonal
+        if not largest < _LARGEST_VALUE:
+            raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
+        sizes = np.sqrt(np.abs(gram.diagonal))
+        if gram.positive_definite != "yes":
+            sizes = np.full(gram.n, np.sqrt(max(largest, float(sizes.max(initial=0.0)) ** 2)))
+        return cls(values, gram, 1.01 * SINGLE, sizes, np.float64)
 
     @property
     def n(self) -> int:
         return len(self.sizes)
+
+    @cached_property
+    def doubled(self) -> Any:
+        """K beside itself: a column for each of the two variables of a sample."""
+        return np.concatenate([self.values, self.values], axis=1)
 
     def errors(self, coefficients: Floats) -> Floats:
         """How far each row's product with these coefficients can be from the true one, if it is summed in float64."""
         used = np.flatnonzero(coefficients)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
         found = (self.unit + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
-        return found + self.gram.errors(coefficients, level=np.float64) if self.computed else found
-
-
-def stored_kernel(gram: Gram, shared: SharedNumbers | None = None) -> StoredKernel | None:
-    """K of a Gram, from the numbers it shares with others if it can; None where float32 does not hold its values."""
-    made = None if shared is None else shared.kernel(gram)
-    if made is not None:
-        return made
-    everything, values = np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
-    largest = 0.0
-    with np.errstate(over="ignore"):
-        for own, other, block in _blocks(gram):
-            largest = max(largest, float(np.abs(block).max(initial=0.0)))
-            values[other, own] = block
-            values[own, other] = values[other, own].T
-    values[everything, everything] = gram.diagonal
-    if not largest < 1e30:
-        return None
-    sizes = np.sqrt(np.abs(gram.diagonal))
-    if gram.positive_definite != "yes":
-        sizes = np.full(gram.n, np.sqrt(max(largest, float(sizes.max(initial=0.0)) ** 2)))
-    return StoredKernel(values, gram, 1.01 * SINGLE, sizes, computed=True)
+        return found if self.level is None else found + self.gram.errors(coefficients, level=self.level)
 
 
 class SharedNumbers:
@@ -102,7 +116,7 @@ class SharedNumbers:
         terms = linear.X.shape[1]
         return cls(numbers, recipe, 4 * (terms + 10) * DOUBLE * float(squares.max(initial=0.0)))
 
-    def kernel(self, gram: Gram) -> StoredKernel | None:
+    def stored(self, gram: Gram) -> StoredGram | None:
         """K of a Gram of the same samples, if its recipe starts from the same numbers."""
         recipe = gram.kernel.recipe()
         if recipe is None or not shares_numbers(recipe) or not recipe.same_inner(self._recipe):
@@ -117,7 +131,7 @@ class SharedNumbers:
             return None
         everything = np.arange(gram.n)
         values[everything, everything] = gram.diagonal
-        return StoredKernel(values, gram, unit, np.sqrt(np.abs(gram.diagonal)), computed=False)
+        return StoredGram(values, gram, unit, np.sqrt(np.abs(gram.diagonal)))
 
     def _unit(self, recipe: Recipe) -> float | None:
         if recipe.ending == "gaussian":
@@ -127,6 +141,12 @@ class SharedNumbers:
             return 3 * SINGLE
         gamma, coef0, degree = recipe.numbers
         return (degree + 2) * SINGLE * 1.1 if coef0 >= 0 and gamma >= 0 else None
+
+
+def shares_numbers(recipe: Recipe) -> bool:
+    """Whether the kernel's values can be made from inner products or squared distances of the samples as they are."""
+    plain = recipe.factor is None and not recipe.normalise and recipe.inner != "l1"
+    return plain and recipe.ending in ("gaussian", "identity", "polynomial")
 
 
 def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
@@ -143,12 +163,6 @@ def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
                 yield own, other, gram.block(everything[other], everything[own])
             else:
                 yield own, other, samples.block(rows[other], columns)
-
-
-def shares_numbers(recipe: Recipe) -> bool:
-    """Whether the kernel's values can be made from inner products or squared distances of the samples as they are."""
-    plain = recipe.factor is None and not recipe.normalise and recipe.inner != "l1"
-    return plain and recipe.ending in ("gaussian", "identity", "polynomial")
 
 
 def _end(numbers: Any, recipe: Recipe, out: Any) -> None:

@@ -16,13 +16,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from mercer.arrays import Indices, is_sparse, take
+from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.fit import Fit
 from mercer.fitting.joint import JOINT
 from mercer.kernels import Kernel
 from mercer.sameness import grouped, key_of
 from mercer.tables.frame import Frame
+
+# The rows that a fold trains on, and those that it leaves out.
+Splits = list[tuple[Indices, Indices]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +44,20 @@ class Fold:
 class SharedFolds:
     """All samples of a data set, merged, and its folds."""
 
-    machine: Any
-    X: Any
     whole: Fit
     rows: Indices  # of K, for each of the caller's rows
     folds: list[Fold]
 
     @classmethod
-    def of(cls, machine: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]], sample_weight: Any = None) -> Any:
+    def of(
+        cls,
+        machine: Any,
+        X: Any,
+        y: Any,
+        splits: Sequence[tuple[Any, Any]],
+        sample_weight: Any = None,
+        first_number: int = 0,
+    ) -> SharedFolds:
         """Read the samples for a machine that `shares`; a fold that cannot be read keeps the reason."""
         # No kernel is needed to read samples, and linear machines must not be offered a way around K.
         reader = clone(machine).set_params(solver="decomposition")
@@ -57,7 +66,7 @@ class SharedFolds:
         rows[whole.merged.rows] = whole.merged.member
         weight = None if sample_weight is None else np.asarray(sample_weight)
         folds = []
-        for k, (train, test) in enumerate(splits):
+        for k, (train, test) in enumerate(splits, first_number):
             train, test = _places(train, whole.n), _places(test, whole.n)
             try:
                 fit = Fit.of(
@@ -72,7 +81,7 @@ class SharedFolds:
             at = rows[train[fit.merged.first]]
             fit = replace(fit, X=None, merged=replace(fit.merged, X=None))  # ten copies of the samples are too many
             folds.append(Fold(k, train, test, fit, at))
-        return cls(reader, X, whole, rows, folds)
+        return cls(whole, rows, folds)
 
     def kernels(self, machine: Any) -> list[Kernel | None]:
         """The machine's kernel in each fold; they are the same object unless it depends on the training samples."""
@@ -133,3 +142,44 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
 def _places(rows: Any, n: int) -> Indices:
     rows = np.asarray(rows)
     return np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
+
+
+def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
+    """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
+    found = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(y, y)]
+    times = np.bincount(np.concatenate([test for _, test in found]), minlength=len(y))
+    odd = np.flatnonzero(times != 1)
+    if len(odd):
+        raise ValueError(
+            f"calibration needs folds that leave every sample out exactly once, but cv={cv!r} leaves out sample "
+            f"{odd[0]} {times[odd[0]]} times; use a number of folds, KFold or StratifiedKFold"
+        )
+    return found
+
+
+def splits_of_classes(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits:
+    """Folds that leave out every sample exactly once, and know every class.
+
+    A class needs as many samples as there are folds, so that each fold shows how it is decided. With fewer, the largest
+    decision values seen would be those of one or two samples, and the curve a guess beyond them.
+    """
+    n_folds = cv if isinstance(cv, int) else getattr(cv, "n_splits", 0)
+    counts = np.bincount(codes[weight > 0], minlength=len(labels)).tolist()
+    rarest = counts.index(min(counts))
+    if counts[rarest] < n_folds:
+        raise ValueError(
+            f"cv={cv!r} asks for {n_folds} folds, but class {labels.tolist()[rarest]!r} has {counts[rarest]} "
+            f"sample{'s' * (counts[rarest] != 1)}; use fewer folds, or cv='held-out' with samples that the machine was "
+            "not trained on"
+        )
+    found = splits_of(check_cv(cv, codes, classifier=True), codes, cv)
+    for train, _ in found:
+        absent = np.setdiff1d(np.arange(len(labels)), codes[train])
+        if len(absent):
+            label, count = labels.tolist()[absent[0]], int((codes == absent[0]).sum())
+            raise ValueError(
+                f"a fold trains on no sample of class {label!r}, which has {count}: calibration with cv={cv!r} needs "
+                "every class in every fold; use fewer folds, or cv='held-out' with samples that the machine was not "
+                "trained on"
+            )
+    return found

@@ -1,0 +1,381 @@
+"""Fits of all folds for lists of C on stored kernel matrices, and the decision values of what each fold left out.
+
+    shared = SharedFolds.of(machine, X, y, splits)          samples read and merged once
+    fit_folds(shared, batches, listener, ...)                one FoldFit for each machine and fold goes to the listener
+
+Every fit has its certificates. Folds, or pairs of classes where there are many, are solved side by side, and each goes
+through the machines of its batch as they come, from the smallest C to the largest.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer import _core
+from mercer.arrays import Floats, Indices, take
+from mercer.certificates.certificate import Certificate
+from mercer.data.table import Table
+from mercer.fitting.coefficients import table_expansion
+from mercer.fitting.dual_machine import bias_of
+from mercer.fitting.side_by_side import map_side_by_side
+from mercer.fitting.task import Solved, Task
+from mercer.gram import Gram
+from mercer.gram.stored_field import StoredField
+from mercer.gram.stored_gram import SharedNumbers, StoredGram, shares_numbers
+from mercer.held_out.folds import Fold, SharedFolds
+from mercer.kernels import Kernel, as_kernel
+from mercer.solvers.dual.certified import solve_stored
+
+# What a variable of a pair takes: five numbers, a row and a group.
+_PAIR_VARIABLE_BYTES = 52
+# Seconds after which a thread that waits for memory looks whether it is still wanted.
+_WAKE_SECONDS = 0.05
+
+# The names of some machines whose kernels are the same, each with the machine.
+Batch = Sequence[tuple[int, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFit:
+    """One problem of a fold: coefficients of rows of the shared K, b, and the proof."""
+
+    rows: Indices
+    coefficients: Floats
+    b: float
+    certificate: Certificate
+    steps: int
+    stop_reason: str
+    values: Floats | None = None  # of the held-out samples, where the problem is about all rows
+    errors: Floats | None = None  # how far each can be from the value of these coefficients in exact arithmetic
+    lengths: Floats | None = None  # √k(x, x) of these samples
+    offset: float = 0.0  # the part of the values that is not ⟨w, φ(x)⟩
+    norm: float = 0.0  # ‖w‖, or a little more
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFit:
+    """A machine fitted to one fold."""
+
+    fold: Fold
+    classes: Any  # the labels that this fold trains on; None where there are none
+    tasks: list[TaskFit]
+    values: Floats  # of the held-out samples, one column per output
+    seconds: float = 0.0
+
+    @property
+    def certificate(self) -> Certificate:
+        """One for all problems of this fit."""
+        return Certificate.total([task.certificate for task in self.tasks])
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the first problem that did not converge ended, or "converged"."""
+        return next((task.stop_reason for task in self.tasks if task.stop_reason != "converged"), "converged")
+
+
+class Listener(Protocol):
+    """Who asks for fits, by the name of the machine and the number of the fold; several threads may call it."""
+
+    def wanted(self, name: int, fold: int) -> bool:
+        """Whether this fit is still wanted."""
+        ...
+
+    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+        """It is there."""
+        ...
+
+    def failed(self, name: int, fold: int, error: Exception) -> None:
+        """It could not be made."""
+        ...
+
+
+def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
+    """Whether K fits the budget."""
+    return _bytes(shared, twins) <= budget
+
+
+def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener, n_threads: int, budget: int) -> None:
+    """Fit every machine to every fold that could be read; what goes wrong is told of the fits that it ends."""
+    maker = _MatrixMaker(shared, budget, len(batches) > 1)
+    chains: list[tuple[_BatchFit, Fold]] = []
+    for batch in batches:
+        batch = [(name, clone(machine).set_params(solver="decomposition")) for name, machine in batch]
+        try:
+            kernels = shared.kernels(batch[0][1])
+            groups = [
+                _BatchFit(maker, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
+                for own in shared.same(kernels)
+            ]
+        except Exception as error:  # a kernel that raises ends its own batch only
+            _tell(listener, batch, [fold for fold in shared.folds if fold.fit is not None], error)
+            continue
+        for group in groups:
+            if group.pairs is None:
+                chains += [(group, fold) for fold in group.folds]
+            else:
+                group.run_pairs()
+    if n_threads == 1:
+        for group, fold in chains:
+            group.run_fold(fold)
+    elif chains:
+        map_side_by_side(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains)))
+
+
+def _tell(listener: Listener, batch: Batch, folds: Sequence[Fold], error: Exception) -> None:
+    for name, _ in batch:
+        for fold in folds:
+            listener.failed(name, fold.number, error)
+
+
+def _bytes(shared: SharedFolds, twins: bool) -> int:
+    return (3 if twins else 1) * 4 * len(shared.whole.merged.y) ** 2
+
+
+class _MatrixMaker:
+    """Makes K of all samples for one kernel after another, and keeps the numbers that several kernels share."""
+
+    def __init__(self, shared: SharedFolds, budget: int, several_kernels: bool) -> None:
+        self.shared, self.budget = shared, budget
+        self._several, self._numbers = several_kernels, {}  # type: tuple[bool, dict[str, SharedNumbers | None]]
+        self._lock, self._room = threading.Lock(), 0
+
+    def gram(self, kernel: Kernel) -> Gram:
+        """K of all samples, not stored."""
+        return replace(self.shared.whole, kernel=kernel, _places={}).gram()
+
+    def stored(self, gram: Gram, twins: bool) -> StoredGram:
+        """K of all samples, once there is room for it beside others; to be given back."""
+        need = _bytes(self.shared, twins)
+        while not self._take(need):
+            _core.check_stop()
+            time.sleep(_WAKE_SECONDS)
+        try:
+            recipe = gram.kernel.recipe() if gram.kernel.accepts == "vectors" else None
+            several = self._several and need + _bytes(self.shared, False) <= self.budget
+            if recipe is None or not several or self.shared.whole.constant or not shares_numbers(recipe):
+                return StoredGram.of(gram)
+            with self._lock:
+                if recipe.inner not in self._numbers:
+                    self._numbers[recipe.inner] = SharedNumbers.of(self.gram(as_kernel("linear")), recipe)
+            return StoredGram.of(gram, self._numbers[recipe.inner])
+        except BaseException:
+            self.give_back(twins)
+            raise
+
+    def give_back(self, twins: bool) -> None:
+        with self._lock:
+            self._room -= _bytes(self.shared, twins)
+
+    def _take(self, need: int) -> bool:
+        with self._lock:
+            if self._room and self._room + need > self.budget:
+                return False
+            self._room += need
+            return True
+
+
+class _BatchFit:
+    """The fits of a batch in folds that have the same kernel."""
+
+    def __init__(
+        self, maker: _MatrixMaker, kernel: Any, batch: Batch, folds: list[Fold], listener: Listener, n_threads: int
+    ) -> None:
+        self._maker, self._kernel, self._batch, self.folds = maker, kernel, batch, folds
+        self._listener, self._n_threads, self._shared = listener, n_threads, maker.shared
+        self._lock, self._left = threading.Lock(), len(folds)
+        self._stored: StoredGram | None = None
+
+    @cached_property
+    def _gram(self) -> Gram:
+        gram = self._maker.gram(self._kernel)
+        gram.share()
+        return gram
+
+    @cached_property
+    def pairs(self) -> list[tuple[Any, Any]] | None:
+        """The pairs of classes of one-against-one machines; None where every problem is about all samples."""
+        targets = [fold.fit.target for fold in self.folds if fold.fit is not None]
+        labels = getattr(targets[0], "labels", None)
+        against_rest = getattr(self._batch[0][1], "multiclass", "ovo") != "ovo"
+        if labels is None or against_rest or all(len(target.labels) == 2 for target in targets):
+            return None
+        return list({pair: None for target in targets for pair in _named(target)})
+
+    def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task]:
+        assert fold.fit is not None
+        fit = replace(fold.fit, kernel=self._kernel, _places={id(self._kernel): self._gram.view(fold.rows)})
+        vars(fit)["diagonal"] = self._gram.diagonal[fold.rows]  # it has no samples to compute this from
+        tasks: Sequence[Task] = machine._tasks(fit)
+        return tasks
+
+    def _wanted(self, fold: Fold) -> list[tuple[int, Any]]:
+        return [(name, machine) for name, machine in self._batch if self._listener.wanted(name, fold.number)]
+
+    # --- every problem is about all samples --------------------------------------------------------------------------
+
+    def run_fold(self, fold: Fold) -> None:
+        """Fit all machines to one fold, each from the last one's solution on."""
+        try:
+            if any(self._listener.wanted(name, fold.number) for name, _ in self._batch):
+                try:
+                    with self._lock:  # the first fold makes K for all
+                        twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
+                        if self._stored is None:
+                            self._stored = self._maker.stored(self._gram, twins)
+                except Exception as error:  # a kernel that raises ends its own batch only
+                    _tell(self._listener, self._batch, [fold], error)
+                else:
+                    self._along(fold, self._stored, twins)
+        finally:
+            with self._lock:
+                self._left -= 1
+                if self._left == 0 and self._stored is not None:
+                    self._maker.give_back("doubled" in vars(self._stored))
+                    self._stored = None
+
+    def _along(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
+        assert fold.fit is not None
+        fields: dict[int, StoredField] = {}
+        for name, machine in self._batch:
+            if not self._listener.wanted(name, fold.number):
+                continue
+            begun = time.perf_counter()
+            try:
+                fits = []
+                for k, task in enumerate(self._tasks(machine, fold)):
+                    if k not in fields:
+                        fields[k] = StoredField(stored, fold.rows[task.rows], twins=twins)
+                    fits.append(self._solve(machine, fold, task, fields[k]))
+            except Exception as error:
+                self._listener.failed(name, fold.number, error)
+                fields.clear()  # what the last solve left cannot be trusted
+                continue
+            values = np.column_stack([fit.values for fit in fits if fit.values is not None])
+            classes = getattr(fold.fit.target, "labels", None)
+            self._listener.told(name, fold.number, FoldFit(fold, classes, fits, values, time.perf_counter() - begun))
+
+    def _solve(self, machine: Any, fold: Fold, task: Task, field: StoredField) -> TaskFit:
+        assert fold.fit is not None
+        limits = fold.fit.limits.stop
+        stop = replace(limits, tol=task.unit * limits.tol)
+        solution, certificate = solve_stored(task.problem, field, stop, task.solve)
+        b = bias_of(Solved(task, solution, certificate), getattr(machine, "bias", True))
+        test = self._shared.rows[fold.test]
+        offset = 0.0 if fold.fit.constant else b  # u has the constant feature's part already
+        close = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
+        if len(close):  # a sign that the stored values leave open
+            field.sharpen(close)
+        rows, (u, e) = field.rows, (field.u, field.e)
+        coefficients = task.problem.row_coefficients(solution.beta, len(rows))
+        return TaskFit(
+            rows,
+            coefficients,
+            b,
+            certificate,
+            solution.steps,
+            solution.stop_reason,
+            values=u[test] + offset,
+            errors=e[test],
+            lengths=field.stored.sizes[test],
+            offset=offset,
+            norm=float(np.sqrt(max(0.0, coefficients @ u[rows] + np.abs(coefficients) @ e[rows]))),
+        )
+
+    # --- pairs of classes --------------------------------------------------------------------------------------------
+
+    def run_pairs(self) -> None:
+        """Pair after pair on a matrix of its own, then all held-out samples of a fold at once."""
+        try:
+            variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
+            # For how many machines at a time the problems of all pairs and folds take at most a quarter of the budget.
+            each = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
+            step = max(1, int(self._maker.budget / 4 / each))
+            for first in range(0, len(self._batch), step):
+                self._run_some_pairs(self._batch[first : first + step])
+        except Exception as error:
+            _tell(self._listener, self._batch, self.folds, error)
+
+    def _run_some_pairs(self, batch: Batch) -> None:
+        tasks = {(name, fold.number): self._tasks(machine, fold) for name, machine in batch for fold in self.folds}
+        target = self._shared.whole.target
+        labels = np.asarray(target.labels)[self._shared.whole.merged.y]
+
+        def along(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
+            members = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
+            stored = StoredGram.of(self._gram.view(members))
+            at = np.full(len(labels), -1, np.intp)
+            at[members] = np.arange(len(members))
+            found = {}
+            for fold in self.folds:
+                assert fold.fit is not None
+                named = _named(fold.fit.target)
+                if pair not in named:
+                    continue
+                field: StoredField | None = None
+                for name, machine in batch:
+                    if not self._listener.wanted(name, fold.number):
+                        continue
+                    task = tasks[name, fold.number][named.index(pair)]
+                    rows = fold.rows[task.rows]
+                    field = field or StoredField(stored, at[rows])
+                    try:
+                        solution, proof = solve_stored(task.problem, field, fold.fit.limits.stop, task.solve)
+                    except Exception as error:
+                        self._listener.failed(name, fold.number, error)
+                        field = None  # what the last solve left cannot be trusted
+                        continue
+                    b = bias_of(Solved(task, solution, proof), machine.bias)
+                    ended = solution.steps, solution.stop_reason
+                    found[name, fold.number] = TaskFit(rows, solution.beta, b, proof, *ended)
+            return found
+
+        begun, pairs = time.perf_counter(), self.pairs or []
+        if self._n_threads == 1:
+            every = [along(pair) for pair in pairs]
+        else:
+            every = map_side_by_side(along, pairs, self._n_threads)
+        seconds = (time.perf_counter() - begun) / max(1, len(batch) * len(self.folds))
+        by_pair = dict(zip(pairs, every, strict=True))
+        for fold in self.folds:
+            self._conclude_pairs(fold, batch, by_pair, seconds)
+
+    def _conclude_pairs(
+        self, fold: Fold, batch: Batch, every: dict[tuple[Any, Any], dict[tuple[int, int], TaskFit]], share: float
+    ) -> None:
+        assert fold.fit is not None
+        target, whole = fold.fit.target, self._shared.whole
+        fits: dict[int, list[TaskFit]] = {}
+        for name, _ in batch:
+            own = [one for pair in _named(target) if (one := every[pair].get((name, fold.number))) is not None]
+            if len(own) == len(target.pairs):  # where not, a pair has failed, or was not wanted any more
+                fits[name] = own
+        if not fits:
+            return
+        begun, n_pairs = time.perf_counter(), len(target.pairs)
+        ordered = [one for own in fits.values() for one in own]
+        data, rows = (np.concatenate([getattr(one, part) for one in ordered]) for part in ("coefficients", "rows"))
+        ends = np.cumsum([0, *(len(one.rows) for one in ordered)])
+        table = Table.of_columns(data, rows, ends, len(whole.merged.y))
+        used = np.flatnonzero(table.lengths)
+        used = used[np.argsort(whole.merged.y[used], kind="stable")]
+        expansion = table_expansion(
+            replace(whole, kernel=self._kernel), table, used, np.array([one.b for one in ordered])
+        )
+        values = expansion(take(whole.X, fold.test), self._n_threads)
+        seconds = share + (time.perf_counter() - begun) / len(fits)
+        for j, (name, own) in enumerate(fits.items()):
+            part = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
+            self._listener.told(name, fold.number, FoldFit(fold, target.labels, own, part, seconds))
+
+
+def _named(target: Any) -> list[tuple[Any, Any]]:
+    """The labels of each pair."""
+    return [(target.labels[first], target.labels[second]) for first, second in target.pairs]
