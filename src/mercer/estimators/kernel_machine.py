@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fit
 from mercer.fitting.machine import Machine
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
@@ -83,7 +82,7 @@ class _KernelMachine(Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         loss, Y = self._read_loss(), self._targets(fit)
         if not any(type(loss) in named.values() for named in _LOSSES.values()):
             check_derivatives(loss, Y.ravel())
@@ -91,9 +90,9 @@ class _KernelMachine(Machine):
         lam, bias, weight = float(self.lam), bool(self.bias), fit.merged.weight
         problems = [RepresenterProblem(np.ascontiguousarray(y), weight, loss, lam, bias) for y in Y.T]
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
-        return [Task(name, problem, solve) for name, problem in zip(names, problems, strict=True)]
+        return Tasks(Task(name, problem, solve) for name, problem in zip(names, problems, strict=True))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         merged = fit.merged
         C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
@@ -267,7 +266,7 @@ class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine): 
     def _targets(self, fit: Fit) -> Floats:
         return signs(fit.merged.y, len(fit.target))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target), self.loss
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive, store
@@ -152,7 +151,7 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
     def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
         return weight, replace(target, factor=class_weights(self.class_weight, target.labels, codes, weight))
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         target: Classes = fit.target
         if self._joint:
             B, C = bias_feature(self), _prices(fit, self.C)
@@ -160,10 +159,10 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
             solve = partial(
                 solve_joint_linear, seed=seed_of(self, fit), shrinking=bool(self.shrinking), gram=fit.gram_of_rows
             )
-            return [Task("", problem, solve, place=fit.rows)]
+            return Tasks([Task("", problem, solve, place=fit.rows)])
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -266,17 +265,17 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         target = numbers(y)
         return codes_of(target), target
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
         return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
         """Whether C and ε match the size of y."""
         task, solution = solved[0].task, solved[0].solution
         return remarks_on_scale(

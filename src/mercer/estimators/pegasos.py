@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -26,7 +26,7 @@ from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_checks import check_stream, takes_samples
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.kernels.used_columns import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
@@ -211,7 +211,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         """Whether w itself is trained."""
         return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         self._seed_ = fit.limits.seed()
         solve = partial(
             solve_pegasos,
@@ -224,7 +224,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             patience=int(self.n_iter_no_change),
             sharp=bool(self.certificate),
         )
-        return [Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))]
+        return Tasks([Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))])
 
     def _problem(self, fit: Fit) -> PegasosProblem:
         merged, target = fit.merged, fit.target
@@ -255,7 +255,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             )
         return held_out
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         end: PegasosOutcome = solved[0].solution
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"

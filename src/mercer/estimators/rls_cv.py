@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ from mercer.fitting.least_squares_machine import (
     checked_lam,
 )
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
@@ -81,23 +80,23 @@ class _ChoosesLam(LeastSquaresMachine):
             )
         return found
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
         solve = partial(solve_path, lams=self._given_lams(), score=self._scores, judge=self._judge(problem))
         if self.grid is None:
-            return [Task("", problem, solve)]
+            return Tasks([Task("", problem, solve)])
         bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
-        return [Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound]
+        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes all the memory there is
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
-        super()._record_end([_best(solved)])
+    def _record_end(self, solved: Solutions) -> None:
+        super()._record_end(Solutions.of([_best(solved)]))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -163,7 +162,7 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
-def _best(solved: Sequence[Solved]) -> Solved:
+def _best(solved: Solutions) -> Solved:
     """The point of the grid with the least score; the first of several."""
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 

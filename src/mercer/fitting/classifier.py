@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,9 +28,8 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.margin_report import DualMarginReport
 from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.pair_tasks import Joined
 from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.task import Solved
+from mercer.fitting.task import Solutions
 from mercer.parameters import one_of
 
 
@@ -61,18 +60,15 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _conclude_pairs(
-        self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats, scales: Floats | None = None
-    ) -> None:
+    def _conclude_pairs(self, fit: Fit, solved: Solutions, box: Box, b: Floats, scales: Floats | None = None) -> None:
         """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
-        found = Joined(solved)
-        table = merged_table(fit.merged, found)
-        own = own_table(table, fit, box, lambda: found.largest_ridge)
+        table = merged_table(fit.merged, solved)
+        own = own_table(table, fit, box, lambda: solved.largest_ridge)
         if scales is not None:
             table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
-        allow_for_copies(self, fit, solved, found, (table, own), scales)
+        allow_for_copies(self, fit, solved, (table, own), scales)
         self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, found, scales)
+        self._conclude_duals(fit, solved, scales)
 
     def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
         """The same from coefficients of the merged samples, and of the caller's rows, for every output."""

@@ -19,7 +19,7 @@ from mercer.data.table import Table
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.pair_tasks import Joined
+from mercer.fitting.task import Solutions
 from mercer.gram.linear_rows import weight_vectors
 
 
@@ -37,9 +37,9 @@ class Bounds:
 Box = Callable[[], Bounds]
 
 
-def merged_table(merged: Merged, found: Joined) -> Table:
+def merged_table(merged: Merged, solved: Solutions) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    return Table.of_columns(found.coefficients, found.rows, found.row_ends, len(merged.y))
+    return Table.of_columns(solved.coefficients, solved.rows, solved.row_ends, len(merged.y))
 
 
 def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +15,13 @@ from mercer.data.table import Table
 from mercer.exact_parts import lacking
 from mercer.fitting.coefficients import entries_of
 from mercer.fitting.fit import Fit
-from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.task import Solved
+from mercer.fitting.task import Solutions
 
 
 def allow_for_copies(
     machine: Any,
     fit: Fit,
-    solved: Sequence[Solved],
-    found: Joined,
+    solved: Solutions,
     tables: tuple[Table, Table],
     scales: Floats | None = None,
 ) -> None:
@@ -35,14 +32,14 @@ def allow_for_copies(
     """
     if fit.merged.unique:
         return
-    off = _lacking(fit, found, *tables)
+    off = _lacking(fit, solved, *tables)
     if not (off.sums.any() or off.curved.any()):
         return
-    starts = found.variables[:-1]
-    factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(found.variables))
+    starts = solved.variables[:-1]
+    factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(solved.variables))
     at = Variables(
-        starts, found.p, factor * found.lower, factor * found.upper, found.d, factor * found.beta,
-        roots(fit.gram())[found.samples],
+        starts, solved.p, factor * solved.lower, factor * solved.upper, solved.d, factor * solved.beta,
+        roots(fit.gram())[solved.samples],
     )  # fmt: skip
     machine.certificate_ = allowing_for_copies(machine.certificate_, off, at)
     parts = machine.certificate_.parts or (machine.certificate_,)
@@ -55,16 +52,16 @@ def allow_for_copies(
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
 
 
-def _lacking(fit: Fit, found: Joined, table: Table, own: Table) -> Lacking:
+def _lacking(fit: Fit, solved: Solutions, table: Table, own: Table) -> Lacking:
     """What the coefficients of copies lack of those of their samples."""
     merged, n_tasks = fit.merged, table.n_columns
     entry = entries_of(table, own, merged.member)
     apart = lacking(table.data, own.data, entry)
     curved = np.zeros(n_tasks)
-    if not apart.any() and not found.largest_ridge:
+    if not apart.any() and not solved.largest_ridge:
         return Lacking(curved, curved, curved)
-    if found.largest_ridge:  # d is in inverse proportion to the weight
-        of_one = np.maximum.reduceat(found.d * merged.weight[found.samples], found.variables[:-1])
+    if solved.largest_ridge:  # d is in inverse proportion to the weight
+        of_one = np.maximum.reduceat(solved.d * merged.weight[solved.samples], solved.variables[:-1])
         moved = np.abs(own.data - table.data[entry] * merged.share[own.rows]) / merged.own_weight[own.rows]
         np.maximum.at(curved, own.indices, of_one[own.indices] * moved)
     r = roots(fit.gram())[table.rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -20,7 +20,7 @@ from mercer.fitting.limits import Limits
 from mercer.fitting.machine import Machine
 from mercer.fitting.stream_targets import StreamTargets
 from mercer.fitting.targets import Targets
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
@@ -143,7 +143,7 @@ class LandmarkMachine(Machine):
         merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
         return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
         chosen = self._choose(fit, source)
         landmarks, K = chosen.X, None
@@ -161,18 +161,18 @@ class LandmarkMachine(Machine):
         if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
             sample = empty_targets(source.pool.X, source.pool.stands_for, source.target.Y.shape[1])
         solve = partial(solve_nystrom, sample=sample, once=source.once)
-        return [Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)]
+        return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
 
     def _warn_early(self, reached: str) -> None:
         """Silent where the solver did its part, and only the proof's worst case of rounding is above tol by little."""
         if self.stop_reason_ != "rounding floor" or not self.certificate_.relative_gap <= _SURE_SHARE:
             super()._warn_early(reached)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         solution, place = solved[0].solution, solved[0].task.place
         assert place is not None
         landmarks = place(fit.limits.n_threads).landmarks

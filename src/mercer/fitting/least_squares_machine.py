@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.machine import Machine
 from mercer.fitting.targets import SignClassifier, Targets
-from mercer.fitting.task import Solved
+from mercer.fitting.task import Solutions
 from mercer.fitting.telling import warn_user
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
@@ -91,7 +90,7 @@ class LeastSquaresMachine(Machine):
         Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
         return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
         self.residual_ = self.certificate_.violation

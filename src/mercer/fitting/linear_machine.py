@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -18,7 +18,7 @@ from mercer.errors import warn_user
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
 from mercer.fitting.machine import Machine
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
@@ -79,12 +79,13 @@ class LinearMachine(Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return min(n_tasks, fit.limits.n_threads) if fit.X.size > _FEW_ENTRIES else 1
 
-    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> list[Task]:
+    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> Tasks:
         """One task per problem, all on the same rows; `tol` is measured in this unit."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
-        return [Task(name, one, solve, place=place, unit=unit) for name, one in zip(names, problems, strict=True)]
+        named = zip(names, problems, strict=True)
+        return Tasks(Task(name, one, solve, place=place, unit=unit) for name, one in named)
 
-    def _conclude_linear(self, fit: Fit, solved: Sequence[Solved]) -> tuple[Floats, Floats]:
+    def _conclude_linear(self, fit: Fit, solved: Solutions) -> tuple[Floats, Floats]:
         """w and b, one row each per output; sets what tells how they were found."""
         self.n_iter_ = max(1, int(self.n_iter_.max()))
         self.solver_ = solved[0].solution.solver

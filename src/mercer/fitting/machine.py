@@ -12,7 +12,6 @@ interrupted leaves the estimator as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -31,9 +30,8 @@ from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Record, Text, fitted
 from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.overflow import expect_finite
-from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
 from mercer.fitting.state import declared, fitted_names, freeze_fitted
-from mercer.fitting.task import Solved, Task, made_exact
+from mercer.fitting.task import Solutions, Tasks
 from mercer.fitting.tasks import solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
@@ -103,19 +101,19 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """The weights that samples are merged with, and the target with what the weights add to it."""
         return weight, target
 
-    def _tasks(self, fit: Fit) -> Sequence[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         """The problems to solve."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: Sequence[Task], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
         """What else the user should be told after the fit, and as which warning."""
         return []
 
@@ -185,7 +183,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         self._train_on(self._input(X, y, sample_weight), y, training)
 
     def _train_on(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
-        tasks = made_exact(self._tasks(fit)) if training.exact else self._tasks(fit)
+        tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
         solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
@@ -209,17 +207,17 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """Tell the user that training stopped early, and what it reached."""
         warn_user(reached, ConvergenceWarning)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         """What every fit says about its end."""
-        self.certificate_ = certificate_of(solved)
-        reason = reason_of(solved)
+        self.certificate_ = solved.certificate
+        reason = next(iter(solved.reasons), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_: Any = freeze(steps_of(solved))
+        self.n_iter_: Any = freeze(solved.steps)
 
-    def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _keep(self, fit: Fit, solved: Solutions) -> None:
         """What a later training can start from."""
 
     @property
@@ -345,9 +343,9 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         return text + f"{price}raise tol or scale the features"
 
 
-def tasks_of(machine: Any, fit: Fit) -> Sequence[Task]:
+def tasks_of(machine: Any, fit: Fit) -> Tasks:
     """The problems that a machine would solve on samples that were read already."""
-    tasks: Sequence[Task] = machine._tasks(fit)
+    tasks: Tasks = machine._tasks(fit)
     return tasks
 
 

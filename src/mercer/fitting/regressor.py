@@ -3,7 +3,6 @@ tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from mercer.arrays import Floats, Indices
 from mercer.data.targets import codes_of, numbers
 from mercer.fitting.calibrating import CalibratingRegressor
 from mercer.fitting.coefficients import Bounds, weight_vector
-from mercer.fitting.dual_machine import DualMachine, bias_of
+from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
@@ -34,14 +33,14 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         target = numbers(y)
         return codes_of(target), target
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         rows = np.arange(len(fit.merged.y))
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
         solve = self._solver(linear_way(self, fit, rows, problem))
-        return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
+        return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         def box() -> Bounds:
             one = self._problem(fit, fit.target[:1], np.ones(1))
             return Bounds(float(one.upper.max()), -float(one.lower.min()))
@@ -49,7 +48,7 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
         """Whether C and ε match the size of y."""
         problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.first]
         return remarks_on_scale(
@@ -63,7 +62,7 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         )
 
     def _bias(self, solved: Solved) -> float:
-        return bias_of(solved, getattr(self, "bias", True))
+        return solved.bias(getattr(self, "bias", True))
 
     def predict(self, X: Any) -> Floats:
         """f(x) of each sample.

@@ -22,7 +22,6 @@ from mercer.arrays import Floats, Indices, take
 from mercer.certificates.certificate import Certificate
 from mercer.data.table import Table
 from mercer.fitting.coefficients import table_expansion
-from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.side_by_side import map_side_by_side
 from mercer.fitting.task import Solved, Task
 from mercer.gram import Gram
@@ -249,7 +248,7 @@ class _GroupFit:
         chain, limits = chains[k], fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)
         solution, certificate = chain.solve(task.problem, stop, task.solve)
-        b = bias_of(Solved(task, solution, certificate), getattr(self._machines[c], "bias", True))
+        b = Solved(task, solution, certificate).bias(getattr(self._machines[c], "bias", True))
         test = self._fitter.shared.rows[fold.test]
         u, e = chain.values
         offset = 0.0 if fold.fit.constant else b  # u has the constant feature's part already
@@ -305,7 +304,7 @@ class _GroupFit:
                         self._failed(c, fold.number, error)
                         chain = None  # what the last solve left cannot be trusted
                         continue
-                    b = bias_of(Solved(task, solution, certificate), self._machines[c].bias)
+                    b = Solved(task, solution, certificate).bias(self._machines[c].bias)
                     found[c, fold.number] = (
                         k,
                         TaskFit(
