@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, read_labels, signs
 from mercer.data.targets import codes_of, numbers
 from mercer.exact_parts import exact_parts
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import MachineMethods, RegressorMethods
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
-from mercer.fitting.machine import Machine
+from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solutions, Task, Tasks
@@ -35,10 +35,11 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 }
 
 
-class _KernelMachine(Machine):
+class _KernelMachine(MachineMethods, Machine):
     """What the classifier and the regressor share."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("outputs", None),
@@ -107,7 +108,7 @@ class _KernelMachine(Machine):
 
 
 @shared_docs
-class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
+class KernelMachineRegressor(RegressorMethods, RegressorMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Regression with any convex loss.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² over the kernel's function space. By the representer theorem the minimiser is

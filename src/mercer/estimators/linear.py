@@ -8,18 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
 from mercer.data.targets import codes_of, numbers
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import ClassifierMethods, RegressorMethods
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
 from mercer.fitting.margin_report import without_planes
-from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.shared_docs import shared_docs
@@ -38,7 +37,7 @@ _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
 @shared_docs
-class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(ClassifierMethods, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -188,7 +187,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
 
 
 @shared_docs
-class LinearSVR(CalibratingRegressor, LinearMachine):
+class LinearSVR(RegressorMethods, RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Linear support vector regression, exact and certified.
 
     Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε), or with the squares of these errors, f(x) = w'x + b. The squared

@@ -9,7 +9,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
-from mercer.fitting.calibrating import CalibratingNovelty
+from mercer.fitting.attached import NoveltyMethods
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
@@ -21,7 +21,7 @@ from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 
 
-class NoveltyDetector(CalibratingNovelty, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
     FITTED = fitted(

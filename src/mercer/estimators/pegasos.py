@@ -17,12 +17,12 @@ from mercer.arrays import Floats, Indices, freeze, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, read_labels, signs
 from mercer.expansion import Expansion
+from mercer.fitting.attached import ClassifierMethods, MachineMethods
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Labels, Number, Vectors, fitted
+from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.limits import deadline_of
-from mercer.fitting.machine import Machine
-from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_checks import check_stream, takes_samples
@@ -37,7 +37,7 @@ from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
 
 
 @shared_docs
-class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_i φ(x_i)
@@ -130,6 +130,8 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     """
 
     FITTED = fitted(
+        CERTIFIED,
+        _expansion_=Function(),
         kernel_=BoundKernel(required=True),
         classes_=Labels(required=True),
         class_weight_=Array("classes", required=True),

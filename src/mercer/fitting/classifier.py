@@ -12,8 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
-from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, winner, wins
+from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, scores, to_dual_coef, winner, wins
 from mercer.data.table import Table
+from mercer.fitting.attached import ClassifierMethods
 from mercer.fitting.coefficients import (
     Box,
     conclude_support,
@@ -26,14 +27,14 @@ from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
-from mercer.fitting.margin_report import DualMarginReport
-from mercer.fitting.no_probabilities import Deciding
+from mercer.fitting.margin_report import MarginReport, PlaneDuals, dual_planes, nearest_points, plane_duals
 from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solutions
+from mercer.margins import NearestPoints
 from mercer.parameters import one_of
 
 
-class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class PairwiseClassifier(ClassifierMethods, MarginReport, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
     FITTED = fitted(
@@ -166,3 +167,28 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         """w, one row per pair of classes; only for a linear kernel."""
         check_is_fitted(self)
         return weight_vector(self)
+
+    # --- margins ---------------------------------------------------------------------------------------------------
+
+    def _planes(self) -> list[Pair]:
+        return dual_planes(self)
+
+    def _plane_norms(self) -> Floats:
+        # A fit knows ‖w‖; a model that came from another program's file has to compute it.
+        return super()._plane_norms() if hasattr(self, "rkhs_norm_") else self._expansion_.norms()
+
+    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        return plane_duals(self, X, codes)
+
+    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
+        """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
+
+        For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
+        bounds on α, in which no sample counts for more than 2C_i/Σα. With 2-norm slack they are the hulls in a space in
+        which every sample has a coordinate √(1/C_i) of its own, where it has a hard margin.
+
+        Returns
+        -------
+        NearestPoints, or a tuple of them, one per pair, for several classes
+        """
+        return nearest_points(self)

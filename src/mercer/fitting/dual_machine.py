@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
 from mercer.data.table import Table
+from mercer.fitting.attached import MachineMethods
 from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table
 from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_status import bias_intervals, dual_status
@@ -33,7 +34,7 @@ from mercer.fitting.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.machine import Machine, Training
+from mercer.fitting.machine import CERTIFIED, Machine, Training
 from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solutions, Tasks
 from mercer.fitting.telling import warn_user, with_callbacks
@@ -44,10 +45,11 @@ from mercer.solvers import SOLVERS
 from mercer.solvers.solver import Solver, choose_solver
 
 
-class DualMachine(Machine):
+class DualMachine(MachineMethods, Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         shape_fit_=Shape(required=True, unless="_compression_"),

@@ -14,10 +14,11 @@ from mercer.arrays import Indices, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
+from mercer.fitting.attached import MachineMethods
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.limits import Limits
-from mercer.fitting.machine import Machine
+from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.stream_targets import StreamTargets
 from mercer.fitting.targets import Targets
 from mercer.fitting.task import Solutions, Task, Tasks
@@ -56,10 +57,11 @@ class _Source:
     rows: Any = None  # the caller's row of each sample, where the samples are all at hand
 
 
-class LandmarkMachine(Machine):
+class LandmarkMachine(MachineMethods, Machine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("vectors", "outputs"),

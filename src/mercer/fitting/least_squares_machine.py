@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, sums_by
@@ -18,11 +18,11 @@ from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import MachineMethods, RegressorMethods
 from mercer.fitting.coefficients import diagonal_of, expansion_of, weight_vector
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
-from mercer.fitting.machine import Machine
+from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.targets import SignClassifier, Targets
 from mercer.fitting.task import Solutions
 from mercer.fitting.telling import warn_user
@@ -37,10 +37,11 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution
 _MAX_STEPS = 2000
 
 
-class LeastSquaresMachine(Machine):
+class LeastSquaresMachine(MachineMethods, Machine):
     """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array(None, "outputs", flat=True),
@@ -168,7 +169,7 @@ class LeastSquaresMachine(Machine):
         return weight_vector(self)
 
 
-class LeastSquaresRegressor(MultiOutputMixin, CalibratingRegressor, LeastSquaresMachine):  # type: ignore[misc]  # untyped
+class LeastSquaresRegressor(MultiOutputMixin, RegressorMethods, RegressorMixin, LeastSquaresMachine):  # type: ignore[misc]  # untyped
     """Least squares for numbers: one output or several."""
 
     FITTED = fitted(_one_output_=Flag(required=True))

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
+from mercer.fitting.attached import MachineMethods
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
-from mercer.fitting.machine import Machine
+from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
@@ -57,15 +58,14 @@ def hears_others(init: Callable[..., None]) -> Callable[..., None]:
     return hearing
 
 
-class LinearMachine(Machine):
+class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
     FITTED = fitted(
+        CERTIFIED,
         n_features_in_=Count(required=True),
         n_iter_=Count(),
         solver_=Text(),
-        kernel_=None,
-        _expansion_=None,
     )
 
     def _check_parameters(self) -> None:

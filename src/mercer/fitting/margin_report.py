@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
-from mercer.expansion import Expansion
 from mercer.fitting.dual_status import status_in
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
@@ -120,118 +119,105 @@ class MarginReport:
         return SeveralMargins(freeze(self.classes_[codes]), tuple(parts), np.asarray(self.predict(X) != y))
 
 
-class DualMarginReport(MarginReport):
-    """The same for a machine with α: sums of α, free and bounded vectors, and the nearest points of the hulls."""
+# --- machines with α: sums of α, free and bounded vectors, and the nearest points of the hulls ----------------------
 
-    dual_coef_: Floats
-    n_support_: Indices
-    support_: Indices
-    support_vectors_: Any
-    shape_fit_: tuple[int, ...]
-    kernel_: Any
-    certificate_: Any
-    _expansion_: Expansion
 
-    def _planes(self) -> list[Pair]:
-        # What was fitted counts, not what the parameter says since; a joint machine has a certificate and no status.
-        k, per_class = len(self.classes_), has_function_per_class(self)
-        found = planes(k, per_class)
-        joint = per_class and hasattr(self, "certificate_") and not hasattr(self, "_standing_")
-        if k > 2 and (joint or len(found) != len(self.intercept_)):
-            raise ValueError(without_planes("multiclass", getattr(self, "multiclass", None), "'ovo' or 'ovr'"))
-        return found
+def dual_planes(machine: Any) -> list[Pair]:
+    """The planes of a machine with α as it was fitted, whatever its parameter says since."""
+    # A joint machine has a certificate and no status of its duals.
+    k, per_class = len(machine.classes_), has_function_per_class(machine)
+    found = planes(k, per_class)
+    joint = per_class and hasattr(machine, "certificate_") and not hasattr(machine, "_standing_")
+    if k > 2 and (joint or len(found) != len(machine.intercept_)):
+        raise ValueError(without_planes("multiclass", getattr(machine, "multiclass", None), "'ovo' or 'ovr'"))
+    return found
 
-    def _plane_norms(self) -> Floats:
-        # A fit knows ‖w‖; a model that came from another program's file has to compute it.
-        return super()._plane_norms() if hasattr(self, "rkhs_norm_") else self._expansion_.norms()
 
-    def _signed_duals(self, k: int) -> Floats:
-        """β of plane k for each of `support_`."""
-        return plane_coefficients(self.dual_coef_, self.n_support_, self._planes(), k)
+def plane_duals(machine: Any, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+    """What α tells of each plane, and of these samples if they are the training samples."""
+    if hasattr(machine, "_compression_"):
+        return None
+    # A model that another program trained has no status of its duals, nor does a file say where b may lie.
+    known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
+    ends: Any = getattr(machine, "_b_range_", None)
+    found = []
+    for k in range(len(machine._planes())):
+        alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
+        statuses = status_in(machine, k) if known else None
+        interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
+        found.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
+    return found
 
-    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
-        if hasattr(self, "_compression_"):
-            return None
-        # A model that another program trained has no status of its duals, nor does a file say where b may lie.
-        known = hasattr(self, "_standing_") and self._was_trained_on(X, codes)
-        ends: Any = getattr(self, "_b_range_", None)
-        found = []
-        for k in range(len(self._planes())):
-            alpha_sum = float(np.abs(self._signed_duals(k)).sum())
-            statuses = status_in(self, k) if known else None
-            interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
-            found.append(PlaneDuals(alpha_sum, self._inverse_rho_squared(k, alpha_sum), interval, statuses))
-        return found
 
-    def _inverse_rho_squared(self, k: int, alpha_sum: float) -> dict[str, float]:
-        """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
-        C: Any = getattr(self, "C", None)
-        if C is None or getattr(self, "bias", True) is not True or not hasattr(self, "certificate_"):
-            return {}
-        if np.isinf(C):
-            return {"Σα": alpha_sum}
-        if getattr(self, "slack", "l1") == "l2":
-            return {"Σα − Σα²/C": alpha_sum - self._ridge(k, alpha_sum)}
-        square = float(self._plane_norms()[k]) ** 2
-        return {"Σα − ΣCξ": alpha_sum - (self._certificate_of(k).primal - 0.5 * square)}
-
-    def _ridge(self, k: int, alpha_sum: float) -> float:
-        """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
-        if getattr(self, "slack", "l1") != "l2" or np.isinf(getattr(self, "C", 1.0)):
-            return 0.0
-        square = float(self._plane_norms()[k]) ** 2
-        return max(0.0, 2 * (alpha_sum - 0.5 * square - self._certificate_of(k).dual))
-
-    def _certificate_of(self, k: int) -> Certificate:
-        whole: Certificate = self.certificate_
-        return whole.parts[k] if whole.parts else whole
-
-    def _was_trained_on(self, X: Any, codes: Indices) -> bool:
-        """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
-        if n_samples(X) != self.shape_fit_[0]:
-            return False
-        expected = np.repeat(np.arange(len(self.classes_)), self.n_support_)
-        if not np.array_equal(codes[self.support_], expected):
-            return False
-        if self.kernel_.accepts == "gram":
-            return True
-        X = read_samples(self, X, self.kernel_, reset=False)
-        return bool(np.all(_same(take(X, self.support_), self.support_vectors_)))
-
-    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
-        """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
-
-        For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
-        bounds on α, in which no sample counts for more than 2C_i/Σα. With 2-norm slack they are the hulls in a space in
-        which every sample has a coordinate √(1/C_i) of its own, where it has a hard margin.
-
-        Returns
-        -------
-        NearestPoints, or a tuple of them, one per pair, for several classes
-        """
-        check_is_fitted(self)
-        linear = (recipe := self.kernel_.recipe()) is not None and recipe.linear
-        found, norms = [], self._plane_norms()
-        for k, pair in enumerate(self._planes()):
-            beta = self._signed_duals(k)
-            half = 0.5 * float(np.abs(beta).sum())
-            if abs(float(beta.sum())) > 1e-6 * half:
-                raise ValueError(
-                    "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
-                    "and w is no difference of two points of the hulls"
-                )
-            sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
-            coefficients = sides / sides.sum(axis=1, keepdims=True)
-            found.append(
-                NearestPoints(
-                    classes=names_of(pair, self.classes_.tolist()),
-                    rows=self.support_,
-                    coefficients=freeze(coefficients),
-                    distance=math.sqrt(float(norms[k]) ** 2 + self._ridge(k, 2.0 * half)) / half,
-                    points=freeze(np.asarray(coefficients @ self.support_vectors_)) if linear else None,
-                )
+def nearest_points(machine: Any) -> NearestPoints | tuple[NearestPoints, ...]:
+    """The nearest points of the classes' hulls, of each plane."""
+    check_is_fitted(machine)
+    linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
+    found, norms = [], machine._plane_norms()
+    for k, pair in enumerate(machine._planes()):
+        beta = _signed_duals(machine, k)
+        half = 0.5 * float(np.abs(beta).sum())
+        if abs(float(beta.sum())) > 1e-6 * half:
+            raise ValueError(
+                "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
+                "and w is no difference of two points of the hulls"
             )
-        return found[0] if len(found) == 1 else tuple(found)
+        sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
+        coefficients = sides / sides.sum(axis=1, keepdims=True)
+        found.append(
+            NearestPoints(
+                classes=names_of(pair, machine.classes_.tolist()),
+                rows=machine.support_,
+                coefficients=freeze(coefficients),
+                distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half)) / half,
+                points=freeze(np.asarray(coefficients @ machine.support_vectors_)) if linear else None,
+            )
+        )
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _signed_duals(machine: Any, k: int) -> Floats:
+    """β of plane k for each of `support_`."""
+    return plane_coefficients(machine.dual_coef_, machine.n_support_, machine._planes(), k)
+
+
+def _inverse_rho_squared(machine: Any, k: int, alpha_sum: float) -> dict[str, float]:
+    """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
+    C: Any = getattr(machine, "C", None)
+    if C is None or getattr(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+        return {}
+    if np.isinf(C):
+        return {"Σα": alpha_sum}
+    if getattr(machine, "slack", "l1") == "l2":
+        return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
+    square = float(machine._plane_norms()[k]) ** 2
+    return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
+
+
+def _ridge(machine: Any, k: int, alpha_sum: float) -> float:
+    """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
+    if getattr(machine, "slack", "l1") != "l2" or np.isinf(getattr(machine, "C", 1.0)):
+        return 0.0
+    square = float(machine._plane_norms()[k]) ** 2
+    return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
+
+
+def _certificate_of(machine: Any, k: int) -> Certificate:
+    whole: Certificate = machine.certificate_
+    return whole.parts[k] if whole.parts else whole
+
+
+def _was_trained_on(machine: Any, X: Any, codes: Indices) -> bool:
+    """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
+    if n_samples(X) != machine.shape_fit_[0]:
+        return False
+    expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    if not np.array_equal(codes[machine.support_], expected):
+        return False
+    if machine.kernel_.accepts == "gram":
+        return True
+    X = read_samples(machine, X, machine.kernel_, reset=False)
+    return bool(np.all(_same(take(X, machine.support_), machine.support_vectors_)))
 
 
 def without_planes(parameter: str, value: Any, use: str) -> str:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import codes_of, numbers
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import RegressorMethods
 from mercer.fitting.coefficients import Bounds, weight_vector
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
@@ -21,7 +22,7 @@ from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
-class KernelRegressor(CalibratingRegressor, DualMachine):
+class KernelRegressor(RegressorMethods, RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is a number; one adds its parameters and its problem."""
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
+from mercer.fitting.attached import ClassifierMethods
 from mercer.fitting.kinds import Labels, fitted
 from mercer.fitting.machine import Machine
-from mercer.fitting.no_probabilities import Deciding
 from mercer.fitting.one_against_rest import OneAgainstRest
 
 
@@ -26,7 +26,7 @@ class Targets:
     factor: Any = None  # each class's, on the weights of its samples
 
 
-class SignClassifier(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class SignClassifier(ClassifierMethods, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier that fits ±1: one output per class, or one for two classes."""
 
     FITTED = fitted(classes_=Labels(required=True))

@@ -165,7 +165,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         integer("n_components", self.n_components, 1, "the number of pairs of functions")
         positive("kappa", self.kappa, "without it a kernel of high dimension finds a correlation of 1 in any data")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]  # y is the second view
         """Learn from two views X and y of the same samples.
 
         Parameters
