@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
-from mercer.data.targets import codes_of, numbers
-from mercer.fitting.attached import ClassifierMethods, RegressorMethods
+from mercer.arrays import Floats, freeze
+from mercer.data.labels import Classes, Pair, signs
+from mercer.fitting.attached import ClassifierMethods
+from mercer.fitting.classifier import OneAgainstRest
+from mercer.fitting.dual_margins import without_planes
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
-from mercer.fitting.margin_report import without_planes
-from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
+from mercer.fitting.regressor import Regressor
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.fitting.units import unit_of_targets
@@ -37,7 +35,7 @@ _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
 @shared_docs
-class LinearSVC(ClassifierMethods, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -143,13 +141,6 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, ClassifierMixin, LinearMachin
     def _joint(self) -> bool:
         return bool(self.multi_class != "ovr")
 
-    def _read(self, y: Any) -> tuple[Indices, Classes]:
-        labels, codes = read_labels(y)
-        return codes, Classes(labels, planes(len(labels), against_rest=True), np.ones(len(labels)))
-
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
-        return weight, replace(target, factor=class_weights(self.class_weight, target.labels, codes, weight))
-
     def _tasks(self, fit: Fit) -> Tasks:
         target: Classes = fit.target
         if self._joint:
@@ -187,7 +178,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
 
 
 @shared_docs
-class LinearSVR(RegressorMethods, RegressorMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVR(Regressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 
     Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε), or with the squares of these errors, f(x) = w'x + b. The squared
@@ -260,10 +251,6 @@ class LinearSVR(RegressorMethods, RegressorMixin, LinearMachine):  # type: ignor
         one_of("dual", self.dual, _DUALS)
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
-    def _read(self, y: Any) -> tuple[Indices, Floats]:
-        target = numbers(y)
-        return codes_of(target), target
-
     def _tasks(self, fit: Fit) -> Tasks:
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
@@ -286,16 +273,6 @@ class LinearSVR(RegressorMethods, RegressorMixin, LinearMachine):  # type: ignor
             lambda: float(np.median(task.problem.upper) * np.median(squared_lengths(fit.X))),
             lambda: fit.rows(centred=task.problem.exact_bias).product(solution.w),
         )
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        return np.asarray(self._decision(X)[:, 0])
 
     @property
     def rkhs_norm_(self) -> float:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
 from mercer.fitting.attached import NoveltyMethods
-from mercer.fitting.coefficients import Bounds, weight_vector
+from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Number, fitted
@@ -97,12 +96,6 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
             As in `fit`.
         """
         return np.asarray(self.decision_function(X) + self.offset_)
-
-    @property
-    def coef_(self) -> Any:
-        """w; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
 
 
 @shared_docs

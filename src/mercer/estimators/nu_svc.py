@@ -10,10 +10,10 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
-from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Number, fitted
+from mercer.fitting.pairwise import PairwiseClassifier
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.units import expect_squares
@@ -105,7 +105,7 @@ class NuSVC(PairwiseClassifier):
     ) -> None:
         store(self, locals())
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+    def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         weight, target = super()._weigh(target, codes, weight)
         # Before any kernel is evaluated: an infeasible ν is known from the labels.
         self._check_feasible(target, codes, weight)

@@ -11,13 +11,13 @@ from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
 from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
 from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.pair_tasks import PairTasks
+from mercer.fitting.pairwise import PairwiseClassifier
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.parameters import one_of, store

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.features.feature_map import FeatureMap
+from mercer.parameters import store
 
 # As many columns as 100 rows of 8 bytes fill a gigabyte with; and stored entries of sparse features, 12 bytes each.
 _MOST_COLUMNS, _MOST_STORED = 10**6, 10**8
@@ -52,8 +53,7 @@ class Monomials(FeatureMap):
     """
 
     def __init__(self, kernel: Any = "linear", ordered: bool = False) -> None:
-        self.kernel = kernel
-        self.ordered = ordered
+        store(self, locals())
 
     def _prepare(self, X: Any) -> None:
         recipe = self.kernel_.recipe()

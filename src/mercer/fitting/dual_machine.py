@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.fitting.attached import MachineMethods
-from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table
+from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table, weight_vector
 from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
@@ -135,6 +135,12 @@ class DualMachine(MachineMethods, Machine):
             energies -= np.add.reduceat(coefficients, starts) ** 2
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
+
+    @property
+    def coef_(self) -> Any:
+        """w, one row for each output; only for a linear kernel."""
+        check_is_fitted(self)
+        return weight_vector(self)
 
     def _keep(self, fit: Fit, solved: Solutions) -> None:
         keys, targets = _keys_and_targets(fit)

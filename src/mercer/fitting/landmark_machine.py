@@ -10,17 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Indices, freeze, megabytes, n_samples, take
+from mercer.arrays import freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
-from mercer.fitting.attached import MachineMethods
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.limits import Limits
-from mercer.fitting.machine import CERTIFIED, Machine
 from mercer.fitting.stream_targets import StreamTargets
-from mercer.fitting.targets import Targets
+from mercer.fitting.targets import OutputsMachine, Targets
 from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
@@ -57,11 +55,10 @@ class _Source:
     rows: Any = None  # the caller's row of each sample, where the samples are all at hand
 
 
-class LandmarkMachine(MachineMethods, Machine):
+class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 
     FITTED = fitted(
-        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("vectors", "outputs"),
@@ -73,18 +70,6 @@ class LandmarkMachine(MachineMethods, Machine):
     )
 
     _stream_targets: type[StreamTargets]
-
-    # --- what a machine provides -----------------------------------------------------------------------------------
-
-    def _targets(self, y: Any) -> Targets:
-        """y as numbers."""
-        raise NotImplementedError
-
-    def _conclude_targets(self, target: Targets) -> None:
-        """Fitted attributes that come from y alone."""
-        raise NotImplementedError
-
-    # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.
@@ -123,12 +108,11 @@ class LandmarkMachine(MachineMethods, Machine):
     def _merges(self, X: Any, budget: int) -> bool:
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
 
-    def _read(self, y: Any) -> tuple[Indices, Targets]:
-        target = self._targets(y)
+    def _merge_codes(self, target: Targets) -> Any:
         if target.codes is not None:
-            return target.codes, target
+            return target.codes
         values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
-        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1), target
+        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
     def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
         if not is_stream(X):

@@ -7,32 +7,46 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import codes_of, numbers
 from mercer.fitting.attached import RegressorMethods
-from mercer.fitting.coefficients import Bounds, weight_vector
+from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
 from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.machine import Machine
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
-class KernelRegressor(RegressorMethods, RegressorMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A machine whose target is a number; one adds its parameters and its problem."""
-
-    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
-        """The problem on samples with these targets and weights, in the order of the rows of K."""
-        raise NotImplementedError
+class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A machine whose target is one number per sample."""
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
         """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
         target = numbers(y)
         return codes_of(target), target
+
+    def predict(self, X: Any) -> Floats:
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        return np.asarray(self._decision(X)[:, 0])
+
+
+class KernelRegressor(Regressor, DualMachine):
+    """A regressor of a dual problem; one adds its parameters and its problem."""
+
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        """The problem on samples with these targets and weights, in the order of the rows of K."""
+        raise NotImplementedError
 
     def _tasks(self, fit: Fit) -> Tasks:
         rows = np.arange(len(fit.merged.y))
@@ -64,19 +78,3 @@ class KernelRegressor(RegressorMethods, RegressorMixin, DualMachine):  # type: i
 
     def _bias(self, solved: Solved) -> float:
         return solved.bias(getattr(self, "bias", True))
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        return np.asarray(self._decision(X)[:, 0])
-
-    @property
-    def coef_(self) -> Any:
-        """w; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)

@@ -63,3 +63,13 @@ class Learner(Machine):
 
     def _read(self, y: Any) -> tuple[None, None]:
         return None, None
+
+
+class Reader(Learner):
+    """Samples that are read like those of any machine, with the parameters given; every row stays by itself."""
+
+    def __init__(self, **parameters: Any) -> None:
+        self.__dict__.update(parameters)
+
+    def _merges(self, X: Any, budget: int) -> bool:
+        return False

@@ -1,4 +1,4 @@
-"""What classifiers made of hyperplanes tell: margins, slacks and signed distances; with duals, also the hulls."""
+"""What α tells of a classifier's planes: its sums, free and bounded vectors, and the nearest points of the hulls."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
-from mercer.data.labels import Pair, between, codes_among, names_of, plane_coefficients, planes
+from mercer.data.labels import Pair, names_of, plane_coefficients, planes
 from mercer.fitting.dual_status import status_in
 from mercer.fitting.fit import read_samples
 from mercer.fitting.kinds import has_function_per_class
-from mercer.margins import Margins, NearestPoints, SeveralMargins, divide
+from mercer.margins import NearestPoints
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
@@ -31,97 +31,6 @@ class PlaneDuals:
     statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
 
 
-class MarginReport:
-    """Margins and signed distances of a classifier with a hyperplane for each output.
-
-    A classifier has its classes, a bias and a norm of w for each plane and the decision values, one column per plane.
-    Its planes are those of one class against the rest, unless it says otherwise; one with duals tells about them too.
-    """
-
-    classes_: np.ndarray
-    intercept_: Floats
-    rkhs_norm_: Any  # one number, or one for each plane
-
-    if TYPE_CHECKING:  # the machine's own
-
-        def _decision(self, X: Any) -> Floats: ...
-
-        def predict(self, X: Any) -> np.ndarray: ...
-
-    def _planes(self) -> list[Pair]:
-        """The classes on the positive and on the negative side of each plane."""
-        return planes(len(self.classes_), against_rest=True)
-
-    def _plane_norms(self) -> Floats:
-        """‖w‖ of each plane."""
-        return np.atleast_1d(self.rkhs_norm_)
-
-    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
-        """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
-        return None
-
-    def signed_distance(self, X: Any) -> Floats:
-        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_planes) for several classes
-            In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
-        """
-        distances = divide(self._decision(X), self._plane_norms())
-        return distances[:, 0] if distances.shape[1] == 1 else distances
-
-    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
-        """Functional and geometric margins, slacks, errors and distances of samples.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
-        y : array of shape (n_samples,)
-            Labels that the machine knows.
-
-        Returns
-        -------
-        Margins
-            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
-            or neither is told where X and y are the samples that the machine was fitted on.
-        """
-        check_is_fitted(self)
-        codes = codes_among(self.classes_, y)
-        check_consistent_length(X, codes)
-        values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
-        norms = self._plane_norms()
-        parts = []
-        for k, pair in enumerate(self._planes()):
-            rows, signs = between(pair, codes)
-            norm, own = float(norms[k]), None if duals is None else duals[k]
-            part = Margins(
-                classes=names_of(pair, labels)[::-1],
-                rows=rows,
-                decision_values=freeze(values[rows, k].copy()),
-                signs=freeze(signs),
-                rkhs_norm=norm,
-                b=float(self.intercept_[k]),
-                alpha_sum=None if own is None else own.alpha_sum,
-                inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
-                b_interval=None if own is None else own.b_interval,
-                standings=None if own is None or own.statuses is None else own.statuses[rows],
-            )
-            parts.append(part)
-        if len(parts) == 1:
-            return parts[0]
-        return SeveralMargins(freeze(self.classes_[codes]), tuple(parts), np.asarray(self.predict(X) != y))
-
-
-# --- machines with α: sums of α, free and bounded vectors, and the nearest points of the hulls ----------------------
-
-
 def dual_planes(machine: Any) -> list[Pair]:
     """The planes of a machine with α as it was fitted, whatever its parameter says since."""
     # A joint machine has a certificate and no status of its duals.
@@ -133,6 +42,11 @@ def dual_planes(machine: Any) -> list[Pair]:
     return found
 
 
+def plane_norms(machine: Any) -> Floats:
+    """‖w‖ of each plane: a fit knows it; a model that came from another program's file has to compute it."""
+    return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
+
+
 def plane_duals(machine: Any, X: Any, codes: Indices) -> list[PlaneDuals] | None:
     """What α tells of each plane, and of these samples if they are the training samples."""
     if hasattr(machine, "_compression_"):
@@ -141,7 +55,7 @@ def plane_duals(machine: Any, X: Any, codes: Indices) -> list[PlaneDuals] | None
     known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
     ends: Any = getattr(machine, "_b_range_", None)
     found = []
-    for k in range(len(machine._planes())):
+    for k in range(len(dual_planes(machine))):
         alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
         statuses = status_in(machine, k) if known else None
         interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
@@ -153,8 +67,8 @@ def nearest_points(machine: Any) -> NearestPoints | tuple[NearestPoints, ...]:
     """The nearest points of the classes' hulls, of each plane."""
     check_is_fitted(machine)
     linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
-    found, norms = [], machine._plane_norms()
-    for k, pair in enumerate(machine._planes()):
+    found, norms = [], plane_norms(machine)
+    for k, pair in enumerate(dual_planes(machine)):
         beta = _signed_duals(machine, k)
         half = 0.5 * float(np.abs(beta).sum())
         if abs(float(beta.sum())) > 1e-6 * half:
@@ -178,7 +92,7 @@ def nearest_points(machine: Any) -> NearestPoints | tuple[NearestPoints, ...]:
 
 def _signed_duals(machine: Any, k: int) -> Floats:
     """β of plane k for each of `support_`."""
-    return plane_coefficients(machine.dual_coef_, machine.n_support_, machine._planes(), k)
+    return plane_coefficients(machine.dual_coef_, machine.n_support_, dual_planes(machine), k)
 
 
 def _inverse_rho_squared(machine: Any, k: int, alpha_sum: float) -> dict[str, float]:
@@ -190,7 +104,7 @@ def _inverse_rho_squared(machine: Any, k: int, alpha_sum: float) -> dict[str, fl
         return {"Σα": alpha_sum}
     if getattr(machine, "slack", "l1") == "l2":
         return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
-    square = float(machine._plane_norms()[k]) ** 2
+    square = float(plane_norms(machine)[k]) ** 2
     return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
 
 
@@ -198,7 +112,7 @@ def _ridge(machine: Any, k: int, alpha_sum: float) -> float:
     """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
     if getattr(machine, "slack", "l1") != "l2" or np.isinf(getattr(machine, "C", 1.0)):
         return 0.0
-    square = float(machine._plane_norms()[k]) ** 2
+    square = float(plane_norms(machine)[k]) ** 2
     return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
 
 
