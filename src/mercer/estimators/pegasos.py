@@ -130,8 +130,8 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     FITTED = fitted(
         CERTIFIED,
-        _expansion_=Function(),
         kernel_=BoundKernel(required=True),
+        _expansion_=Function(),
         classes_=Labels(required=True),
         class_weight_=Array("classes", required=True),
         coef_=Array("outputs", "features", required=True, unless="_expansion_"),

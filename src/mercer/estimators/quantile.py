@@ -12,7 +12,6 @@ from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Flag, fitted
-from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.task import Solutions, Task, Tasks
@@ -101,7 +100,7 @@ class QuantileSVR(KernelRegressor):
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)
             problem = problem if self.bias is True else problem.without_bias()
-            solve = self._solver(linear_way(self, fit, rows, problem))
+            solve = self._solver_for(fit, rows, problem)
             tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
         return Tasks(tasks)
 

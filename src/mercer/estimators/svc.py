@@ -15,7 +15,6 @@ from mercer.fitting.coefficients import Bounds, own_table
 from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
-from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.pair_tasks import PairTasks
 from mercer.fitting.pairwise import PairwiseClassifier
 from mercer.fitting.shared_docs import shared_docs
@@ -137,7 +136,7 @@ class SVC(PairwiseClassifier):
         for pair, C in zip(target.pairs, self._prices(fit), strict=True):
             rows, y = target.sides(pair, merged.y)
             problem = self._problem(fit, rows, y, C)
-            solve = self._solver(linear_way(self, fit, rows, problem))
+            solve = self._solver_for(fit, rows, problem)
             tasks.append(Task(target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 
@@ -165,7 +164,7 @@ class SVC(PairwiseClassifier):
             problem=self._problem(fit, layout.rows, y, prices),
             layout=layout,
             name_of=lambda k: target.name(target.pairs[k]),
-            solver_of=lambda rows, problem: self._solver(linear_way(self, fit, rows, problem)),
+            solver_of=partial(self._solver_for, fit),
             together=self.solver == "auto",
         )
 

@@ -13,12 +13,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, freeze, n_samples
+from mercer.arrays import Floats, Indices, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.fitting.attached import MachineMethods
-from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table, weight_vector
-from mercer.fitting.copies import allow_for_copies
+from mercer.fitting.coefficients import Box, allow_for_copies, conclude_support, expansion_of, own_table, weight_vector
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -39,9 +38,12 @@ from mercer.fitting.stream_checks import takes_samples
 from mercer.fitting.task import Solutions, Tasks
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.linear.direction import few_columns
+from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.solver import Solver, choose_solver
 
 
@@ -73,6 +75,18 @@ class DualMachine(MachineMethods, Machine):
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
         chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
+
+    def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
+        """The solver of the problem on these samples: of a linear kernel on fewer columns than rows it is trained in
+        (w, b), where pairs of rows would crawl."""
+        linear = None
+        if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
+            few = few_columns(len(rows), fit.merged.X.shape[1]) and getattr(self, "solver", "auto") == "auto"
+            linear = linear_problem(problem) if few else None
+        if linear is None:
+            return self._solver()
+        X, n_threads = fit.merged.X, fit.limits.n_threads
+        return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: LinearRows(take(X, rows), n_threads)))
 
     def _solver_around(self, outer: Solver) -> Solve:
         """A solver that asks the one that `solver` names several times."""

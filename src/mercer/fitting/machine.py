@@ -28,10 +28,8 @@ from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
 from mercer.fitting.notebook import ShowsCertificate
-from mercer.fitting.overflow import expect_finite
 from mercer.fitting.state import fitted_names, freeze_fitted
-from mercer.fitting.task import Solutions, Tasks
-from mercer.fitting.tasks import solve_tasks
+from mercer.fitting.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
@@ -176,7 +174,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return blank
 
     def _become(self, trained: Self) -> Self:
-        expect_finite(trained)
+        _expect_finite(trained)
         old = fitted_names(self)
         # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
@@ -326,8 +324,22 @@ def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
         if hasattr(machine, name):
             setattr(trained, name, getattr(machine, name))
     trained._train(fit, fit.y, Training(machine), starts)
-    expect_finite(trained)
+    _expect_finite(trained)
     return trained
+
+
+def _expect_finite(model: Any) -> None:
+    """Refuse a fit whose coefficients are not finite numbers."""
+    fitted = vars(model)
+    values = {name: fitted[name] for name in ("coef_", "dual_coef_", "intercept_") if name in fitted}
+    if "_expansion_" in fitted:
+        values["expansion"] = fitted["_expansion_"].coefficients
+    for name, value in values.items():
+        if not np.isfinite(value.data if is_sparse(value) else value).all():
+            raise FloatingPointError(
+                f"{type(model).__name__} overflowed: its {name} is not finite. The features, the targets, the weights "
+                "or their price (C or 1/lam) are too large or too small together; scale them"
+            )
 
 
 def _scale_ratio(X: Any) -> float:

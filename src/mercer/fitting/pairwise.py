@@ -16,12 +16,12 @@ from mercer.fitting.attached import ClassifierMethods
 from mercer.fitting.classifier import Classifier
 from mercer.fitting.coefficients import (
     Box,
+    allow_for_copies,
     conclude_support,
     merged_table,
     own_table,
     table_expansion,
 )
-from mercer.fitting.copies import allow_for_copies
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.fitting.fit import Fit

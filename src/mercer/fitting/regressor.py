@@ -14,7 +14,6 @@ from mercer.fitting.attached import RegressorMethods
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.machine import Machine
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
 from mercer.fitting.task import Solutions, Solved, Task, Tasks
@@ -52,7 +51,7 @@ class KernelRegressor(Regressor, DualMachine):
         rows = np.arange(len(fit.merged.y))
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
-        solve = self._solver(linear_way(self, fit, rows, problem))
+        solve = self._solver_for(fit, rows, problem)
         return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
 
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
