@@ -27,7 +27,7 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.leave_one_out import Judge, PathValues
-from mercer.solvers.least_squares.path import solve_path
+from mercer.solvers.least_squares.path import best_of, solve_path
 
 # How many λ are tried unless told.
 _COUNT = 50
@@ -97,6 +97,13 @@ class _ChoosesLam(LeastSquaresMachine):
         super()._record_end(Solutions.of([_best(solved)]))
 
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
+        best = _best(solved)
+        own = fit if best.task.place is None else replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
+        self.lam_ = float(best.solution.lams[best_of(best.solution.scores)])
+        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
+        self._conclude_rows(own, best.solution.best, self.lam_)
+        # The samples stay at hand only where the machine is made of them anyway.
+        samples = self._expansion_.vectors if best.solution.best.C is not None else None
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -107,21 +114,12 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
+                _source=self._source(own, params, samples),
             )
             for params, s in zip(self._points(), solved, strict=True)
         )
-        best = _best(solved)
         self.path_ = self.paths_[solved.index(best)]
-        self.lam_, self.best_params_ = self.path_.lam, self.path_.params
-        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
-        if best.task.place is not None:
-            fit = replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
-        self._conclude_rows(fit, best.solution.best, self.lam_)
-        # The samples stay at hand only where the machine is made of them anyway.
-        samples = self._expansion_.vectors if best.solution.best.C is not None else None
-        chosen = solved.index(best)
-        self.paths_ = tuple(path.made_of(self._source(fit, path.params, samples)) for path in self.paths_)
-        self.path_ = self.paths_[chosen]
+        self.best_params_ = self.path_.params
 
     def _source(self, fit: Fit, params: dict[str, Any], samples: Any) -> PathSource:
         """What the path of a point of the grid makes machines of."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
 from mercer.fitting.task import Solutions
 from mercer.gram.linear_rows import weight_vectors
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ def merged_table(merged: Merged, solved: Solutions) -> Table:
 
 
 def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
-    """The same for the caller's rows that have weight; d of a merged sample is at most `ridge`."""
+    """β of the caller's rows that have weight in every task; d of a merged sample is at most `ridge`."""
     merged = fit.merged
     own = table.take(merged.member)
     if merged.unique:  # every bound is its own
@@ -121,7 +124,7 @@ def table_expansion(fit: Fit, table: Table, used: Indices, b: Floats) -> Expansi
     return expansion_of(fit, table.take(used).matrix(), b, used)
 
 
-def conclude_support(model: Any, fit: Fit, order: Indices) -> None:
+def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
     """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
     rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
@@ -129,7 +132,7 @@ def conclude_support(model: Any, fit: Fit, order: Indices) -> None:
     model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 
 
-def weight_vector(model: Any) -> Any:
+def weight_vector(model: Machine) -> Any:
     """w, one row per output, dense whatever the samples are; only for a linear kernel."""
     recipe = model.kernel_.recipe()
     if recipe is None or not recipe.linear:
@@ -139,7 +142,7 @@ def weight_vector(model: Any) -> Any:
 
 
 def allow_for_copies(
-    machine: Any,
+    machine: Machine,
     fit: Fit,
     solved: Solutions,
     tables: tuple[Table, Table],

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
 KEPT = frozenset(
@@ -40,7 +43,7 @@ class CompressionRecord:
             raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
-def missing_since_compressed(machine: Any, name: str) -> AttributeError:
+def missing_since_compressed(machine: Machine, name: str) -> AttributeError:
     """Why a compressed machine lacks this attribute."""
     instead = ""
     if name == "certificate_":

@@ -19,6 +19,7 @@ from mercer.margins import NearestPoints
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
+    from mercer.fitting.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class PlaneDuals:
     statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
 
 
-def dual_planes(machine: Any) -> list[Pair]:
+def dual_planes(machine: Machine) -> list[Pair]:
     """The planes of a machine with α as it was fitted, whatever its parameter says since."""
     # A joint machine has a certificate and no status of its duals.
     k, per_class = len(machine.classes_), has_function_per_class(machine)
@@ -42,12 +43,12 @@ def dual_planes(machine: Any) -> list[Pair]:
     return found
 
 
-def plane_norms(machine: Any) -> Floats:
+def plane_norms(machine: Machine) -> Floats:
     """‖w‖ of each plane: a fit knows it; a model that came from another program's file has to compute it."""
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
 
 
-def plane_duals(machine: Any, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+def plane_duals(machine: Machine, X: Any, codes: Indices) -> list[PlaneDuals] | None:
     """What α tells of each plane, and of these samples if they are the training samples."""
     if hasattr(machine, "_compression_"):
         return None
@@ -63,7 +64,7 @@ def plane_duals(machine: Any, X: Any, codes: Indices) -> list[PlaneDuals] | None
     return found
 
 
-def nearest_points(machine: Any) -> NearestPoints | tuple[NearestPoints, ...]:
+def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...]:
     """The nearest points of the classes' hulls, of each plane."""
     check_is_fitted(machine)
     linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
@@ -90,12 +91,12 @@ def nearest_points(machine: Any) -> NearestPoints | tuple[NearestPoints, ...]:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _signed_duals(machine: Any, k: int) -> Floats:
+def _signed_duals(machine: Machine, k: int) -> Floats:
     """β of plane k for each of `support_`."""
     return plane_coefficients(machine.dual_coef_, machine.n_support_, dual_planes(machine), k)
 
 
-def _inverse_rho_squared(machine: Any, k: int, alpha_sum: float) -> dict[str, float]:
+def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
     """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
     C: Any = getattr(machine, "C", None)
     if C is None or getattr(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
@@ -108,7 +109,7 @@ def _inverse_rho_squared(machine: Any, k: int, alpha_sum: float) -> dict[str, fl
     return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
 
 
-def _ridge(machine: Any, k: int, alpha_sum: float) -> float:
+def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
     """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
     if getattr(machine, "slack", "l1") != "l2" or np.isinf(getattr(machine, "C", 1.0)):
         return 0.0
@@ -116,12 +117,12 @@ def _ridge(machine: Any, k: int, alpha_sum: float) -> float:
     return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
 
 
-def _certificate_of(machine: Any, k: int) -> Certificate:
+def _certificate_of(machine: Machine, k: int) -> Certificate:
     whole: Certificate = machine.certificate_
     return whole.parts[k] if whole.parts else whole
 
 
-def _was_trained_on(machine: Any, X: Any, codes: Indices) -> bool:
+def _was_trained_on(machine: Machine, X: Any, codes: Indices) -> bool:
     """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False

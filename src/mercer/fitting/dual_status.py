@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from mercer.arrays import Flags, Floats, freeze, is_sparse
 from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.fitting.task import Solutions
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 # As the core marks them.
 FREE: Final = 1
@@ -28,7 +31,7 @@ def dual_status(merged: Merged, solved: Solutions, n: int) -> Table:
     return Table(*_core.status_by_rows(solved.beta, solved.lower, solved.upper, *where), len(solved))
 
 
-def free_vectors(machine: Any) -> Flags | None:
+def free_vectors(machine: Machine) -> Flags | None:
     """Which support vectors of a fitted machine are free in some problem.
 
     None where the fit did not tell: of a joint machine, or of a model that another program trained.
@@ -39,19 +42,19 @@ def free_vectors(machine: Any) -> Flags | None:
     return np.asarray((status[machine.support_] == FREE).sum(axis=1) > 0).ravel()
 
 
-def free_and_bounded(machine: Any) -> tuple[int, int] | None:
+def free_and_bounded(machine: Machine) -> tuple[int, int] | None:
     """How many support vectors are free in some problem, and how many are bounded in all; None as above."""
     free = free_vectors(machine)
     return None if free is None else (int(free.sum()), int((~free).sum()))
 
 
-def status_in(machine: Any, k: int) -> NDArray[np.int8]:
+def status_in(machine: Machine, k: int) -> NDArray[np.int8]:
     """0, FREE or BOUNDED for every training sample in problem k of a fitted machine."""
     status = machine._standing_[:, [k]]
     return np.asarray(status.toarray() if is_sparse(status) else status).ravel().astype(np.int8)
 
 
-def n_bounded(machine: Any, k: int) -> int:
+def n_bounded(machine: Machine, k: int) -> int:
     """How many samples are bounded in problem k of a fitted machine."""
     return int((status_in(machine, k) == BOUNDED).sum())
 

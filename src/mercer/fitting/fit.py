@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -25,6 +25,9 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.
@@ -46,7 +49,7 @@ class Fit:
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
+    def of(cls, machine: Machine, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
         """Read everything that a machine is trained on.
 
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
@@ -108,7 +111,7 @@ class Fit:
         return self.gram_under(self.kernel, n_threads)
 
     def gram_under(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
-        """The same under another kernel, bound like the fit's own."""
+        """The Gram matrix of the merged samples under another kernel, bound like the fit's own."""
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
@@ -159,7 +162,7 @@ class Fit:
         return np.where(far, mean, 0.0) if far.any() else None
 
 
-def _balanced(machine: Any, y: Any, weight: Floats) -> Any:
+def _balanced(machine: Machine, y: Any, weight: Floats) -> Any:
     """y of a classifier without classes that have no weight; of other machines as it is."""
     if isinstance(vars(machine).get("class_weight"), dict):
         _tell_unknown_classes(machine.class_weight, y)
@@ -195,7 +198,7 @@ def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
         )
 
 
-def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
+def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X)

@@ -30,8 +30,8 @@ from mercer.threads import effective_n_threads
 
 # What max_iter=-1 stands for, in Newton steps or passes over the data.
 _MAX_STEPS = 10_000
-# Classes of so small samples are solved one after another: starting threads takes longer (iris: 3.4 ms with threads on
-# a busy machine, 2.7 ms without).
+# Classes of samples with at most this many entries are solved one after another: starting threads takes longer
+# (iris: 3.4 ms with threads on a busy machine, 2.7 ms without).
 _FEW_ENTRIES = 20_000
 
 
@@ -101,7 +101,7 @@ class LinearMachine(MachineMethods, Machine):
         return np.column_stack([rows.product(w[k], float(b[k])) for k in range(len(b))])
 
 
-def bias_feature(machine: Any) -> float:
+def bias_feature(machine: Machine) -> float:
     """The value of the feature whose weight the bias is: infinite if b is free, 0 without bias."""
     one_of("bias", machine.bias, (True, False, "regularized"))
     if machine.bias == "regularized":
@@ -109,12 +109,12 @@ def bias_feature(machine: Any) -> float:
     return math.inf if machine.bias else 0.0
 
 
-def linear_solver(machine: Any, fit: Fit) -> Solve:
+def linear_solver(machine: Machine, fit: Fit) -> Solve:
     """The solver that the machine's parameters name, with its options."""
     return partial(solve_linear, solver=machine.solver, seed=seed_of(machine, fit), shrinking=bool(machine.shrinking))
 
 
-def seed_of(machine: Any, fit: Fit) -> int:
+def seed_of(machine: Machine, fit: Fit) -> int:
     """What orders the samples in dual coordinate descent; random_state=None stands for one fixed order."""
     return 0 if machine.random_state is None else int(fit.limits.random.randint(2**31 - 1))
 

@@ -311,13 +311,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 attach(Machine, ShowsCertificate)
 
 
-def tasks_of(machine: Any, fit: Fit) -> Tasks:
+def tasks_of(machine: Machine, fit: Fit) -> Tasks:
     """The problems that a machine would solve on samples that were read already."""
     tasks: Tasks = machine._tasks(fit)
     return tasks
 
 
-def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
+def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """A copy of a machine trained on samples that were read already, each of its problems from a start."""
     trained = machine._blank()
     for name in ("n_features_in_", "feature_names_in_"):
@@ -328,7 +328,7 @@ def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
     return trained
 
 
-def _expect_finite(model: Any) -> None:
+def _expect_finite(model: Machine) -> None:
     """Refuse a fit whose coefficients are not finite numbers."""
     fitted = vars(model)
     values = {name: fitted[name] for name in ("coef_", "dual_coef_", "intercept_") if name in fitted}
