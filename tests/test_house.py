@@ -27,6 +27,7 @@ RANK = {
     "errors": 0,
     "long_calls": 0,
     "on_demand": 0,
+    "methods": 10,
     "optional": 0,
     "parameters": 0,
     "progress": 1,

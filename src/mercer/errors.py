@@ -74,6 +74,11 @@ INDEFINITE = (
     "stationary point, not a proven optimum, and its certificate says so; use a positive definite kernel for a proof"
 )
 
+PROBABILITIES = (
+    "{name}(...).fit(X, y).calibrate(X, y) learns them from samples left out, as sklearn.calibration's "
+    "CalibratedClassifierCV does fold by fold, and mercer.KernelMachine(loss='logistic') is trained for them"
+)
+
 _OWN = str(Path(__file__).parent) + os.sep
 
 

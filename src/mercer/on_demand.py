@@ -60,3 +60,18 @@ def _nearest(name: str, names: Iterable[str]) -> str | None:
 def attribute_of(module: str, name: str) -> Any:
     """A function or class of a module that is imported now: for methods of machines that come from rooms above them."""
     return getattr(import_module(module), name)
+
+
+_methods_home = ""
+
+
+def methods_from(module: str) -> None:
+    """Classes take the methods that they ask for by name (`methods_named`) from this module, which lies above them."""
+    global _methods_home
+    _methods_home = module
+
+
+def methods_named(name: str) -> type:
+    """A class of methods of the module that `methods_from` has named."""
+    methods: type = getattr(import_module(_methods_home), name)
+    return methods

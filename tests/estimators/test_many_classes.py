@@ -9,7 +9,7 @@ from sklearn.svm import SVC as Peer
 import mercer
 from mercer import SVC
 from mercer.certificates.certificate import Certificate
-from mercer.fitting import classifier
+from mercer.fitting import pairwise
 from mercer.solvers.dual import pairs
 from reference.child import run_python
 
@@ -76,7 +76,7 @@ def test_pairs_that_go_elsewhere_are_told_with_the_others(tmp_path, monkeypatch)
 def test_values_of_pairs_are_not_kept_for_all_samples(fitted, monkeypatch):
     model, X, _ = fitted
     whole, scores = model.predict(X), model.decision_function(X)
-    monkeypatch.setattr(classifier, "row_blocks", lambda n, _: (slice(i, min(n, i + 7)) for i in range(0, n, 7)))
+    monkeypatch.setattr(pairwise, "row_blocks", lambda n, _: (slice(i, min(n, i + 7)) for i in range(0, n, 7)))
     np.testing.assert_array_equal(model.predict(X), whole)
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-12)
 

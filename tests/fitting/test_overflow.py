@@ -8,8 +8,7 @@ import pytest
 from mercer import SVC, SVDD, SVR, NuSVC, OneClassSVM
 from mercer.data.merging import unmerged
 from mercer.fitting.dual_status import BOUNDED, FREE, dual_status
-from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.tasks import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task
 from mercer.kernels import Polynomial
 from mercer.problems.regression import epsilon_insensitive
 from mercer.solution import Solution
@@ -87,6 +86,6 @@ def test_two_free_twins_are_free():
     problem = epsilon_insensitive(np.zeros(3), np.ones(3), 0.1)
     beta = np.array([0.5, 1.0, 0.0, -0.5, 0.0, -1.0])  # free and free, bounded and unused, unused and bounded
     task = Task("", problem, None, np.arange(3))
-    found = Joined([Solved(task, Solution(beta, 0, "converged"), None)])
+    found = Solutions.of([Solved(task, Solution(beta, 0, "converged"), None)])
     status = dual_status(unmerged(np.eye(3), np.arange(3), np.ones(3)), found, 3)
     assert status.toarray().ravel().tolist() == [FREE, BOUNDED, BOUNDED]

@@ -77,7 +77,7 @@ def test_classes_of_a_linear_machine_share_threads_only_where_that_pays(monkeypa
         called.append(n_threads)
         return [call(item) for item in items]
 
-    monkeypatch.setattr("mercer.fitting.tasks.map_side_by_side", alone)
+    monkeypatch.setattr("mercer.fitting.task.map_side_by_side", alone)
     monkeypatch.setattr("mercer.fitting.limits.effective_n_threads", lambda n_jobs: 2)
     X = np.random.default_rng(0).normal(size=(rows, 6))
     LinearSVC().fit(X, np.arange(rows) % 3)

@@ -78,12 +78,11 @@ def test_the_callers_samples_are_neither_changed_nor_kept(estimator):
     np.testing.assert_array_equal(ask(X), before)
 
 
-@pytest.mark.parametrize("name", ["explain", "insight"])
+@pytest.mark.parametrize("name", ["explain", "insight", "compression_", "certificate_", "calibrate"])
 def test_what_belongs_to_predictions_of_a_target_is_not_there(name):
     model = KernelPCA(2).fit([[0.0], [1.0], [3.0]])
     assert not hasattr(model, name)
-    with pytest.raises(AttributeError, match=f"KernelPCA has no {name}: that is about predictions"):
-        getattr(model, name)
+    assert name not in dir(KernelPCA)
 
 
 def test_they_stand_beside_the_other_names():

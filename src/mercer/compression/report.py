@@ -115,7 +115,7 @@ class Compression:
         if hasattr(machine, "quantiles_"):  # predict sorts them, and the k-th then moves as far as any of them
             bound = np.repeat(bound.max(axis=1, keepdims=True), bound.shape[1], axis=1)
         # Of a single column asked for as a column, predict gives one.
-        flat = vars(machine).get("_flat_", vars(machine).get("_one_output_", True))
+        flat = vars(machine).get("_flat_", True)
         return bound[:, 0] if flat and bound.shape[1] == 1 else bound
 
     def keeps_label(self, X: Any) -> Flags:

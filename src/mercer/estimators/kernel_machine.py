@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import class_weights, read_labels, signs
-from mercer.data.targets import codes_of, numbers
+from mercer.arrays import Floats, freeze
+from mercer.data.labels import signs
 from mercer.exact_parts import exact_parts
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import MachineMethods
+from mercer.fitting.classifier import OneAgainstRest
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
-from mercer.fitting.machine import Machine
-from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.machine import CERTIFIED, Machine
+from mercer.fitting.regressor import Regressor
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
@@ -36,10 +34,11 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 }
 
 
-class _KernelMachine(Machine):
+class _KernelMachine(MachineMethods, Machine):
     """What the classifier and the regressor share."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("outputs", None),
@@ -83,7 +82,7 @@ class _KernelMachine(Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         loss, Y = self._read_loss(), self._targets(fit)
         if not any(type(loss) in named.values() for named in _LOSSES.values()):
             check_derivatives(loss, Y.ravel())
@@ -91,9 +90,9 @@ class _KernelMachine(Machine):
         lam, bias, weight = float(self.lam), bool(self.bias), fit.merged.weight
         problems = [RepresenterProblem(np.ascontiguousarray(y), weight, loss, lam, bias) for y in Y.T]
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
-        return [Task(name, problem, solve) for name, problem in zip(names, problems, strict=True)]
+        return Tasks(Task(name, problem, solve) for name, problem in zip(names, problems, strict=True))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         merged = fit.merged
         C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
@@ -108,7 +107,7 @@ class _KernelMachine(Machine):
 
 
 @shared_docs
-class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
+class KernelMachineRegressor(Regressor, _KernelMachine):
     """Regression with any convex loss.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² over the kernel's function space. By the representer theorem the minimiser is
@@ -165,22 +164,8 @@ class KernelMachineRegressor(CalibratingRegressor, _KernelMachine):
     ) -> None:
         store(self, locals())
 
-    def _read(self, y: Any) -> tuple[Indices, Floats]:
-        target = numbers(y)
-        return codes_of(target), target
-
     def _targets(self, fit: Fit) -> Floats:
         return np.asarray(fit.target[fit.merged.first][:, None])
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) for every sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        return np.asarray(self._decision(X)[:, 0])
 
 
 def _gives_probabilities(estimator: Any) -> bool:
@@ -198,7 +183,7 @@ def _fitted_loss(estimator: Any) -> Any:
 
 
 @shared_docs
-class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
     """Classification with any convex loss of the margin, one class against all others for several.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the kernel's function space. By the representer theorem
@@ -256,20 +241,12 @@ class KernelMachineClassifier(OneAgainstRest, ClassifierMixin, _KernelMachine): 
     ) -> None:
         store(self, locals())
 
-    def _read(self, y: Any) -> tuple[Indices, np.ndarray]:
-        labels, codes = read_labels(y)
-        return codes, labels
-
-    def _weigh(self, target: np.ndarray, codes: Indices, weight: Floats) -> tuple[Floats, np.ndarray]:
-        class_weights(None, target, codes, weight)  # refuses a class that no weight is left of
-        return weight, target
-
     def _targets(self, fit: Fit) -> Floats:
-        return signs(fit.merged.y, len(fit.target))
+        return signs(fit.merged.y, len(fit.target.labels))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         super()._conclude(fit, solved)
-        self.classes_, self._loss_ = freeze(fit.target), self.loss
+        self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Floats:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import Classes, Pair, class_weights, planes, read_labels, signs
-from mercer.data.targets import codes_of, numbers
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.arrays import Floats, freeze
+from mercer.data.labels import Classes, Pair, signs
+from mercer.fitting.attached import ClassifierMethods
+from mercer.fitting.classifier import OneAgainstRest
+from mercer.fitting.dual_margins import without_planes
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Labels, fitted
 from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
-from mercer.fitting.margin_report import without_planes
-from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.one_against_rest import OneAgainstRest
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
+from mercer.fitting.regressor import Regressor
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive, store
@@ -39,7 +35,7 @@ _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
 
 
 @shared_docs
-class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
@@ -145,14 +141,7 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
     def _joint(self) -> bool:
         return bool(self.multi_class != "ovr")
 
-    def _read(self, y: Any) -> tuple[Indices, Classes]:
-        labels, codes = read_labels(y)
-        return codes, Classes(labels, planes(len(labels), against_rest=True), np.ones(len(labels)))
-
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
-        return weight, replace(target, factor=class_weights(self.class_weight, target.labels, codes, weight))
-
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         target: Classes = fit.target
         if self._joint:
             B, C = bias_feature(self), _prices(fit, self.C)
@@ -160,10 +149,10 @@ class LinearSVC(Deciding, OneAgainstRest, ClassifierMixin, LinearMachine):  # ty
             solve = partial(
                 solve_joint_linear, seed=seed_of(self, fit), shrinking=bool(self.shrinking), gram=fit.gram_of_rows
             )
-            return [Task("", problem, solve, place=fit.rows)]
+            return Tasks([Task("", problem, solve, place=fit.rows)])
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -189,7 +178,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
 
 
 @shared_docs
-class LinearSVR(CalibratingRegressor, LinearMachine):
+class LinearSVR(Regressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 
     Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε), or with the squares of these errors, f(x) = w'x + b. The squared
@@ -262,21 +251,17 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
         one_of("dual", self.dual, _DUALS)
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
-    def _read(self, y: Any) -> tuple[Indices, Floats]:
-        target = numbers(y)
-        return codes_of(target), target
-
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
         return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
         """Whether C and ε match the size of y."""
         task, solution = solved[0].task, solved[0].solution
         return remarks_on_scale(
@@ -288,16 +273,6 @@ class LinearSVR(CalibratingRegressor, LinearMachine):
             lambda: float(np.median(task.problem.upper) * np.median(squared_lengths(fit.X))),
             lambda: fit.rows(centred=task.problem.exact_bias).product(solution.w),
         )
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        return np.asarray(self._decision(X)[:, 0])
 
     @property
     def rkhs_norm_(self) -> float:

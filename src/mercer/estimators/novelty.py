@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, inner
-from mercer.fitting.calibrating import CalibratingNovelty
-from mercer.fitting.coefficients import Bounds, weight_vector
+from mercer.fitting.attached import NoveltyMethods
+from mercer.fitting.coefficients import Bounds
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Number, fitted
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.fitting.units import expect_squares, unit_of_kernel, unit_of_weights
 from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 
 
-class NoveltyDetector(CalibratingNovelty, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
     FITTED = fitted(
@@ -99,12 +97,6 @@ class NoveltyDetector(CalibratingNovelty, OutlierMixin, DualMachine):  # type: i
         """
         return np.asarray(self.decision_function(X) + self.offset_)
 
-    @property
-    def coef_(self) -> Any:
-        """w; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
-
 
 @shared_docs
 class OneClassSVM(NoveltyDetector):
@@ -138,14 +130,14 @@ class OneClassSVM(NoveltyDetector):
     array([ 1, -1])
     """
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
         expect_squares(weight)
         unit = unit_of_kernel(fit) * unit_of_weights(weight)
-        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)]
+        return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         (b,) = solved[0].certificate.b
         self._conclude_outputs(fit, solved, lambda: Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
@@ -208,12 +200,12 @@ class SVDD(NoveltyDetector):
     F_SCALE = 2.0
     F_LESS_OWN = True
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
-        return [Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_of_kernel(fit))]
+        return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_of_kernel(fit))])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))

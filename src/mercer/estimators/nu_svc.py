@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
-from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Number, fitted
+from mercer.fitting.pairwise import PairwiseClassifier
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.units import expect_squares
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
@@ -106,7 +105,7 @@ class NuSVC(PairwiseClassifier):
     ) -> None:
         store(self, locals())
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+    def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         weight, target = super()._weigh(target, codes, weight)
         # Before any kernel is evaluated: an infeasible ν is known from the labels.
         self._check_feasible(target, codes, weight)
@@ -122,7 +121,7 @@ class NuSVC(PairwiseClassifier):
                     f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
                 )
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
         if self.nu != "auto":
             return []
         told: list[tuple[str, type[Warning]]] = []
@@ -160,7 +159,7 @@ class NuSVC(PairwiseClassifier):
             return _USUAL_NU if largest >= _USUAL_NU else _SHARE_OF_LARGEST * largest
         return min(float(self.nu), largest)
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         tasks = []
         expect_squares(fit.merged.weight)
         for pair in fit.target.pairs:
@@ -169,15 +168,18 @@ class NuSVC(PairwiseClassifier):
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
             solve = self._solver_around(solve_reduced_hulls)
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
-        return tasks
+        return Tasks(tasks)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         """The certificate is told in the scale of f, after the division by ρ."""
-        super()._record_end([replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved])
+        scaled = [replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved]
+        super()._record_end(Solutions.of(scaled))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
-        if any(one.solution.stop_reason == "no margin" for one in solved):
-            solved = [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+        if "no margin" in solved.reasons:
+            solved = Solutions.of(
+                [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
+            )
             self._record_end(solved)
         rho = np.array([_rho(s) for s in solved])
         b = np.array([rho_and_b(s.certificate.b)[1] for s in solved]) / rho

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import MultiOutputMixin, RegressorMixin
-
-from mercer.arrays import Floats
-from mercer.data.targets import outputs
-from mercer.fitting.kinds import Flag, fitted
 from mercer.fitting.landmark_machine import LandmarkMachine
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_targets import StreamLabels, StreamNumbers
-from mercer.fitting.targets import SignClassifier, Targets
+from mercer.fitting.targets import SeveralOutputs, SignClassifier
 from mercer.parameters import store
 
 
@@ -42,7 +37,7 @@ class _Parameters(LandmarkMachine):
 
 
 @shared_docs
-class NystromRLS(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore[misc]  # scikit-learn is untyped
+class NystromRLS(SeveralOutputs, _Parameters):
     """Regularized least squares on landmarks: kernel ridge regression for millions of samples.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j, exactly, for one or
@@ -70,26 +65,7 @@ class NystromRLS(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore
     True
     """
 
-    FITTED = fitted(_flat_=Flag(required=True))
-
     _stream_targets = StreamNumbers
-
-    def _targets(self, y: Any) -> Targets:
-        return Targets(*outputs(y))
-
-    def _conclude_targets(self, target: Targets) -> None:
-        self._flat_ = target.flat
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) for every sample; one column per output where y had two dimensions.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        values = self._decision(X)
-        return values[:, 0] if self._flat_ else values
 
 
 @shared_docs

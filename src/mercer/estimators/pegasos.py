@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, stack, take
 from mercer.data.chunks import unpack
-from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, read_labels, signs
+from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.expansion import Expansion
+from mercer.fitting.attached import ClassifierMethods, MachineMethods
+from mercer.fitting.classifier import OneAgainstRest
 from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Labels, Number, Vectors, fitted
+from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.limits import deadline_of
-from mercer.fitting.machine import Machine
-from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.fitting.machine import CERTIFIED
 from mercer.fitting.shared_docs import shared_docs
 from mercer.fitting.stream_checks import check_stream, takes_samples
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.kernels.used_columns import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
@@ -37,7 +36,7 @@ from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
 
 
 @shared_docs
-class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_i φ(x_i)
@@ -130,7 +129,9 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     """
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
+        _expansion_=Function(),
         classes_=Labels(required=True),
         class_weight_=Array("classes", required=True),
         coef_=Array("outputs", "features", required=True, unless="_expansion_"),
@@ -188,16 +189,14 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
     def _kernel(self) -> Any:
         return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
 
-    def _read(self, y: Any) -> tuple[Indices, np.ndarray]:
-        if hasattr(self, "classes_"):
-            return codes_among(self.classes_, y), self.classes_
-        labels, codes = read_labels(y)
-        return codes, labels
+    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+        if not hasattr(self, "classes_"):
+            return super()._read(y)
+        every = planes(len(self.classes_), against_rest=True)
+        return codes_among(self.classes_, y), Classes(self.classes_, every, self.class_weight_)
 
-    def _weigh(self, target: np.ndarray, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
-        known = hasattr(self, "class_weight_")
-        factor = self.class_weight_ if known else class_weights(self.class_weight, target, codes, weight)
-        return weight, Classes(target, planes(len(target), against_rest=True), factor)
+    def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
+        return (weight, target) if hasattr(self, "class_weight_") else super()._weigh(target, codes, weight)
 
     def _max_steps(self, n: int) -> int:
         return MOST_EPOCHS
@@ -211,7 +210,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         """Whether w itself is trained."""
         return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         self._seed_ = fit.limits.seed()
         solve = partial(
             solve_pegasos,
@@ -224,7 +223,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             patience=int(self.n_iter_no_change),
             sharp=bool(self.certificate),
         )
-        return [Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))]
+        return Tasks([Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))])
 
     def _problem(self, fit: Fit) -> PegasosProblem:
         merged, target = fit.merged, fit.target
@@ -255,7 +254,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
             )
         return held_out
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         end: PegasosOutcome = solved[0].solution
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"
@@ -300,7 +299,7 @@ class PegasosSVC(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: i
         check_is_fitted(self)
         if not self._linear:
             return super()._decision(X)
-        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T) + self.intercept_
+        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T + self.intercept_)
 
     # --- streams ---------------------------------------------------------------------------------------------------
 

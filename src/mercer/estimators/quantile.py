@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,11 @@ from sklearn.metrics import d2_pinball_score
 from mercer.arrays import Floats, freeze
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.coefficients import Bounds
-from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, Flag, fitted
-from mercer.fitting.linear_kernel import linear_way
 from mercer.fitting.regressor import KernelRegressor
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.parameters import one_of, share, store
 from mercer.problems.regression import quantile
@@ -97,22 +94,21 @@ class QuantileSVR(KernelRegressor):
     ) -> None:
         store(self, locals())
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
         tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)
             problem = problem if self.bias is True else problem.without_bias()
-            solve = self._solver(linear_way(self, fit, rows, problem))
+            solve = self._solver_for(fit, rows, problem)
             tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
-        return tasks
+        return Tasks(tasks)
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         tau, C = _quantiles(self.quantiles), self._price(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0
-        b = np.array([bias_of(s, self.bias) for s in solved])
-        self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), b)
+        self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
     def predict(self, X: Any) -> Floats:
         """The quantiles of each sample: one number, or a column per quantile.

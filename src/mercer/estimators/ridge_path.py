@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -72,7 +71,7 @@ class RidgePath:
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, init=False, repr=False)
+    _source: PathSource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -91,12 +90,6 @@ class RidgePath:
     def lam(self) -> float:
         """The chosen λ."""
         return float(self.lams[self.best])
-
-    def made_of(self, source: PathSource) -> RidgePath:
-        """The same path, which can make machines."""
-        known = copy.copy(self)
-        object.__setattr__(known, "_source", source)
-        return known
 
     def at(self, lam: float, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,12 +22,12 @@ from mercer.fitting.least_squares_machine import (
     checked_lam,
 )
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.eigen import Judge, PathValues
-from mercer.solvers.least_squares.path import solve_path
+from mercer.solvers.least_squares.path import best_of, solve_path
 
 # How many λ are tried unless told.
 _COUNT = 50
@@ -81,23 +80,30 @@ class _ChoosesLam(LeastSquaresMachine):
             )
         return found
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
         solve = partial(solve_path, lams=self._given_lams(), score=self._scores, judge=self._judge(problem))
         if self.grid is None:
-            return [Task("", problem, solve)]
+            return Tasks([Task("", problem, solve)])
         bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
-        return [Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound]
+        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes all the memory there is
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
-        super()._record_end([_best(solved)])
+    def _record_end(self, solved: Solutions) -> None:
+        super()._record_end(Solutions.of([_best(solved)]))
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+        best = _best(solved)
+        own = fit if best.task.place is None else replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
+        self.lam_ = float(best.solution.lams[best_of(best.solution.scores)])
+        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
+        self._conclude_rows(own, best.solution.best, self.lam_)
+        # The samples stay at hand only where the machine is made of them anyway.
+        samples = self._expansion_.vectors if best.solution.best.C is not None else None
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -108,21 +114,12 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
+                _source=self._source(own, params, samples),
             )
             for params, s in zip(self._points(), solved, strict=True)
         )
-        best = _best(solved)
         self.path_ = self.paths_[solved.index(best)]
-        self.lam_, self.best_params_ = self.path_.lam, self.path_.params
-        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
-        if best.task.place is not None:
-            fit = replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
-        self._conclude_rows(fit, best.solution.best, self.lam_)
-        # The samples stay at hand only where the machine is made of them anyway.
-        samples = self._expansion_.vectors if best.solution.best.C is not None else None
-        chosen = solved.index(best)
-        self.paths_ = tuple(path.made_of(self._source(fit, path.params, samples)) for path in self.paths_)
-        self.path_ = self.paths_[chosen]
+        self.best_params_ = self.path_.params
 
     def _source(self, fit: Fit, params: dict[str, Any], samples: Any) -> PathSource:
         """What the path of a point of the grid makes machines of."""
@@ -163,7 +160,7 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
-def _best(solved: Sequence[Solved]) -> Solved:
+def _best(solved: Solutions) -> Solved:
     """The point of the grid with the least score; the first of several."""
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 

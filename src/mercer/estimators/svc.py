@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,18 +9,16 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
+from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.classifier import PairwiseClassifier
 from mercer.fitting.coefficients import Bounds, own_table
-from mercer.fitting.dual_machine import biases_of
 from mercer.fitting.fit import Fit
 from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
 from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
-from mercer.fitting.linear_kernel import linear_way
-from mercer.fitting.no_probabilities import PROBABILITIES
-from mercer.fitting.pair_tasks import PairTasks, SolvedPairs
+from mercer.fitting.pair_tasks import PairTasks
+from mercer.fitting.pairwise import PairwiseClassifier
 from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.parameters import one_of, store
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -125,25 +122,25 @@ class SVC(PairwiseClassifier):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _tasks(self, fit: Fit) -> Sequence[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         merged, target = fit.merged, fit.target
         if self._joint:
             C = self._joint_price(fit) * merged.weight
             joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
-            return [Task("all classes", joint, self._solver(solvers=JOINT_SOLVERS), np.arange(joint.n))]
+            return Tasks([Task("all classes", joint, self._solver(solvers=JOINT_SOLVERS), np.arange(joint.n))])
         if self._hard:
             return self._hard_tasks(fit)
         if len(target.pairs) > 1 and REST not in target.pairs[0]:
             return self._pair_tasks(fit)
         tasks = []
-        for pair in target.pairs:
+        for pair, C in zip(target.pairs, self._prices(fit), strict=True):
             rows, y = target.sides(pair, merged.y)
-            problem = self._problem(fit, rows, y, self._price(fit, rows))
-            solve = self._solver(linear_way(self, fit, rows, problem))
+            problem = self._problem(fit, rows, y, C)
+            solve = self._solver_for(fit, rows, problem)
             tasks.append(Task(target.name(pair), problem, solve, rows))
-        return tasks
+        return Tasks(tasks)
 
-    def _hard_tasks(self, fit: Fit) -> list[Task]:
+    def _hard_tasks(self, fit: Fit) -> Tasks:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
         (place, centring), tasks = centred_place(fit, self.bias), []
@@ -153,7 +150,7 @@ class SVC(PairwiseClassifier):
             problem = soft_margin(y, np.full(len(y), np.inf))
             problem = problem if self.bias is True else problem.without_bias()
             tasks.append(Task(fit.target.name(pair), problem, solve, rows, place=place))
-        return tasks
+        return Tasks(tasks)
 
     def _pair_tasks(self, fit: Fit) -> PairTasks:
         """One against one: hundreds of problems are made, and checked, as one."""
@@ -162,12 +159,12 @@ class SVC(PairwiseClassifier):
         self._check_room(layout, fit)
         sizes = np.diff(layout.starts)[layout.pairs]
         y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
-        prices = np.repeat(self._pair_prices(fit, layout), np.diff(layout.offsets))
+        prices = np.repeat(self._prices(fit), np.diff(layout.offsets))
         return PairTasks(
             problem=self._problem(fit, layout.rows, y, prices),
             layout=layout,
             name_of=lambda k: target.name(target.pairs[k]),
-            solver_of=lambda rows, problem: self._solver(linear_way(self, fit, rows, problem)),
+            solver_of=partial(self._solver_for, fit),
             together=self.solver == "auto",
         )
 
@@ -187,23 +184,22 @@ class SVC(PairwiseClassifier):
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
         return problem if self.bias is True else problem.without_bias()
 
-    def _price(self, fit: Fit, rows: Indices) -> float:
-        """C of a sample of weight 1 in the problem on these samples."""
-        return price(self, float(fit.merged.weight[rows].sum()))
-
-    def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
-        """The same for every pair of classes."""
+    def _prices(self, fit: Fit) -> Floats:
+        """C of a sample of weight 1 in the problem of each plane."""
+        pairs = fit.target.pairs
         if self.theta is None:
-            return np.full(layout.n, float(self.C))
-        weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])
-        totals, which = np.unique(weights[layout.pairs].reshape(-1, 2).sum(axis=1), return_inverse=True)
+            return np.full(len(pairs), float(self.C))
+        weights = np.bincount(fit.merged.y, weights=fit.merged.weight, minlength=len(fit.target.labels))
+        if REST in pairs[0]:
+            return np.full(len(pairs), price(self, float(weights.sum())))
+        totals, which = np.unique(weights[np.array(pairs)].sum(axis=1), return_inverse=True)
         return np.array([price(self, total) for total in totals.tolist()])[which]
 
     def _joint_price(self, fit: Fit) -> Floats:
         """C of a merged sample of weight 1."""
         return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
@@ -211,22 +207,16 @@ class SVC(PairwiseClassifier):
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
             self.rkhs_norm_ = joint_norms(solved[0])
             return
-        b = biases_of(solved, self.bias)
+        b = solved.biases(self.bias)
         if self._hard:
             refuse_no_margin(fit, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
             return
-        self._conclude_pairs(fit, solved, partial(self._box, fit, solved), b)
+        self._conclude_pairs(fit, solved, partial(self._box, fit), b)
 
-    def _box(self, fit: Fit, solved: Sequence[Solved]) -> Bounds:
-        bound: Any = np.inf
-        if self.slack == "l1":
-            bound = (
-                self._pair_prices(fit, solved.tasks.layout)
-                if isinstance(solved, SolvedPairs)
-                else np.array([self._price(fit, s.task.rows) for s in solved])
-            )
+    def _box(self, fit: Fit) -> Bounds:
+        bound: Any = self._prices(fit) if self.slack == "l1" else np.inf
         return Bounds(bound, bound, fit.target.factor[fit.merged.y][:, None])
 
     @property

@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, freeze, n_samples
+from mercer.features.feature_map import eigenpairs_of, n_above_rounding
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
-from mercer.long_calls import abandonable
 from mercer.parameters import integer
-
-# Eigenvalues below this share of the largest are rounding, and their functions would be noise.
-_ROUNDING_SHARE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +46,7 @@ class MercerExpansion:
     weights: Floats
     eigenvalues: Floats
     rest: float
-    _coefficients: Floats = field(init=False, repr=False)
-
-    def _made_of(self, coefficients: Floats) -> MercerExpansion:
-        object.__setattr__(self, "_coefficients", coefficients)
-        return self
+    _coefficients: Floats = field(repr=False)
 
     def functions(self, X: Any) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -107,17 +100,11 @@ def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) 
     if n == 0 or w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all():
         raise ValueError(f"an expansion needs points, and a finite weight ≥ 0 for each of the {n}, not {w.shape}")
     root = np.sqrt(w)
-    values, vectors = abandonable(np.linalg.eigh, root[:, None] * bound(points) * root)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    if values[-1] < -1e-8 * max(float(values[0]), 0.0):
-        raise ValueError(
-            f"{bound!r} is not positive definite: its matrix on these points has the eigenvalue {values[-1]:.3g}, and "
-            "Mercer's theorem does not hold"
-        )
-    kept = min(n_terms, int(np.sum(values > _ROUNDING_SHARE * values[0])))
-    coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
-    return made._made_of(freeze(coefficients))
+    values, vectors = eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
+    kept = min(n_terms, n_above_rounding(values))
+    coefficients = freeze(root[:, None] * vectors[:, :kept] / values[:kept])
+    rest = float(values[kept:].sum())
+    return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, coefficients)
 
 
 def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.features.feature_map import FeatureMap
 from mercer.features.random_fourier import gaussian_of
-from mercer.parameters import integer
+from mercer.parameters import integer, store
 
 # Terms of one feature unless told, and the most columns: by default as many degrees as stay below the first number.
 _TERMS, _COLUMNS, _MOST_COLUMNS = 20, 1000, 10**6
@@ -57,8 +57,7 @@ class GaussianSeries(FeatureMap):
     _takes_sparse = False
 
     def __init__(self, kernel: Any = "rbf", n_terms: int | None = None) -> None:
-        self.kernel = kernel
-        self.n_terms = n_terms
+        store(self, locals())
 
     def _prepare(self, X: Any) -> None:
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)

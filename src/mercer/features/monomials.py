@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.features.feature_map import FeatureMap
+from mercer.parameters import store
 
 # As many columns as 100 rows of 8 bytes fill a gigabyte with; and stored entries of sparse features, 12 bytes each.
 _MOST_COLUMNS, _MOST_STORED = 10**6, 10**8
@@ -52,8 +53,7 @@ class Monomials(FeatureMap):
     """
 
     def __init__(self, kernel: Any = "linear", ordered: bool = False) -> None:
-        self.kernel = kernel
-        self.ordered = ordered
+        store(self, locals())
 
     def _prepare(self, X: Any) -> None:
         recipe = self.kernel_.recipe()
@@ -149,7 +149,7 @@ def _count_of(size: int, degree: int, ordered: bool) -> int:
 
 
 def _products(size: int, degree: int, ordered: bool) -> Indices:
-    """All products of so many factors out of `size`, a row each."""
+    """All products of `degree` factors out of `size`, a row each."""
     every = itertools.product(range(size), repeat=degree)
     chosen = every if ordered else itertools.combinations_with_replacement(range(size), degree)
     return np.array(list(chosen), dtype=np.intp).reshape(_count_of(size, degree, ordered), degree)

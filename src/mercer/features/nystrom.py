@@ -13,13 +13,9 @@ import numpy as np
 
 from mercer.arrays import Floats, n_samples, take
 from mercer.data.chunks import Chunk
-from mercer.features.feature_map import FeatureMap
+from mercer.features.feature_map import FeatureMap, eigenpairs_of, n_above_rounding
 from mercer.gram.landmarks import draw, leverage_scores
-from mercer.long_calls import abandonable
-from mercer.parameters import integer, one_of, positive
-
-# Eigenvalues below this share of the largest are rounding, and their directions would be noise.
-_ROUNDING_SHARE = 1e-13
+from mercer.parameters import integer, one_of, positive, store
 
 
 class Nystrom(FeatureMap):
@@ -70,11 +66,7 @@ class Nystrom(FeatureMap):
         lam: float = 1e-3,
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.lam = lam
-        self.random_state = random_state
+        store(self, locals())
 
     def _prepare(self, X: Any) -> None:
         m = integer("n_components", self.n_components, 1, "the number of landmarks")
@@ -85,14 +77,8 @@ class Nystrom(FeatureMap):
         if self.landmarks == "leverage":
             scores = leverage_scores(self.kernel_, found.X, n * positive("lam", self.lam), float(n))
             found = draw(everything, m, rng, scores)
-        values, vectors = abandonable(np.linalg.eigh, self.kernel_(found.X))
-        values, vectors = values[::-1], vectors[:, ::-1]
-        if values[-1] < -1e-8 * max(float(values[0]), 0.0):
-            raise ValueError(
-                f"{self.kernel_!r} is not positive definite: its matrix on the landmarks has the eigenvalue "
-                f"{values[-1]:.3g}, and no features have it as their inner product"
-            )
-        kept = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
+        values, vectors = eigenpairs_of(self.kernel_(found.X), self.kernel_, "the landmarks")
+        kept = max(1, n_above_rounding(values))
         self.indices_, self.landmarks_ = found.index, take(X, found.index)
         self.eigenvalues_ = values[:kept].copy()
         with np.errstate(divide="ignore"):

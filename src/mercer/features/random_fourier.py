@@ -16,7 +16,7 @@ from scipy import linalg
 from mercer.arrays import Floats
 from mercer.features.feature_map import FeatureMap
 from mercer.kernels import Kernel
-from mercer.parameters import integer
+from mercer.parameters import integer, store
 
 
 class RandomFourier(FeatureMap):
@@ -59,10 +59,7 @@ class RandomFourier(FeatureMap):
     def __init__(
         self, kernel: Any = "rbf", n_components: int = 200, orthogonal: bool = True, random_state: Any = 0
     ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.orthogonal = orthogonal
-        self.random_state = random_state
+        store(self, locals())
 
     def _prepare(self, X: Any) -> None:
         integer("n_components", self.n_components, 1, "the number of features")
@@ -89,7 +86,7 @@ class RandomFourier(FeatureMap):
 
 
 def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
-    """The same lengths, in directions that are orthogonal in groups of as many as there are dimensions."""
+    """Frequencies of these lengths, orthogonal in groups of as many as there are dimensions."""
     m, width = frequencies.shape
     lengths = np.linalg.norm(frequencies, axis=1)
     blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]

@@ -14,7 +14,7 @@ from mercer.certificates.hulls import certify_hard_margin
 from mercer.data.merging import Merged
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task
 from mercer.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution
@@ -73,7 +73,8 @@ def certificate_of_alpha(estimator: Any, X: Any, y: Any, alpha: Any, *, sample_w
     fit = Fit.of(machine, X, y, sample_weight)
     tasks = machine._tasks(fit)
     columns = _columns(alpha, n_samples(fit.X), len(tasks))
-    machine._record_end([_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)])
+    found = [_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
+    machine._record_end(Solutions.of(found))
     certificate: Certificate = machine.certificate_
     return certificate
 

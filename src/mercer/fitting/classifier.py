@@ -1,148 +1,131 @@
-"""What classifiers made of two-class problems share: labels, one against one or one against the rest, votes."""
+"""What classifiers share: labels and the weights of their classes, planes, and the margins of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
-from mercer.data.labels import Classes, class_weights, planes, read_labels, scores, to_dual_coef, winner, wins
-from mercer.data.table import Table
-from mercer.fitting.coefficients import (
-    Box,
-    conclude_support,
-    merged_table,
-    own_table,
-    table_expansion,
-    weight_vector,
+from mercer.arrays import Floats, Indices, freeze
+from mercer.data.labels import (
+    Classes,
+    Pair,
+    between,
+    class_weights,
+    codes_among,
+    names_of,
+    planes,
+    read_labels,
+    winner,
 )
-from mercer.fitting.copies import allow_for_copies
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
-from mercer.fitting.margin_report import DualMarginReport
-from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.task import Solved
-from mercer.parameters import one_of
+from mercer.fitting.dual_margins import PlaneDuals
+from mercer.fitting.machine import Machine
+from mercer.margins import Margins, SeveralMargins, divide
 
 
-class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A classifier of several two-class machines; one adds its parameters and its problems."""
+class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A classifier with a hyperplane for each output: of each class against the rest, unless it says otherwise."""
 
-    FITTED = fitted(
-        _per_class_=Flag(),
-        classes_=Labels(against_rest=None, required=True),
-        class_weight_=Array("classes", required=True),
-        n_support_=Counts("classes", "support", required=True, unless="_compression_"),
-        dual_coef_=Array("planes per vector", "support", required=True, unless="_compression_"),
-    )
+    _function_per_class = True
 
-    def _read(self, y: Any) -> tuple[Indices, Classes]:
+    def _read(self, y: Any) -> tuple[Indices | None, Any]:
         labels, codes = read_labels(y)
-        pairs = planes(len(labels), self._function_per_class)
-        return codes, Classes(labels, pairs, np.ones(len(labels)))
+        return codes, Classes(labels, planes(len(labels), self._function_per_class), np.ones(len(labels)))
 
-    def _weigh(self, target: Classes, codes: Indices, weight: Floats) -> tuple[Floats, Classes]:
+    def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         factor = class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
         return weight, replace(target, factor=factor)
 
-    @property
-    def _function_per_class(self) -> bool:
-        return has_function_per_class(self)
+    def _planes(self) -> list[Pair]:
+        """The classes on the positive and on the negative side of each plane."""
+        return planes(len(self.classes_), against_rest=True)
 
-    def _check_parameters(self) -> None:
-        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+    def _plane_norms(self) -> Floats:
+        """‖w‖ of each plane."""
+        return np.atleast_1d(self.rkhs_norm_)
 
-    def _conclude_pairs(
-        self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats, scales: Floats | None = None
-    ) -> None:
-        """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
-        found = Joined(solved)
-        table = merged_table(fit.merged, found)
-        own = own_table(table, fit, box, lambda: found.largest_ridge)
-        if scales is not None:
-            table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
-        allow_for_copies(self, fit, solved, found, (table, own), scales)
-        self._conclude_tables(fit, table, own, b)
-        self._conclude_duals(fit, found, scales)
+    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+        """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
+        return None
 
-    def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
-        """The same from coefficients of the merged samples, and of the caller's rows, for every output."""
-        merged, target = fit.merged, fit.target
-        used = np.flatnonzero(table.lengths)
-        used = used[np.argsort(merged.y[used], kind="stable")]
-        self._per_class_ = self._function_per_class
-        self.classes_ = freeze(target.labels)
-        self.class_weight_ = freeze(target.factor)
-        self.intercept_ = freeze(b)
-        self._expansion_ = table_expansion(fit, table, used, b)
+    def signed_distance(self, X: Any) -> Floats:
+        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
 
-        # From here on in the caller's rows: classes come one after another.
-        codes = merged.y[merged.member]
-        order = np.argsort(codes, kind="stable")
-        order = order[own.lengths[order] > 0]
-        conclude_support(self, fit, order)
-        self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            The samples.
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add samples to those known and train on all of them, from the last solution on.
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_planes) for several classes
+            In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
+        """
+        distances = divide(self._decision(X), self._plane_norms())
+        return distances[:, 0] if distances.shape[1] == 1 else distances
 
-        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-        call of partial_fit starts anew, with a warning.
+    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
+        """Functional and geometric margins, slacks, errors and distances of samples.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
             The samples.
         y : array of shape (n_samples,)
-            At least two classes must have come by the end of the first call; others may come later.
-        classes : array, optional
-            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+            Labels that the machine knows.
 
         Returns
         -------
-        self
+        Margins
+            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
+            or neither is told where X and y are the samples that the machine was fitted on.
         """
-        if classes is not None:
-            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
-            if len(unexpected):
-                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
-        super().partial_fit(X, y, sample_weight)
-        return self
+        check_is_fitted(self)
+        codes = codes_among(self.classes_, y)
+        check_consistent_length(X, codes)
+        values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
+        norms = self._plane_norms()
+        parts = []
+        for k, pair in enumerate(self._planes()):
+            rows, signs = between(pair, codes)
+            norm, own = float(norms[k]), None if duals is None else duals[k]
+            part = Margins(
+                classes=names_of(pair, labels)[::-1],
+                rows=rows,
+                decision_values=freeze(values[rows, k].copy()),
+                signs=freeze(signs),
+                rkhs_norm=norm,
+                b=float(self.intercept_[k]),
+                alpha_sum=None if own is None else own.alpha_sum,
+                inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
+                b_interval=None if own is None else own.b_interval,
+                standings=None if own is None or own.statuses is None else own.statuses[rows],
+            )
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
+        return SeveralMargins(freeze(self.classes_[codes]), tuple(parts), np.asarray(self.predict(X) != y))
 
-    # --- prediction ------------------------------------------------------------------------------------------------
+
+class OneAgainstRest(Classifier):
+    """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
 
     def decision_function(self, X: Any) -> Floats:
-        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+        """f(x) for two classes, positive for the second; for more, one column per class.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
             As in `fit`.
         """
-        check_is_fitted(self)
-        if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
-            values = self._decision(X)
-            return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
-        return self._by_class(X, scores)
+        values = self._decision(X)
+        return np.asarray(values[:, 0]) if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
-        against the rest the one with the largest f.
+        """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x).
 
         Parameters
         ----------
@@ -150,23 +133,17 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
             As in `fit`.
         """
         check_is_fitted(self)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if len(self.classes_) > 2 and not self._function_per_class:
-            values = self._by_class(X, scores if self.break_ties else wins)
-        else:
-            values = self._decision(X)
-        return np.asarray(self.classes_[winner(values)])
-
-    def _by_class(self, X: Any, summed: Callable[[Floats, int], Floats]) -> Floats:
-        """One number per class from the values of its pairs, which are not kept: there may be half a million."""
-        X, k = self._to_decide(X), len(self.classes_)
-        blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
-        parts = [summed(self._values(take(X, np.arange(some.start, some.stop))), k) for some in blocks]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.asarray(self.classes_[winner(self._decision(X))])
 
     @property
-    def coef_(self) -> Any:
-        """w, one row per pair of classes; only for a linear kernel."""
+    def rkhs_norm_(self) -> Any:
+        """‖w‖ of each output, computed when it is asked for; a number where there is one."""
         check_is_fitted(self)
-        return weight_vector(self)
+        expansion = getattr(self, "_expansion_", None)
+        if expansion is None:
+            norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)  # it keeps w instead
+        elif expansion.vectors is None:
+            raise AttributeError("rkhs_norm_ needs the kernel between the vectors, which a precomputed matrix hides")
+        else:
+            norms = expansion.norms()
+        return float(norms[0]) if len(norms) == 1 else freeze(norms)

@@ -2,25 +2,32 @@
 reading.
 
 Twins of a sample count as their sum. Copies of a sample share its coefficient in proportion to their weights; a
-coefficient at its bound goes exactly onto each copy's own bound.
+coefficient at its bound goes exactly onto each copy's own bound. A certificate claims no more than is true of the
+coefficients of copies.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, take
+from mercer.arrays import Floats, Indices, freeze, sums_by, take
+from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
+from mercer.certificates.reach import roots
 from mercer.data.merging import Merged
 from mercer.data.table import Table
-from mercer.exact_parts import exact_parts, worth_exactness
+from mercer.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.pair_tasks import Joined
+from mercer.fitting.task import Solutions
 from mercer.gram.linear_rows import weight_vectors
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +44,13 @@ class Bounds:
 Box = Callable[[], Bounds]
 
 
-def merged_table(merged: Merged, found: Joined) -> Table:
+def merged_table(merged: Merged, solved: Solutions) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    return Table.of_columns(found.coefficients, found.rows, found.row_ends, len(merged.y))
+    return Table.of_columns(solved.coefficients, solved.rows, solved.row_ends, len(merged.y))
 
 
 def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
-    """The same for the caller's rows that have weight; d of a merged sample is at most `ridge`."""
+    """β of the caller's rows that have weight in every task; d of a merged sample is at most `ridge`."""
     merged = fit.merged
     own = table.take(merged.member)
     if merged.unique:  # every bound is its own
@@ -61,7 +68,7 @@ def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lam
     return own.with_data(np.where((size == whole) | past, own_bound, shared))
 
 
-def entries_of(table: Table, own: Table, member: Indices) -> Indices:
+def _entries_of(table: Table, own: Table, member: Indices) -> Indices:
     """Where `table` has what the entries of the caller's rows are shares of."""
     place = member[own.rows] * table.n_columns + own.indices
     return np.searchsorted(table.rows * table.n_columns + table.indices, place)
@@ -83,7 +90,7 @@ def _split(table: Table, own: Table, fit: Fit, ridge: float, unbounded: bool) ->
     shares = np.asarray(own.data * merged.share[row])
     if ridge == 0 and not unbounded:  # a small copy near its own bound must stay as near to it
         return shares
-    entry, exact = entries_of(table, own, merged.member), None
+    entry, exact = _entries_of(table, own, merged.member), None
     if ridge > 0:
         exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
     return exact_parts(table.data, shares, entry, exact)
@@ -117,7 +124,7 @@ def table_expansion(fit: Fit, table: Table, used: Indices, b: Floats) -> Expansi
     return expansion_of(fit, table.take(used).matrix(), b, used)
 
 
-def conclude_support(model: Any, fit: Fit, order: Indices) -> None:
+def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
     """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
     rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
@@ -125,10 +132,60 @@ def conclude_support(model: Any, fit: Fit, order: Indices) -> None:
     model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 
 
-def weight_vector(model: Any) -> Any:
+def weight_vector(model: Machine) -> Any:
     """w, one row per output, dense whatever the samples are; only for a linear kernel."""
     recipe = model.kernel_.recipe()
     if recipe is None or not recipe.linear:
         raise AttributeError(f"coef_ exists only for a linear kernel, and this one is {model.kernel_!r}")
     expansion: Expansion = model._expansion_
     return freeze(np.ascontiguousarray(recipe.scale * weight_vectors(expansion.vectors, expansion.coefficients).T))
+
+
+def allow_for_copies(
+    machine: Machine,
+    fit: Fit,
+    solved: Solutions,
+    tables: tuple[Table, Table],
+    scales: Floats | None = None,
+) -> None:
+    """Let `certificate_` hold for the coefficients of the caller's rows too, and `converged_` follow it.
+
+    `tables` are those of the merged samples and of the caller's rows; `scales` are factors on the solutions'
+    coefficients that they have already, one for each task.
+    """
+    if fit.merged.unique:
+        return
+    off = _lacking(fit, solved, *tables)
+    if not (off.sums.any() or off.curved.any()):
+        return
+    starts = solved.variables[:-1]
+    factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(solved.variables))
+    at = Variables(
+        starts, solved.p, factor * solved.lower, factor * solved.upper, solved.d, factor * solved.beta,
+        roots(fit.gram())[solved.samples],
+    )  # fmt: skip
+    machine.certificate_ = allowing_for_copies(machine.certificate_, off, at)
+    parts = machine.certificate_.parts or (machine.certificate_,)
+    stop = fit.limits.stop
+    met = all(
+        math.isfinite(part.gap) and replace(stop, tol=stop.tol * one.task.unit).met(part)
+        for part, one in zip(parts, solved, strict=True)
+    )
+    if machine.converged_ and not met:
+        machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
+
+
+def _lacking(fit: Fit, solved: Solutions, table: Table, own: Table) -> Lacking:
+    """What the coefficients of copies lack of those of their samples."""
+    merged, n_tasks = fit.merged, table.n_columns
+    entry = _entries_of(table, own, merged.member)
+    apart = lacking(table.data, own.data, entry)
+    curved = np.zeros(n_tasks)
+    if not apart.any() and not solved.largest_ridge:
+        return Lacking(curved, curved, curved)
+    if solved.largest_ridge:  # d is in inverse proportion to the weight
+        of_one = np.maximum.reduceat(solved.d * merged.weight[solved.samples], solved.variables[:-1])
+        moved = np.abs(own.data - table.data[entry] * merged.share[own.rows]) / merged.own_weight[own.rows]
+        np.maximum.at(curved, own.indices, of_one[own.indices] * moved)
+    r = roots(fit.gram())[table.rows]
+    return Lacking(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
 KEPT = frozenset(
     [
         *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
-        *("_per_class_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "_one_output_", "epsilon_", "nu_"),
+        *("_per_class_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
         *("equivalent_C_", "_loss_", "lam_", "best_params_"),
     ]
 )
@@ -40,7 +43,7 @@ class CompressionRecord:
             raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
-def missing_since_compressed(machine: Any, name: str) -> AttributeError:
+def missing_since_compressed(machine: Machine, name: str) -> AttributeError:
     """Why a compressed machine lacks this attribute."""
     instead = ""
     if name == "certificate_":

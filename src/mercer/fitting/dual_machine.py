@@ -4,20 +4,20 @@ last solution."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, freeze, n_samples
+from mercer.arrays import Floats, Indices, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
-from mercer.fitting.coefficients import Box, conclude_support, expansion_of, own_table
-from mercer.fitting.copies import allow_for_copies
+from mercer.fitting.attached import MachineMethods
+from mercer.fitting.coefficients import Box, allow_for_copies, conclude_support, expansion_of, own_table, weight_vector
 from mercer.fitting.dual_status import bias_intervals, dual_status
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import (
@@ -33,22 +33,25 @@ from mercer.fitting.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.machine import Machine, Training
-from mercer.fitting.pair_tasks import Joined, SolvedPairs, reasons_of
+from mercer.fitting.machine import CERTIFIED, Machine, Training
 from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Tasks
 from mercer.fitting.telling import warn_user, with_callbacks
 from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.linear.direction import few_columns
+from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.solver import Solver, choose_solver
 
 
-class DualMachine(Machine):
+class DualMachine(MachineMethods, Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 
     FITTED = fitted(
+        CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         shape_fit_=Shape(required=True, unless="_compression_"),
@@ -73,6 +76,18 @@ class DualMachine(Machine):
         chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
         return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
 
+    def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
+        """The solver of the problem on these samples: of a linear kernel on fewer columns than rows it is trained in
+        (w, b), where pairs of rows would crawl."""
+        linear = None
+        if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
+            few = few_columns(len(rows), fit.merged.X.shape[1]) and getattr(self, "solver", "auto") == "auto"
+            linear = linear_problem(problem) if few else None
+        if linear is None:
+            return self._solver()
+        X, n_threads = fit.merged.X, fit.limits.n_threads
+        return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: LinearRows(take(X, rows), n_threads)))
+
     def _solver_around(self, outer: Solver) -> Solve:
         """A solver that asks the one that `solver` names several times."""
         chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS)
@@ -80,15 +95,15 @@ class DualMachine(Machine):
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
-    def _starts(self, fit: Fit, tasks: Sequence[Task], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
         if before is None:
             return [None] * len(tasks)
         keys, targets = _keys_and_targets(fit)
         return [before.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         super()._record_end(solved)
-        proof, decided = self.certificate_, "no margin" not in reasons_of(solved)
+        proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
@@ -96,47 +111,52 @@ class DualMachine(Machine):
             )
         self.fit_status_ = int(not self.converged_)
 
-    def _conclude_outputs(self, fit: Fit, solved: Sequence[Solved], box: Box, b: Floats) -> None:
+    def _conclude_outputs(self, fit: Fit, solved: Solutions, box: Box, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each.
 
         Every task is about all merged samples.
         """
-        found = Joined(solved)
-        merged, beta = fit.merged, found.coefficients.reshape(len(found), -1)
+        merged, beta = fit.merged, solved.coefficients.reshape(len(solved), -1)
         self.intercept_ = freeze(b)
         used = np.flatnonzero(beta.any(axis=0))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
         own = beta[:, merged.member]
         if not merged.unique:
             joint = Table.of_array(beta.T)
-            parts = own_table(joint, fit, box, lambda: found.largest_ridge)
-            allow_for_copies(self, fit, solved, found, (joint, parts))
+            parts = own_table(joint, fit, box, lambda: solved.largest_ridge)
+            allow_for_copies(self, fit, solved, (joint, parts))
             own = parts.toarray().T
         order = np.flatnonzero(own.any(axis=0))
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
         self.dual_coef_ = freeze(np.ascontiguousarray(own[:, order]))
-        self._conclude_duals(fit, found)
+        self._conclude_duals(fit, solved)
 
-    def _conclude_duals(self, fit: Fit, found: Joined, scales: Floats | None = None) -> None:
+    def _conclude_duals(self, fit: Fit, solved: Solutions, scales: Floats | None = None) -> None:
         """What the duals tell beyond the coefficients, of which the expansion's are `scales` times as large."""
-        self.rkhs_norm_ = self._norms(found, scales)
-        status = dual_status(fit.merged, found, fit.n)
+        self.rkhs_norm_ = self._norms(solved, scales)
+        status = dual_status(fit.merged, solved, fit.n)
         self._standing_ = freeze(status.matrix())
-        self._b_range_ = bias_intervals(found, status)
-        if len(found.row_ends) == 2 and fit.kernel_values:  # of several problems, views count their own
+        self._b_range_ = bias_intervals(solved, status)
+        if len(solved) == 1 and fit.kernel_values:  # of several problems, views count their own
             self.n_kernel_values_ = fit.kernel_values
 
-    def _norms(self, found: Joined, scales: Floats | None) -> Any:
+    def _norms(self, solved: Solutions, scales: Floats | None) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        starts, coefficients = found.row_ends[:-1], found.coefficients
-        energies = np.add.reduceat(coefficients * found.u, starts)
+        starts, coefficients = solved.row_ends[:-1], solved.coefficients
+        energies = np.add.reduceat(coefficients * solved.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-    def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    @property
+    def coef_(self) -> Any:
+        """w, one row for each output; only for a linear kernel."""
+        check_is_fitted(self)
+        return weight_vector(self)
+
+    def _keep(self, fit: Fit, solved: Solutions) -> None:
         keys, targets = _keys_and_targets(fit)
         starts = {
             s.task.name: task_start(s.task.rows, s.task.problem, s.solution)
@@ -224,21 +244,3 @@ class DualMachine(Machine):
 def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
     assert fit.kernel is not None
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
-
-
-def biases_of(solved: Sequence[Solved], bias: Any) -> Floats:
-    """b of every task."""
-    if not isinstance(solved, SolvedPairs):
-        return np.array([bias_of(s, bias) for s in solved])
-    b = solved.found.certificates.b
-    if b.shape[1]:
-        return b[:, 0].copy()
-    sums = np.add.reduceat(solved.found.beta, solved.tasks.layout.offsets[:-1])
-    return sums if bias == "regularized" else np.zeros(len(solved))
-
-
-def bias_of(solved: Solved, bias: Any) -> float:
-    """b of one task: its equality's multiplier; without one zero, or Σβ where it is a feature with the constant 1."""
-    if solved.certificate.b:
-        return solved.certificate.b[0]
-    return float(solved.solution.beta.sum()) if bias == "regularized" else 0.0

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
 from mercer.data import samples
+from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
-from mercer.fitting.class_balance import tell_unknown_classes, without_weightless_classes
 from mercer.fitting.limits import Limits
 from mercer.fitting.telling import warn_user
 from mercer.gram import Gram, gram_for
@@ -25,6 +25,9 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.solvers.deadline import GRACE_SECONDS, in_time
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.
@@ -46,7 +49,7 @@ class Fit:
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, machine: Any, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
+    def of(cls, machine: Machine, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
         """Read everything that a machine is trained on.
 
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
@@ -108,7 +111,7 @@ class Fit:
         return self.gram_under(self.kernel, n_threads)
 
     def gram_under(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
-        """The same under another kernel, bound like the fit's own."""
+        """The Gram matrix of the merged samples under another kernel, bound like the fit's own."""
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
@@ -159,14 +162,43 @@ class Fit:
         return np.where(far, mean, 0.0) if far.any() else None
 
 
-def _balanced(machine: Any, y: Any, weight: Floats) -> Any:
+def _balanced(machine: Machine, y: Any, weight: Floats) -> Any:
     """y of a classifier without classes that have no weight; of other machines as it is."""
     if isinstance(vars(machine).get("class_weight"), dict):
-        tell_unknown_classes(machine.class_weight, y)
-    return without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
+        _tell_unknown_classes(machine.class_weight, y)
+    return _without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
 
 
-def read_samples(machine: Any, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
+def _without_weightless_classes(y: Any, weight: Floats) -> Any:
+    """y as it is, or without the classes whose samples all have weight 0, if two others remain.
+
+    So the bags of `BaggingClassifier` come, which draws samples by their weights. The samples of such a class have no
+    influence, and are given the label of another one.
+    """
+    labels, codes = read_labels(y)
+    gone = np.bincount(codes, weights=weight, minlength=len(labels)) == 0
+    kept = np.flatnonzero(~gone)
+    if not gone.any() or len(kept) < 2:
+        return y
+    names = ", ".join(map(repr, labels[gone].tolist()))
+    warn_user(f"all samples of the classes {names} have weight 0: these classes are left out", UserWarning)
+    return labels[np.where(gone[codes], kept[0], codes)]
+
+
+def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
+    """Warn of names in `class_weight` that no sample has, if a class that has samples is missing there.
+
+    A part of the data, such as a fold, need not hold every class. With a class missing it may be a slip of the pen.
+    """
+    labels = read_labels(y)[0].tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown and any(label not in class_weight for label in labels):
+        warn_user(
+            f"class_weight names {unknown}, but the classes are {labels}: these weights are not used", UserWarning
+        )
+
+
+def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X)

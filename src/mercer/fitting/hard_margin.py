@@ -7,7 +7,7 @@ solver proves (mercer.solvers.dual.hard_margin).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,8 +19,7 @@ from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
 from mercer.fitting.coefficients import merged_table, table_expansion
 from mercer.fitting.fit import Fit
-from mercer.fitting.pair_tasks import Joined
-from mercer.fitting.task import Solved
+from mercer.fitting.task import Solutions, Solved
 from mercer.gram import Gram, gram_for
 
 
@@ -61,12 +60,12 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
     return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
-def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
+def bias_between(fit: Fit, solved: Solutions) -> Floats:
     """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
 
     The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
     """
-    table = merged_table(fit.merged, Joined(solved))
+    table = merged_table(fit.merged, solved)
     used = np.flatnonzero(table.lengths)
     none = np.zeros(len(solved))
     f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
@@ -74,7 +73,7 @@ def bias_between(fit: Fit, solved: Sequence[Solved]) -> Floats:
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
-def refuse_no_margin(fit: Fit, solved: Sequence[Solved]) -> None:
+def refuse_no_margin(fit: Fit, solved: Solutions) -> None:
     """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
 
     Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding

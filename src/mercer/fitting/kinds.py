@@ -69,9 +69,9 @@ class Kind:
         """Raise ModelFormatError if `value` cannot be this attribute of the model."""
 
 
-def fitted(**kinds: Kind | None) -> Mapping[str, Kind | None]:
-    """The declaration of a class: its fitted attributes, beside those of its ancestors, by name."""
-    return MappingProxyType(kinds)
+def fitted(*others: Mapping[str, Kind], **kinds: Kind) -> Mapping[str, Kind]:
+    """The declaration of a class: its fitted attributes by name, those of other declarations first."""
+    return MappingProxyType({name: kind for one in (*others, kinds) for name, kind in one.items()})
 
 
 @dataclass(frozen=True, init=False)

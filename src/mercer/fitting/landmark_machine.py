@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Indices, freeze, megabytes, n_samples, take
+from mercer.arrays import freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.limits import Limits
-from mercer.fitting.machine import Machine
 from mercer.fitting.stream_targets import StreamTargets
-from mercer.fitting.targets import Targets
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.targets import OutputsMachine, Targets
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
@@ -56,7 +55,7 @@ class _Source:
     rows: Any = None  # the caller's row of each sample, where the samples are all at hand
 
 
-class LandmarkMachine(Machine):
+class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 
     FITTED = fitted(
@@ -71,18 +70,6 @@ class LandmarkMachine(Machine):
     )
 
     _stream_targets: type[StreamTargets]
-
-    # --- what a machine provides -----------------------------------------------------------------------------------
-
-    def _targets(self, y: Any) -> Targets:
-        """y as numbers."""
-        raise NotImplementedError
-
-    def _conclude_targets(self, target: Targets) -> None:
-        """Fitted attributes that come from y alone."""
-        raise NotImplementedError
-
-    # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.
@@ -121,12 +108,11 @@ class LandmarkMachine(Machine):
     def _merges(self, X: Any, budget: int) -> bool:
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
 
-    def _read(self, y: Any) -> tuple[Indices, Targets]:
-        target = self._targets(y)
+    def _merge_codes(self, target: Targets) -> Any:
         if target.codes is not None:
-            return target.codes, target
+            return target.codes
         values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
-        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1), target
+        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
     def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
         if not is_stream(X):
@@ -143,7 +129,7 @@ class LandmarkMachine(Machine):
         merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
         return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
         chosen = self._choose(fit, source)
         landmarks, K = chosen.X, None
@@ -161,18 +147,18 @@ class LandmarkMachine(Machine):
         if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
             sample = empty_targets(source.pool.X, source.pool.stands_for, source.target.Y.shape[1])
         solve = partial(solve_nystrom, sample=sample, once=source.once)
-        return [Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)]
+        return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
 
     def _warn_early(self, reached: str) -> None:
         """Silent where the solver did its part, and only the proof's worst case of rounding is above tol by little."""
         if self.stop_reason_ != "rounding floor" or not self.certificate_.relative_gap <= _SURE_SHARE:
             super()._warn_early(reached)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         solution, place = solved[0].solution, solved[0].task.place
         assert place is not None
         landmarks = place(fit.limits.n_threads).landmarks

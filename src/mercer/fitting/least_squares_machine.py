@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, sums_by
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data.labels import class_weights
-from mercer.data.targets import outputs
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
-from mercer.fitting.calibrating import CalibratingRegressor
+from mercer.fitting.attached import RegressorMethods
 from mercer.fitting.coefficients import diagonal_of, expansion_of, weight_vector
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
-from mercer.fitting.machine import Machine
-from mercer.fitting.targets import SignClassifier, Targets
-from mercer.fitting.task import Solved
+from mercer.fitting.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
+from mercer.fitting.task import Solutions
 from mercer.fitting.telling import warn_user
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
@@ -38,7 +34,7 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution
 _MAX_STEPS = 2000
 
 
-class LeastSquaresMachine(Machine):
+class LeastSquaresMachine(OutputsMachine):
     """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
 
     FITTED = fitted(
@@ -64,24 +60,9 @@ class LeastSquaresMachine(Machine):
         ),
     )
 
-    # --- what a machine provides -----------------------------------------------------------------------------------
-
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
-        """y as numbers; `classes` are those known before."""
-        raise NotImplementedError
-
-    def _conclude_targets(self, target: Targets) -> None:
-        """Fitted attributes that come from y alone."""
-        raise NotImplementedError
-
-    # --- the pipeline's hooks --------------------------------------------------------------------------------------
-
     def _check_parameters(self) -> None:
         if not isinstance(self.bias, bool | np.bool_):
             raise TypeError(f"bias={self.bias!r} must be True or False")
-
-    def _read(self, y: Any) -> tuple[None, Targets]:
-        return None, self._targets(y)
 
     def _max_steps(self, n: int) -> int:
         return _MAX_STEPS
@@ -91,7 +72,7 @@ class LeastSquaresMachine(Machine):
         Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
         return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
         self.residual_ = self.certificate_.violation
@@ -169,33 +150,14 @@ class LeastSquaresMachine(Machine):
         return weight_vector(self)
 
 
-class LeastSquaresRegressor(MultiOutputMixin, CalibratingRegressor, LeastSquaresMachine):  # type: ignore[misc]  # untyped
+class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):
     """Least squares for numbers: one output or several."""
-
-    FITTED = fitted(_one_output_=Flag(required=True))
-
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
-        return Targets(*outputs(y))
-
-    def _conclude_targets(self, target: Targets) -> None:
-        self._one_output_ = target.flat
 
     @property
     def coef_(self) -> Any:
         """The weights of the features, one row per output if there were several; only for a linear kernel."""
         w = super().coef_
-        return w[0] if self._one_output_ else w
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) for each sample, one column per output if there were several.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        values = self._decision(X)
-        return values[:, 0] if self._one_output_ else values
+        return w[0] if self._flat_ else w
 
 
 class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):

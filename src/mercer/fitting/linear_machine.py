@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
+from mercer.fitting.attached import MachineMethods
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Count, Text, fitted
-from mercer.fitting.machine import Machine
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.machine import CERTIFIED, Machine
+from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
@@ -29,8 +30,8 @@ from mercer.threads import effective_n_threads
 
 # What max_iter=-1 stands for, in Newton steps or passes over the data.
 _MAX_STEPS = 10_000
-# Classes of so small samples are solved one after another: starting threads takes longer (iris: 3.4 ms with threads on
-# a busy machine, 2.7 ms without).
+# Classes of samples with at most this many entries are solved one after another: starting threads takes longer
+# (iris: 3.4 ms with threads on a busy machine, 2.7 ms without).
 _FEW_ENTRIES = 20_000
 
 
@@ -57,15 +58,14 @@ def hears_others(init: Callable[..., None]) -> Callable[..., None]:
     return hearing
 
 
-class LinearMachine(Machine):
+class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
     FITTED = fitted(
+        CERTIFIED,
         n_features_in_=Count(required=True),
         n_iter_=Count(),
         solver_=Text(),
-        kernel_=None,
-        _expansion_=None,
     )
 
     def _check_parameters(self) -> None:
@@ -79,12 +79,13 @@ class LinearMachine(Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return min(n_tasks, fit.limits.n_threads) if fit.X.size > _FEW_ENTRIES else 1
 
-    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> list[Task]:
+    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> Tasks:
         """One task per problem, all on the same rows; `tol` is measured in this unit."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
-        return [Task(name, one, solve, place=place, unit=unit) for name, one in zip(names, problems, strict=True)]
+        named = zip(names, problems, strict=True)
+        return Tasks(Task(name, one, solve, place=place, unit=unit) for name, one in named)
 
-    def _conclude_linear(self, fit: Fit, solved: Sequence[Solved]) -> tuple[Floats, Floats]:
+    def _conclude_linear(self, fit: Fit, solved: Solutions) -> tuple[Floats, Floats]:
         """w and b, one row each per output; sets what tells how they were found."""
         self.n_iter_ = max(1, int(self.n_iter_.max()))
         self.solver_ = solved[0].solution.solver
@@ -100,7 +101,7 @@ class LinearMachine(Machine):
         return np.column_stack([rows.product(w[k], float(b[k])) for k in range(len(b))])
 
 
-def bias_feature(machine: Any) -> float:
+def bias_feature(machine: Machine) -> float:
     """The value of the feature whose weight the bias is: infinite if b is free, 0 without bias."""
     one_of("bias", machine.bias, (True, False, "regularized"))
     if machine.bias == "regularized":
@@ -108,12 +109,12 @@ def bias_feature(machine: Any) -> float:
     return math.inf if machine.bias else 0.0
 
 
-def linear_solver(machine: Any, fit: Fit) -> Solve:
+def linear_solver(machine: Machine, fit: Fit) -> Solve:
     """The solver that the machine's parameters name, with its options."""
     return partial(solve_linear, solver=machine.solver, seed=seed_of(machine, fit), shrinking=bool(machine.shrinking))
 
 
-def seed_of(machine: Any, fit: Fit) -> int:
+def seed_of(machine: Machine, fit: Fit) -> int:
     """What orders the samples in dual coordinate descent; random_state=None stands for one fixed order."""
     return 0 if machine.random_state is None else int(fit.limits.random.randint(2**31 - 1))
 

@@ -12,11 +12,9 @@ interrupted leaves the estimator as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -25,16 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
-from mercer.fitting.compressed import CompressionRecord, missing_since_compressed
-from mercer.fitting.explaining import Explained
+from mercer.fitting.attached import attach, attach_named
+from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Names, Proof, Record, Text, fitted
+from mercer.fitting.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
 from mercer.fitting.notebook import ShowsCertificate
-from mercer.fitting.overflow import expect_finite
-from mercer.fitting.pair_tasks import certificate_of, reason_of, steps_of
-from mercer.fitting.state import declared, fitted_names, freeze_fitted
-from mercer.fitting.task import Solved, Task, made_exact
-from mercer.fitting.tasks import solve_tasks
+from mercer.fitting.state import fitted_names, freeze_fitted
+from mercer.fitting.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
@@ -58,32 +53,36 @@ class Training:
     exact: bool = False
 
 
-class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """What all estimators share; each adds its parameters, its tasks and its conclusions."""
+# What the fit of a machine leaves that is solved and certified.
+CERTIFIED = fitted(
+    intercept_=Array("outputs", required=True),
+    certificate_=Proof(),
+    converged_=Flag(),
+    stop_reason_=Text(),
+    n_iter_=Count(several=True),
+    _compression_=Record(
+        CompressionRecord,
+        n_before=Count(),
+        removed=Count(),
+        moved=Flag(),
+        retrained=Flag(),
+        error=Array("outputs"),
+        b_change=Array("outputs"),
+        lengths=Array("outputs"),
+        at_vectors=Array("outputs"),
+    ),
+    _original_certificate_=Proof(needs="_compression_"),
+)
 
-    FITTED = fitted(
-        n_features_in_=Count(),
-        feature_names_in_=Names(),
-        kernel_=BoundKernel(),
-        _expansion_=Function(),
-        intercept_=Array("outputs", required=True),
-        certificate_=Proof(),
-        converged_=Flag(),
-        stop_reason_=Text(),
-        n_iter_=Count(several=True),
-        _compression_=Record(
-            CompressionRecord,
-            n_before=Count(),
-            removed=Count(),
-            moved=Flag(),
-            retrained=Flag(),
-            error=Array("outputs"),
-            b_change=Array("outputs"),
-            lengths=Array("outputs"),
-            at_vectors=Array("outputs"),
-        ),
-        _original_certificate_=Proof(needs="_compression_"),
-    )
+
+class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
+
+    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names())
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        attach_named(cls)
+        super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
@@ -103,19 +102,19 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """The weights that samples are merged with, and the target with what the weights add to it."""
         return weight, target
 
-    def _tasks(self, fit: Fit) -> Sequence[Task]:
+    def _tasks(self, fit: Fit) -> Tasks:
         """The problems to solve."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: Sequence[Task], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
         """What else the user should be told after the fit, and as which warning."""
         return []
 
@@ -163,7 +162,7 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
     def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
         """A trained copy of this estimator."""
         trained = self._blank()
-        trained._train(X, y, sample_weight, training)
+        trained._train(trained._input(X, y, sample_weight), y, training)
         return trained
 
     def _blank(self) -> Self:
@@ -175,17 +174,14 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         return blank
 
     def _become(self, trained: Self) -> Self:
-        expect_finite(trained)
+        _expect_finite(trained)
         old = fitted_names(self)
         # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
         return self
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, training: Training) -> None:
-        self._train_on(self._input(X, y, sample_weight), y, training)
-
-    def _train_on(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
-        tasks = made_exact(self._tasks(fit)) if training.exact else self._tasks(fit)
+    def _train(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
+        tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
         solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
@@ -209,17 +205,17 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """Tell the user that training stopped early, and what it reached."""
         warn_user(reached, ConvergenceWarning)
 
-    def _record_end(self, solved: Sequence[Solved]) -> None:
+    def _record_end(self, solved: Solutions) -> None:
         """What every fit says about its end."""
-        self.certificate_ = certificate_of(solved)
-        reason = reason_of(solved)
+        self.certificate_ = solved.certificate
+        reason = next(iter(solved.reasons), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_: Any = freeze(steps_of(solved))
+        self.n_iter_: Any = freeze(solved.steps)
 
-    def _keep(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _keep(self, fit: Fit, solved: Solutions) -> None:
         """What a later training can start from."""
 
     @property
@@ -227,39 +223,6 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
         check_is_fitted(self)
         return functions_of(self)
-
-    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Any:
-        """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
-
-        Parameters
-        ----------
-        X, y : the samples and targets that it was fitted on
-        delta : float
-            The probability with which a bound may fail.
-
-        Returns
-        -------
-        mercer.theory.Insight
-            Print it. For several planes or outputs a list, one for each.
-        """
-        # Theory is about machines: this room lies below its own.
-        return import_module("mercer.theory").insight(self, X, y, delta=delta)
-
-    @property
-    def compression_(self) -> Any:
-        """What `mercer.compress` did to make this machine, and what it guarantees: a `mercer.Compression`."""
-        if "_compression_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not compressed; mercer.compress makes one that is")
-        # Compression stands above machines.
-        return import_module("mercer.compression").Compression(self)
-
-    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
-
-        def __getattr__(self, name: str) -> Any:
-            """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
-            if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
-                raise missing_since_compressed(self, name)
-            return super().__getattribute__(name)
 
     def _decision(self, X: Any) -> Floats:
         """The expansion's outputs at X, one column each."""
@@ -345,21 +308,38 @@ class Machine(Explained, ShowsCertificate, CallbackSupport, BaseEstimator):  # t
         return text + f"{price}raise tol or scale the features"
 
 
-def tasks_of(machine: Any, fit: Fit) -> Sequence[Task]:
+attach(Machine, ShowsCertificate)
+
+
+def tasks_of(machine: Machine, fit: Fit) -> Tasks:
     """The problems that a machine would solve on samples that were read already."""
-    tasks: Sequence[Task] = machine._tasks(fit)
+    tasks: Tasks = machine._tasks(fit)
     return tasks
 
 
-def trained_on(machine: Any, fit: Fit, starts: list[Any]) -> Any:
+def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """A copy of a machine trained on samples that were read already, each of its problems from a start."""
     trained = machine._blank()
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(machine, name):
             setattr(trained, name, getattr(machine, name))
-    trained._train_on(fit, fit.y, Training(machine), starts)
-    expect_finite(trained)
+    trained._train(fit, fit.y, Training(machine), starts)
+    _expect_finite(trained)
     return trained
+
+
+def _expect_finite(model: Machine) -> None:
+    """Refuse a fit whose coefficients are not finite numbers."""
+    fitted = vars(model)
+    values = {name: fitted[name] for name in ("coef_", "dual_coef_", "intercept_") if name in fitted}
+    if "_expansion_" in fitted:
+        values["expansion"] = fitted["_expansion_"].coefficients
+    for name, value in values.items():
+        if not np.isfinite(value.data if is_sparse(value) else value).all():
+            raise FloatingPointError(
+                f"{type(model).__name__} overflowed: its {name} is not finite. The features, the targets, the weights "
+                "or their price (C or 1/lam) are too large or too small together; scale them"
+            )
 
 
 def _scale_ratio(X: Any) -> float:

@@ -6,6 +6,8 @@ import html
 from contextvars import ContextVar
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 _STYLE = (
     "font-family:monospace;font-size:0.85em;line-height:1.4;white-space:pre;margin:0.3em 0 0 0.3em;padding:0.4em 0.8em;"
     "border-left:3px solid {colour};display:inline-block"
@@ -23,31 +25,29 @@ class ShowsCertificate:
     """
 
     def _repr_html_inner(self) -> str:
-        inherited: Any = super()
-        return self._with_certificate_below(inherited._repr_html_inner)
+        return _with_certificate_below(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        inherited: Any = super()
-        bundle = inherited._repr_mimebundle_(**kwargs)
+        bundle = BaseEstimator._repr_mimebundle_(self, **kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        inherited: Any = super()
-        attributes = inherited._get_fitted_attr_html(doc_link)
+        attributes = BaseEstimator._get_fitted_attr_html(self, doc_link)
         plain = attributes._repr_html_inner
         if _SHOWN.get() is not _machine_of(self):
             attributes._repr_html_inner = lambda: plain() + _certificate(self)
         return attributes
 
-    def _with_certificate_below(self, draw: Any) -> str:
-        token = _SHOWN.set(_machine_of(self))
-        try:
-            body, end, rest = str(draw()).rpartition("</body>")
-        finally:
-            _SHOWN.reset(token)
-        return f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self)
+
+def _with_certificate_below(estimator: Any) -> str:
+    token = _SHOWN.set(_machine_of(estimator))
+    try:
+        body, end, rest = str(BaseEstimator._repr_html_inner(estimator)).rpartition("</body>")
+    finally:
+        _SHOWN.reset(token)
+    return f"{body}{_certificate(estimator)}{end}{rest}" if end else rest + _certificate(estimator)
 
 
 def _machine_of(model: Any) -> Any:

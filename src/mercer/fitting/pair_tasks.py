@@ -1,195 +1,168 @@
 """The pairs of a one-against-one machine as arrays for all of them, and objects for those that are asked for.
 
-A thousand classes have half a million pairs of a few samples each. Whoever reads many tasks or solutions does so
-through `Joined`, which has the same arrays for a list of them.
+A thousand classes have half a million pairs of a few samples each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
-from typing import Any, overload
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.fit import Fit
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.telling import Progress
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Solve, StopReason
-from mercer.solvers.dual.pairs import Layout, Together
+from mercer.solution import Solution, Solve, Stop, StopReason
+from mercer.solvers.dual.pairs import Layout, PairResults, fitting_pairs, solve_together
 
 
-@dataclass(frozen=True, eq=False)
-class PairTasks(Sequence[Task]):
-    """One task per pair of classes; the variables of all, one pair after another, make up `problem`."""
+class PairTasks(Tasks):
+    """One task per pair of classes; the variables of all, one pair after another, make up `problem`.
 
-    problem: DualProblem
-    layout: Layout
-    name_of: Callable[[int], str]
-    solver_of: Callable[[Indices, DualProblem], Solve]
-    together: bool  # whether small pairs may be solved in one call
+    `together` says whether small pairs may be solved in one call.
+    """
+
+    def __init__(
+        self,
+        problem: DualProblem,
+        layout: Layout,
+        name_of: Callable[[int], str],
+        solver_of: Callable[[Indices, DualProblem], Solve],
+        together: bool,
+    ) -> None:
+        self.problem, self.layout, self.together = problem, layout, together
+        self._name_of, self._solver_of = name_of, solver_of
 
     def __len__(self) -> int:
         return self.layout.n
 
-    @overload
-    def __getitem__(self, k: int) -> Task: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Task]: ...
     def __getitem__(self, k: int | slice) -> Any:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
         k = range(len(self))[k]
         begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
-        problem, rows = self.problem.some(slice(begin, end)), self.rows[begin:end]
+        problem, rows = self.problem.some(slice(begin, end)), self.layout.rows[begin:end]
         first = int(np.diff(self.layout.starts)[self.layout.pairs[2 * k]])
         blocks = (rows[:first], rows[first:]) if self.together else None
-        return Task(self.name_of(k), problem, self.solver_of(rows, problem), rows, blocks)
+        return Task(self._name_of(k), problem, self._solver_of(rows, problem), rows, blocks)
 
-    @cached_property
-    def rows(self) -> Indices:
-        """The merged sample of each variable."""
-        return self.layout.rows
+    def __iter__(self) -> Iterator[Task]:
+        return map(self.__getitem__, range(len(self)))
+
+    def places(self, fit: Fit, n_threads: int) -> list[Any]:
+        return [fit.gram(n_threads)] * len(self)
+
+    @property
+    def share_gram(self) -> bool:
+        return len(self) > 1
+
+    def in_one_call(self, gram: Any, fit: Fit, n_threads: int, progress: Progress) -> Solutions:
+        which = fitting_pairs(self.problem, self.layout, is_sparse(fit.X))
+        if not self.together or len(which) < 2:
+            return Solutions(self)
+        progress.begin("")(partial("{:,} pairs of classes in one call".format, len(which)))
+        found = self._solve(which, gram, fit.limits.stop, n_threads)
+        return Solutions(self) if found is None else PairSolutions(self, found, which)
+
+    def _solve(self, which: Indices, gram: Any, stop: Stop, n_threads: int) -> PairResults | None:
+        """What one call for these pairs has reached; the others have zeros."""
+        problem, layout = self.problem, self.layout
+        if len(which) == layout.n:
+            return solve_together(problem, layout, gram, stop, n_threads)
+        found = solve_together(problem.some(layout.variables(which)), layout.of_pairs(which), gram, stop, n_threads)
+        return None if found is None else found.among(layout, which)
 
 
-@dataclass(frozen=True, eq=False)
-class SolvedPairs(Sequence[Solved]):
-    """What was found for all pairs."""
+class PairSolutions(Solutions):
+    """What was found for all pairs, of which `which` were solved, or begun, in one call."""
 
-    tasks: PairTasks
-    found: Together
-    reasons: dict[int, StopReason] = field(default_factory=dict)  # of pairs that did not converge
+    def __init__(self, tasks: PairTasks, found: PairResults, which: Indices) -> None:
+        self.tasks: PairTasks = tasks
+        self._results = found
+        self._reasons: dict[int, StopReason] = {}
+        unsolved = which[~found.solved[which]].tolist()
+        left = np.flatnonzero(~found.solved).tolist()
+        if found.over:
+            self._reasons.update(dict.fromkeys(unsolved, "max_time"))
+            self._left, self._begun = sorted(set(left) - set(unsolved)), set[int]()
+        else:
+            self._left, self._begun = left, set(unsolved)
+        self.beta = self.coefficients = found.beta
+        self.lower, self.upper = tasks.problem.lower, tasks.problem.upper
+        self.samples = self.rows = tasks.layout.rows
+        self.variables = self.row_ends = tasks.layout.offsets
 
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    @overload
-    def __getitem__(self, k: int) -> Solved: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Solved]: ...
     def __getitem__(self, k: int | slice) -> Any:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
         k = range(len(self))[k]
-        cut = slice(*self.tasks.layout.offsets[k : k + 2].tolist())
-        reason: StopReason = self.reasons.get(k, "converged")
-        solution = Solution(self.found.beta[cut], int(self.found.steps[k]), reason, u=self.found.u[cut])
-        return Solved(self.tasks[k], solution, self.found.certificates[k])
+        cut, found, reason = self._cut(k), self._results, self._reasons.get(k, "converged")
+        solution = Solution(found.beta[cut], int(found.steps[k]), reason, u=found.u[cut])
+        return Solved(self.tasks[k], solution, found.certificates[k])
+
+    def __iter__(self) -> Iterator[Solved]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _cut(self, k: int) -> slice:
+        """The variables of a pair."""
+        return slice(*self.tasks.layout.offsets[k : k + 2].tolist())
+
+    @property
+    def left(self) -> Sequence[int]:
+        return self._left
+
+    def begun(self, k: int) -> tuple[Floats | None, int]:
+        if k not in self._begun:
+            return None, 0
+        return self._results.beta[self._cut(k)], int(self._results.steps[k])
 
     def put(self, k: int, solved: Solved) -> None:
-        """Pair k was solved by itself."""
-        cut, solution = slice(*self.tasks.layout.offsets[k : k + 2].tolist()), solved.solution
-        self.found.beta[cut], self.found.u[cut], self.found.steps[k] = solution.beta, solution.u, solution.steps
-        self.found.certificates.put(k, solved.certificate)
+        cut, solution, found = self._cut(k), solved.solution, self._results
+        found.beta[cut], found.u[cut], found.steps[k] = solution.beta, solution.u, solution.steps
+        found.certificates.put(k, solved.certificate)
         if solution.stop_reason != "converged":
-            self.reasons[k] = solution.stop_reason
-
-
-def certificate_of(solved: Sequence[Solved]) -> Certificate:
-    """One certificate for all."""
-    if isinstance(solved, SolvedPairs):
-        return solved.found.certificates.total()
-    return Certificate.total([s.certificate for s in solved])
-
-
-def reasons_of(solved: Sequence[Solved]) -> list[StopReason]:
-    """Why those that did not converge ended."""
-    if isinstance(solved, SolvedPairs):
-        return [solved.reasons[k] for k in sorted(solved.reasons)]
-    return [s.solution.stop_reason for s in solved if s.solution.stop_reason != "converged"]
-
-
-def reason_of(solved: Sequence[Solved]) -> StopReason:
-    """Why the first that did not converge ended, or "converged"."""
-    return next(iter(reasons_of(solved)), "converged")
-
-
-def steps_of(solved: Sequence[Solved]) -> Indices:
-    """How many steps each took."""
-    if isinstance(solved, SolvedPairs):
-        return solved.found.steps
-    return np.array([s.solution.steps for s in solved], dtype=np.int64)
-
-
-class Joined:
-    """The solutions of dual problems one after another.
-
-    Per variable, those of problem k before variables[k + 1]: `beta`, `lower`, `upper`, and the merged samples,
-    `samples`. Per row of a problem's Gram matrix, before row_ends[k + 1]: what multiplies K, `coefficients`, and the
-    merged samples, `rows`.
-    """
-
-    def __init__(self, solved: Sequence[Solved]) -> None:
-        self._solved = solved
-        if isinstance(solved, SolvedPairs):
-            found, problem = solved.found, solved.tasks.problem
-            self.beta = self.coefficients = found.beta
-            self.lower, self.upper = problem.lower, problem.upper
-            self.samples = self.rows = solved.tasks.rows
-            self.variables = self.row_ends = solved.tasks.layout.offsets
-            return
-        problems = [s.task.problem for s in solved]
-        self.beta = _joined([s.solution.beta for s in solved])
-        self.lower = _joined([problem.lower for problem in problems])
-        self.upper = _joined([problem.upper for problem in problems])
-        self.variables = np.array([0, *accumulate(len(s.solution.beta) for s in solved)])
-        self.rows = _joined([s.task.rows for s in solved])
-        if not any(problem.twins for problem in problems):
-            self.coefficients, self.samples, self.row_ends = self.beta, self.rows, self.variables
-            return
-        self.coefficients = _joined(
-            [s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in solved]
-        )
-        self.samples = _joined([s.task.rows[s.task.problem.row] for s in solved])
-        self.row_ends = np.array([0, *accumulate(len(s.task.rows) for s in solved)])
-
-    def __len__(self) -> int:
-        return len(self._solved)
+            self._reasons[k] = solution.stop_reason
 
     @property
-    def u(self) -> Floats:
-        """Kβ, per row."""
-        if isinstance(self._solved, SolvedPairs):
-            return self._solved.found.u
-        return np.asarray(_joined([s.solution.u for s in self._solved]))
+    def certificate(self) -> Certificate:
+        return self._results.certificates.total()
 
     @property
-    def gradient(self) -> Floats:
-        """Per variable."""
-        if isinstance(self._solved, SolvedPairs):
-            return self._solved.tasks.problem.gradient(self.beta, self.u)
-        return np.asarray(_joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._solved]))
+    def reasons(self) -> list[StopReason]:
+        return [self._reasons[k] for k in sorted(self._reasons)]
 
     @property
-    def equalities(self) -> Indices:
-        """How many each problem has."""
-        if isinstance(self._solved, SolvedPairs):
-            return np.full(len(self._solved), len(self._solved.tasks.problem.totals))
-        return np.array([len(s.task.problem.totals) for s in self._solved])
+    def steps(self) -> Indices:
+        return self._results.steps
 
-    @property
-    def largest_ridge(self) -> float:
-        """The largest d of any variable."""
-        return float(self.d.max(initial=0.0))
-
-    @property
-    def d(self) -> Floats:
-        """Per variable."""
-        return self._of_problems("d")
+    def biases(self, bias: Any) -> Floats:
+        b = self._results.certificates.b
+        if b.shape[1]:
+            return b[:, 0].copy()
+        sums = np.add.reduceat(self.beta, self.variables[:-1])
+        return sums if bias == "regularized" else np.zeros(len(self))
 
     @property
     def p(self) -> Floats:
-        """Per variable."""
-        return self._of_problems("p")
+        return self.tasks.problem.p
 
-    def _of_problems(self, name: str) -> Floats:
-        if isinstance(self._solved, SolvedPairs):
-            return np.asarray(getattr(self._solved.tasks.problem, name))
-        return np.asarray(_joined([getattr(s.task.problem, name) for s in self._solved]))
+    @property
+    def d(self) -> Floats:
+        return self.tasks.problem.d
 
+    @property
+    def gradient(self) -> Floats:
+        return self.tasks.problem.gradient(self.beta, self.u)
 
-def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    @property
+    def equalities(self) -> Indices:
+        return np.full(len(self), len(self.tasks.problem.totals))
+
+    @property
+    def u(self) -> Floats:
+        return self._results.u

@@ -1,4 +1,4 @@
-"""A word where the price C, or the tube's ε, does not match the size of y: both are in the units of y.
+"""Warn if C or ε does not match the scale of y: both are in the units of y.
 
     |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b
 
@@ -10,11 +10,14 @@ about 0. The other way round, where all of y fits into the tube, f is a constant
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
 Remarks = list[tuple[str, type[Warning]]]
 
@@ -33,7 +36,7 @@ _QUARTILES_APART = 1.349  # standard deviations of a normal distribution
 
 
 def remarks_on_scale(
-    machine: Any,
+    machine: Machine,
     y: Floats,
     beta: Floats,
     box: tuple[Floats, Floats],
@@ -89,7 +92,7 @@ def _spread(values: Floats) -> float:
     return float(high - low) / _QUARTILES_APART
 
 
-def _scaled(machine: Any, spread: float) -> str:
+def _scaled(machine: Machine, spread: float) -> str:
     """The parameters that do for y what those given would do for y/spread."""
     theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
     price = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"

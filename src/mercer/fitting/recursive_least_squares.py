@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.least_squares_machine import LeastSquaresMachine, checked_lam
 from mercer.fitting.limits import Limits
 from mercer.fitting.state import fitted_names
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.parameters import one_of
@@ -38,10 +37,10 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _lam(self) -> float:
         return checked_lam("lam", self.lam)
 
-    def _tasks(self, fit: Fit) -> list[Task]:
-        return [Task("", self._problem(fit, self._lam()), partial(solve_least_squares, solver=self.solver))]
+    def _tasks(self, fit: Fit) -> Tasks:
+        return Tasks([Task("", self._problem(fit, self._lam()), partial(solve_least_squares, solver=self.solver))])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any = None) -> Self:
@@ -76,7 +75,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         for name in fitted_names(self):
             if name not in ("n_features_in_", "feature_names_in_"):
                 delattr(self, name)
-        self._record_end([solved])
+        self._record_end(Solutions.of([solved]))
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
         if not self.converged_:

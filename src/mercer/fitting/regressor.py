@@ -3,45 +3,58 @@ tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import codes_of, numbers
-from mercer.fitting.calibrating import CalibratingRegressor
-from mercer.fitting.coefficients import Bounds, weight_vector
-from mercer.fitting.dual_machine import DualMachine, bias_of
+from mercer.fitting.attached import RegressorMethods
+from mercer.fitting.coefficients import Bounds
+from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import Fit
-from mercer.fitting.linear_kernel import linear_way
+from mercer.fitting.machine import Machine
 from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.units import unit_of_targets
 from mercer.problems.dual_problem import DualProblem
 
 
-class KernelRegressor(CalibratingRegressor, DualMachine):
-    """A machine whose target is a number; one adds its parameters and its problem."""
-
-    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
-        """The problem on samples with these targets and weights, in the order of the rows of K."""
-        raise NotImplementedError
+class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A machine whose target is one number per sample."""
 
     def _read(self, y: Any) -> tuple[Indices, Floats]:
         """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
         target = numbers(y)
         return codes_of(target), target
 
-    def _tasks(self, fit: Fit) -> list[Task]:
+    def predict(self, X: Any) -> Floats:
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        return np.asarray(self._decision(X)[:, 0])
+
+
+class KernelRegressor(Regressor, DualMachine):
+    """A regressor of a dual problem; one adds its parameters and its problem."""
+
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        """The problem on samples with these targets and weights, in the order of the rows of K."""
+        raise NotImplementedError
+
+    def _tasks(self, fit: Fit) -> Tasks:
         rows = np.arange(len(fit.merged.y))
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
-        solve = self._solver(linear_way(self, fit, rows, problem))
-        return [Task("", problem, solve, rows, unit=unit_of_targets(y, weight))]
+        solve = self._solver_for(fit, rows, problem)
+        return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
 
-    def _conclude(self, fit: Fit, solved: Sequence[Solved]) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
         def box() -> Bounds:
             one = self._problem(fit, fit.target[:1], np.ones(1))
             return Bounds(float(one.upper.max()), -float(one.lower.min()))
@@ -49,7 +62,7 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
 
-    def _remarks(self, fit: Fit, solved: Sequence[Solved]) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
         """Whether C and ε match the size of y."""
         problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.first]
         return remarks_on_scale(
@@ -63,20 +76,4 @@ class KernelRegressor(CalibratingRegressor, DualMachine):
         )
 
     def _bias(self, solved: Solved) -> float:
-        return bias_of(solved, getattr(self, "bias", True))
-
-    def predict(self, X: Any) -> Floats:
-        """f(x) of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        return np.asarray(self._decision(X)[:, 0])
-
-    @property
-    def coef_(self) -> Any:
-        """w; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
+        return solved.bias(getattr(self, "bias", True))

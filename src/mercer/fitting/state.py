@@ -84,11 +84,11 @@ def check_state(model: Any) -> None:
 
 
 def declared(cls: type) -> dict[str, Kind]:
-    """The fitted attributes of a class: its own and its ancestors', but for those that it declares as None."""
-    kinds: dict[str, Kind | None] = {}
+    """The fitted attributes of a class: its own and its ancestors'."""
+    kinds: dict[str, Kind] = {}
     for ancestor in reversed(cls.__mro__):
         kinds.update(vars(ancestor).get("FITTED", {}))
-    return {name: kind for name, kind in kinds.items() if kind is not None}
+    return kinds
 
 
 def fitted_names(model: Any) -> list[str]:

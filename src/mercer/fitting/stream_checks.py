@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mercer.kernels import Kernel
 
+if TYPE_CHECKING:
+    from mercer.fitting.machine import Machine
 
-def takes_samples(machine: Any) -> bool:
+
+def takes_samples(machine: Machine) -> bool:
     """Whether a machine can be given some samples after others; AttributeError, so that `hasattr` says no, if not."""
     if getattr(machine.kernel, "accepts", machine.kernel) in ("gram", "precomputed"):
         raise AttributeError(
@@ -18,7 +21,7 @@ def takes_samples(machine: Any) -> bool:
     return True
 
 
-def check_stream(machine: Any, kernel: Kernel) -> None:
+def check_stream(machine: Machine, kernel: Kernel) -> None:
     """Refuse parameters that a chunk alone cannot serve, and such as were changed since the first one.
 
     `kernel` is the one that the parameters ask for now.
@@ -49,7 +52,7 @@ def _is_another(asked: Kernel, used: Kernel) -> bool:
     return type(asked) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
 
 
-def _had_bias(machine: Any, linear: bool, otherwise: bool) -> bool:
+def _had_bias(machine: Machine, linear: bool, otherwise: bool) -> bool:
     """Whether the machine learnt a bias; `otherwise` where all of its functions happen to pass through the origin."""
     if linear:
         return bool(machine._theta_.shape[1] > machine.n_features_in_)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import ClassifierMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
-from mercer.fitting.kinds import Labels, fitted
-from mercer.fitting.machine import Machine
-from mercer.fitting.no_probabilities import Deciding
-from mercer.fitting.one_against_rest import OneAgainstRest
+from mercer.data.targets import outputs
+from mercer.fitting.attached import ClassifierMethods, MachineMethods
+from mercer.fitting.classifier import OneAgainstRest
+from mercer.fitting.kinds import Flag, Labels, fitted
+from mercer.fitting.machine import CERTIFIED, Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +27,57 @@ class Targets:
     factor: Any = None  # each class's, on the weights of its samples
 
 
-class SignClassifier(Deciding, OneAgainstRest, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class OutputsMachine(MachineMethods, Machine):
+    """A machine with one column of targets per output; it adds how targets are read and what they leave."""
+
+    FITTED = CERTIFIED
+
+    def _targets(self, y: Any, classes: Any = None) -> Targets:
+        """y as numbers; `classes` are those known before."""
+        raise NotImplementedError
+
+    def _conclude_targets(self, target: Targets) -> None:
+        """Fitted attributes that come from y alone."""
+        raise NotImplementedError
+
+    def _merge_codes(self, target: Targets) -> Any:
+        """Equal where samples with these targets may be merged; None: all of them."""
+        return None
+
+    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+        target = self._targets(y)
+        return self._merge_codes(target), target
+
+
+class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor of one output or several."""
+
+    FITTED = fitted(_flat_=Flag(required=True))
+
+    def _targets(self, y: Any, classes: Any = None) -> Targets:
+        return Targets(*outputs(y))
+
+    def _conclude_targets(self, target: Targets) -> None:
+        self._flat_ = target.flat
+
+    def predict(self, X: Any) -> Floats:
+        """f(x) for each sample, one column per output if y had two dimensions.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        values = self._decision(X)
+        return values[:, 0] if self._flat_ else values
+
+
+class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
     """A classifier that fits ±1: one output per class, or one for two classes."""
 
     FITTED = fitted(classes_=Labels(required=True))
+
+    _read = OutputsMachine._read
 
     def _targets(self, y: Any, classes: Any = None) -> Targets:
         """±1 for each class; `classes` are those known before."""

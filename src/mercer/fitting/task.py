@@ -1,16 +1,31 @@
-"""A problem of a fit with the solver that it wants, and what was found."""
+"""The problems of a fit with the solvers that they want, and what was found: a table with a row for each task.
+
+They are solved one after another, side by side, or many small ones in one call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+import numpy as np
+
+from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
+from mercer.fitting.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solve
+from mercer.solution import Solve, StopReason
 from mercer.solvers.active_set.exact import exactly
 from mercer.solvers.dual.pairs import Blocks
+
+if TYPE_CHECKING:
+    from mercer.fitting.fit import Fit
+    from mercer.fitting.telling import Progress
+
+A = TypeVar("A", Floats, Indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +49,216 @@ class Solved:
     solution: Any
     certificate: Certificate
 
+    def bias(self, bias: Any) -> float:
+        """b: its equality's multiplier; without one zero, or Σβ where it is a feature with the constant 1."""
+        if self.certificate.b:
+            return self.certificate.b[0]
+        return float(self.solution.beta.sum()) if bias == "regularized" else 0.0
 
-def made_exact(tasks: Sequence[Task]) -> list[Task]:
-    """The same tasks with solutions whose equations hold to rounding, where there are such."""
-    return [replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in tasks]
+
+class Tasks(Sequence[Task]):
+    """The tasks of one fit."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._tasks = list(tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @overload
+    def __getitem__(self, k: int) -> Task: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Task]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        return self._tasks[k]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
+
+    def places(self, fit: Fit, n_threads: int) -> list[Any]:
+        """Where the data of each task live."""
+        return [(task.place or fit.gram)(n_threads) for task in self._tasks]
+
+    @property
+    def share_gram(self) -> bool:
+        """Whether there are several, and all are solved on the fit's Gram matrix."""
+        return len(self) > 1 and all(task.place is None for task in self._tasks)
+
+    def in_one_call(self, gram: Any, fit: Fit, n_threads: int, progress: Progress) -> Solutions:
+        """What one call of the core has solved of many small tasks, if that is possible; here it is not."""
+        return Solutions(self)
+
+    def exactly(self) -> Tasks:
+        """These tasks with solutions whose equations hold to rounding, where there are such."""
+        return Tasks(replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in self)
+
+
+class Solutions(Sequence[Solved]):
+    """What was found for the tasks of a fit, a row for each.
+
+    Of dual problems there are columns over all of them, one problem after another. Per variable, those of problem k
+    before variables[k + 1]: `beta`, `lower`, `upper`, `p`, `d`, `gradient`, and the merged samples, `samples`. Per row
+    of a problem's Gram matrix, before row_ends[k + 1]: what multiplies K, `coefficients`, u = Kβ, `u`, and the merged
+    samples, `rows`.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = tasks
+        self._found: list[Solved] = []
+
+    @classmethod
+    def of(cls, rows: Sequence[Solved]) -> Self:
+        """A table of these rows."""
+        made = cls([one.task for one in rows])
+        made._found.extend(rows)
+        return made
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, k: int) -> Solved: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Solved]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        return self._found[k]
+
+    def __iter__(self) -> Iterator[Solved]:
+        return iter(self._found)
+
+    # --- while tasks are being solved -------------------------------------------------------------------------------
+
+    @property
+    def left(self) -> Sequence[int]:
+        """The tasks that are not solved yet."""
+        return range(len(self))
+
+    def begun(self, k: int) -> tuple[Floats | None, int]:
+        """Where a task that was begun is to go on, and how many steps it has taken."""
+        return None, 0
+
+    def put(self, k: int, solved: Solved) -> None:
+        """Task k was solved by itself, after those before it."""
+        self._found.append(solved)
+
+    # --- every problem ----------------------------------------------------------------------------------------------
+
+    @property
+    def certificate(self) -> Certificate:
+        """One certificate for all."""
+        return Certificate.total([s.certificate for s in self._found])
+
+    @property
+    def reasons(self) -> list[StopReason]:
+        """Why those that did not converge ended."""
+        return [s.solution.stop_reason for s in self._found if s.solution.stop_reason != "converged"]
+
+    @property
+    def steps(self) -> Indices:
+        """How many steps each took."""
+        return np.array([s.solution.steps for s in self._found], dtype=np.int64)
+
+    # --- dual problems ----------------------------------------------------------------------------------------------
+
+    def biases(self, bias: Any) -> Floats:
+        """b of every task."""
+        return np.array([s.bias(bias) for s in self._found])
+
+    @cached_property
+    def beta(self) -> Floats:
+        return _joined([s.solution.beta for s in self._found])
+
+    @cached_property
+    def lower(self) -> Floats:
+        return _joined([s.task.problem.lower for s in self._found])
+
+    @cached_property
+    def upper(self) -> Floats:
+        return _joined([s.task.problem.upper for s in self._found])
+
+    @property
+    def p(self) -> Floats:
+        return _joined([s.task.problem.p for s in self._found])
+
+    @property
+    def d(self) -> Floats:
+        return _joined([s.task.problem.d for s in self._found])
+
+    @property
+    def largest_ridge(self) -> float:
+        """The largest d of any variable."""
+        return float(self.d.max(initial=0.0))
+
+    @property
+    def gradient(self) -> Floats:
+        return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._found])
+
+    @property
+    def equalities(self) -> Indices:
+        """How many each problem has."""
+        return np.array([len(s.task.problem.totals) for s in self._found])
+
+    @cached_property
+    def variables(self) -> Indices:
+        return np.array([0, *accumulate(len(s.solution.beta) for s in self._found)])
+
+    @cached_property
+    def samples(self) -> Indices:
+        return _joined([s.task.rows[s.task.problem.row] for s in self._found]) if self._twins else self.rows
+
+    @cached_property
+    def rows(self) -> Indices:
+        return _joined([s.task.rows for s in self._found])
+
+    @cached_property
+    def row_ends(self) -> Indices:
+        return np.array([0, *accumulate(len(s.task.rows) for s in self._found)]) if self._twins else self.variables
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        if not self._twins:
+            return self.beta
+        return _joined([s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in self._found])
+
+    @property
+    def u(self) -> Floats:
+        return _joined([s.solution.u for s in self._found])
+
+    @cached_property
+    def _twins(self) -> bool:
+        return any(s.task.problem.twins for s in self._found)
+
+
+def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions:
+    """Every task's solution and proof, `side_by_side` of them at a time, each on one thread then."""
+    n_threads = 1 if side_by_side > 1 else fit.limits.n_threads
+    places = tasks.places(fit, n_threads)
+    solutions = Solutions(tasks)
+    if tasks.share_gram:
+        places[0].share()
+        side_by_side = side_by_side if places[0].fused else 1
+        if places[0].fused and not progress.watched and all(start is None for start in starts):
+            solutions = tasks.in_one_call(places[0], fit, max(side_by_side, n_threads), progress)
+
+    def solve(k: int) -> Solved:
+        task, place, start = tasks[k], places[k], starts[k]
+        begun, steps = solutions.begun(k)
+        report = progress.begin(task.name)
+        if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
+            place = place.view(task.rows)
+        limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
+        asked = replace(limits, tol=task.unit * limits.tol, alone=len(tasks) == 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
+            solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun, report)
+        progress.end()
+        return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
+
+    left = solutions.left
+    alone = side_by_side == 1 or progress.watched
+    for k, one in zip(left, map(solve, left) if alone else map_side_by_side(solve, left, side_by_side), strict=True):
+        solutions.put(k, one)
+    return solutions
+
+
+def _joined(parts: list[A]) -> A:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

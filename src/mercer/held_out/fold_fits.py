@@ -24,7 +24,6 @@ from mercer.arrays import Floats, Indices, take
 from mercer.certificates.certificate import Certificate
 from mercer.data.table import Table
 from mercer.fitting.coefficients import table_expansion
-from mercer.fitting.dual_machine import bias_of
 from mercer.fitting.side_by_side import map_side_by_side
 from mercer.fitting.task import Solved, Task
 from mercer.gram import Gram
@@ -267,7 +266,7 @@ class _BatchFit:
         limits = fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)
         solution, certificate = solve_stored(task.problem, field, stop, task.solve)
-        b = bias_of(Solved(task, solution, certificate), getattr(machine, "bias", True))
+        b = Solved(task, solution, certificate).bias(getattr(machine, "bias", True))
         test = self._shared.rows[fold.test]
         offset = 0.0 if fold.fit.constant else b  # u has the constant feature's part already
         close = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
@@ -332,7 +331,7 @@ class _BatchFit:
                         self._listener.failed(name, fold.number, error)
                         field = None  # what the last solve left cannot be trusted
                         continue
-                    b = bias_of(Solved(task, solution, proof), machine.bias)
+                    b = Solved(task, solution, proof).bias(machine.bias)
                     ended = solution.steps, solution.stop_reason
                     found[name, fold.number] = TaskFit(rows, solution.beta, b, proof, *ended)
             return found

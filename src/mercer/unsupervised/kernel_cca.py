@@ -32,29 +32,22 @@ from mercer.kernels import kernel_accepts
 from mercer.parameters import integer, positive, store
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
-from mercer.unsupervised.learner import Learner
+from mercer.unsupervised.learner import Learner, Reader
 from mercer.unsupervised.points import Points, one_point, points_of
 
 # K, its scaled copy, its eigenvectors and LAPACK's work space.
 _MATRICES = 4
 
 
-class _View(Learner):
-    """One view, read and evaluated like the samples of any machine; its rows stay as they are."""
-
-    def __init__(self, kernel: Any, **named: Any) -> None:
-        self.kernel = kernel
-        self.__dict__.update(named)
+class _View(Reader):
+    """One view, read and evaluated like the samples of any machine."""
 
     @classmethod
     def of(cls, model: Any) -> _View:
         """The second view of a KernelCCA, before its fit."""
         named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
         kernel = model.kernel if model.kernel_y is None else model.kernel_y
-        return cls(kernel, **{name: getattr(model, name) for name in named})
-
-    def _merges(self, X: Any, budget: int) -> bool:
-        return False
+        return cls(kernel=kernel, **{name: getattr(model, name) for name in named})
 
     def rows(self, y: Any) -> Any:
         """One column where there is one number per sample."""
@@ -165,7 +158,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         integer("n_components", self.n_components, 1, "the number of pairs of functions")
         positive("kappa", self.kappa, "without it a kernel of high dimension finds a correlation of 1 in any data")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]  # y is the second view
         """Learn from two views X and y of the same samples.
 
         Parameters

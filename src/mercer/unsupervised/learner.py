@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from mercer.fitting.explaining import Explained
 from mercer.fitting.fit import Fit
 from mercer.fitting.kinds import BoundKernel, Function, fitted
-from mercer.fitting.machine import Machine
-from mercer.fitting.telling import Progress, with_callbacks
+from mercer.fitting.machine import Machine, Training
+from mercer.fitting.telling import Progress
 from mercer.parameters import integer
 from mercer.solution import Report
 
@@ -16,12 +15,7 @@ from mercer.solution import Report
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 
-    FITTED = fitted(
-        kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
-        **dict.fromkeys(("intercept_", "certificate_", "converged_", "stop_reason_", "n_iter_")),
-        **dict.fromkeys(("_compression_", "_original_certificate_")),
-    )
+    FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
 
     n_landmarks: Any
     verbose: bool
@@ -30,7 +24,6 @@ class Learner(Machine):
         """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
         raise NotImplementedError
 
-    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from samples X.
 
@@ -47,12 +40,16 @@ class Learner(Machine):
         -------
         self
         """
+        super().fit(X, y, sample_weight)
+        return self
+
+    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
         trained = self._blank()
-        progress = Progress(self, bool(self.verbose), 1, X, y)
+        progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
         trained._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()
         progress.close(X, y, trained)
-        return self._become(trained)
+        return trained
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
         fit = Fit.of(self, X, None, sample_weight)
@@ -68,13 +65,11 @@ class Learner(Machine):
         return None, None
 
 
-def _absent(name: str) -> property:
-    def refuse(self: Learner) -> None:
-        raise AttributeError(f"{type(self).__name__} has no {name}: that is about predictions of a target")
+class Reader(Learner):
+    """Samples that are read like those of any machine, with the parameters given; every row stays by itself."""
 
-    return property(refuse)
+    def __init__(self, **parameters: Any) -> None:
+        self.__dict__.update(parameters)
 
-
-# What machines with a target say of themselves.
-for _name in ("insight", *(name for name in vars(Explained) if not name.startswith("_"))):
-    setattr(Learner, _name, _absent(_name))
+    def _merges(self, X: Any, budget: int) -> bool:
+        return False

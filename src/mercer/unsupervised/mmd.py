@@ -23,9 +23,8 @@ from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row
 from mercer.fitting.fit import Fit
 from mercer.fitting.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
-from mercer.parameters import integer, store
-from mercer.solution import Report
-from mercer.unsupervised.learner import Learner
+from mercer.parameters import integer
+from mercer.unsupervised.learner import Reader
 from mercer.unsupervised.points import Points, points_of
 
 # Differences between statistics that rounding may make, as a share of the largest k(x, x): they count as equal.
@@ -70,31 +69,6 @@ class MMDTest:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
 
-class _Pooled(Learner):
-    """All points, read like the samples of any machine; each stays by itself."""
-
-    def __init__(
-        self,
-        kernel: Any,
-        degree: Any,
-        gamma: Any,
-        coef0: Any,
-        n_landmarks: Any,
-        cache_size: Any,
-        random_state: Any,
-        n_jobs: Any,
-    ):
-        store(self, locals())
-
-    def _merges(self, X: Any, budget: int) -> bool:
-        return False
-
-    def points(self, X: Any, report: Report) -> tuple[Points, Fit]:
-        """The points, and what was read."""
-        fit = Fit.of(self, X, None, None)
-        return points_of(fit, self.n_landmarks, 1, report), fit
-
-
 def mmd_test(
     X: Any,
     Y: Any,
@@ -127,7 +101,7 @@ def mmd_test(
     n_permutations : int, default=1000
         B. The smallest p is 1/(1 + B).
     n_landmarks : int, optional
-        Compare the points' projections onto the span of so many of them in feature space, for more points than a
+        Compare the points' projections onto the span of this many of them in feature space, for more points than a
         kernel matrix has room for. The test keeps its level.
     cache_size : float, default=1000
         Memory in MB that may be used beyond the data.
@@ -154,10 +128,20 @@ def mmd_test(
     0.000999000999000999
     """
     integer("n_permutations", n_permutations, 1, "the number of random divisions that the test compares with")
-    reader = _Pooled(kernel, degree, gamma, coef0, n_landmarks, cache_size, random_state, n_jobs)
+    reader = Reader(
+        kernel=kernel,
+        degree=degree,
+        gamma=gamma,
+        coef0=coef0,
+        n_landmarks=n_landmarks,
+        cache_size=cache_size,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
     n, m = _size(X, "X"), _size(Y, "Y")
     report = Progress(reader, verbose, 1, X, Y).begin("")
-    points, fit = reader.points(_joined(X, Y, kernel_accepts(kernel)), report)
+    fit = Fit.of(reader, _joined(X, Y, kernel_accepts(kernel)), None, None)
+    points = points_of(fit, n_landmarks, 1, report)
     assert fit.kernel is not None
     rng = np.random.default_rng(fit.limits.seed())
     sums = _Sums(points, n, m)

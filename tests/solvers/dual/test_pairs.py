@@ -14,7 +14,7 @@ from mercer import SVC, _core
 from mercer.certificates.dual import certify
 from mercer.certificates.pairs import pair_certificates
 from mercer.errors import NonPSDKernelWarning
-from mercer.fitting import tasks
+from mercer.fitting import pair_tasks
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
@@ -91,7 +91,7 @@ def asked(monkeypatch):
         calls.append(arguments[1].n)
         return solve_together(*arguments)
 
-    monkeypatch.setattr(tasks, "solve_together", watched)
+    monkeypatch.setattr(pair_tasks, "solve_together", watched)
     return calls
 
 
@@ -268,7 +268,7 @@ def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
     def broken(*arguments):
         raise AssertionError("asked for in one call")
 
-    monkeypatch.setattr(tasks, "solve_together", broken)
+    monkeypatch.setattr(pair_tasks, "solve_together", broken)
     assert SVC(**parameters).fit(form(X), y).converged_
 
 

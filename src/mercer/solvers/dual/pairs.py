@@ -40,7 +40,7 @@ Blocks = tuple[Indices, Indices]
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class PairResults:
     """What one call for all pairs has reached: the variables of one pair after another, and which pairs are solved."""
 
     beta: Floats
@@ -50,13 +50,13 @@ class Together:
     solved: Flags
     over: bool = False  # whether the time is over: then the others ended here
 
-    def among(self, layout: Layout, which: Indices) -> Together:
+    def among(self, layout: Layout, which: Indices) -> PairResults:
         """These solutions among all pairs of a layout, of which these are the pairs `which`; zeros for the others."""
         v, k = layout.variables(which), len(layout.offsets) - 1
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
         beta[v], u[v], steps[which], solved[which] = self.beta, self.u, self.steps, self.solved
-        return Together(beta, u, steps, self.certificates.among(k, which), solved, self.over)
+        return PairResults(beta, u, steps, self.certificates.among(k, which), solved, self.over)
 
 
 def fitting_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
@@ -69,7 +69,7 @@ def _is_simple(problem: DualProblem) -> bool:
     return len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
 
 
-def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop, n_threads: int) -> Together | None:
+def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop, n_threads: int) -> PairResults | None:
     """A solution of each problem, and its certificate; one that is not `solved` is a start for other solvers.
 
     The problems are one after another, and each has the same equality, or none has. The result is None if the core
@@ -116,7 +116,7 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         which = which[again & (stop.seconds > 0)]
     assert proofs is not None
     # Where no time is left to go on from here, the last certificates say what was reached.
-    return Together(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
+    return PairResults(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
 
 
 def solve_folds_together(

@@ -1,0 +1,151 @@
+"""What α tells of a classifier's planes: its sums, free and bounded vectors, and the nearest points of the hulls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
+from mercer.data.labels import Pair, names_of, plane_coefficients, planes
+from mercer.fitting.dual_status import status_in
+from mercer.fitting.fit import read_samples
+from mercer.fitting.kinds import has_function_per_class
+from mercer.margins import NearestPoints
+
+if TYPE_CHECKING:
+    from mercer.certificates.certificate import Certificate
+    from mercer.fitting.machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneDuals:
+    """What the dual solution of one plane adds to its margins."""
+
+    alpha_sum: float
+    inverse_rho_squared: dict[str, float]  # by formula, beside ‖w‖² itself
+    b_interval: tuple[float, float] | None
+    statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
+
+
+def dual_planes(machine: Machine) -> list[Pair]:
+    """The planes of a machine with α as it was fitted, whatever its parameter says since."""
+    # A joint machine has a certificate and no status of its duals.
+    k, per_class = len(machine.classes_), has_function_per_class(machine)
+    found = planes(k, per_class)
+    joint = per_class and hasattr(machine, "certificate_") and not hasattr(machine, "_standing_")
+    if k > 2 and (joint or len(found) != len(machine.intercept_)):
+        raise ValueError(without_planes("multiclass", getattr(machine, "multiclass", None), "'ovo' or 'ovr'"))
+    return found
+
+
+def plane_norms(machine: Machine) -> Floats:
+    """‖w‖ of each plane: a fit knows it; a model that came from another program's file has to compute it."""
+    return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
+
+
+def plane_duals(machine: Machine, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+    """What α tells of each plane, and of these samples if they are the training samples."""
+    if hasattr(machine, "_compression_"):
+        return None
+    # A model that another program trained has no status of its duals, nor does a file say where b may lie.
+    known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
+    ends: Any = getattr(machine, "_b_range_", None)
+    found = []
+    for k in range(len(dual_planes(machine))):
+        alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
+        statuses = status_in(machine, k) if known else None
+        interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
+        found.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
+    return found
+
+
+def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...]:
+    """The nearest points of the classes' hulls, of each plane."""
+    check_is_fitted(machine)
+    linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
+    found, norms = [], plane_norms(machine)
+    for k, pair in enumerate(dual_planes(machine)):
+        beta = _signed_duals(machine, k)
+        half = 0.5 * float(np.abs(beta).sum())
+        if abs(float(beta.sum())) > 1e-6 * half:
+            raise ValueError(
+                "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
+                "and w is no difference of two points of the hulls"
+            )
+        sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
+        coefficients = sides / sides.sum(axis=1, keepdims=True)
+        found.append(
+            NearestPoints(
+                classes=names_of(pair, machine.classes_.tolist()),
+                rows=machine.support_,
+                coefficients=freeze(coefficients),
+                distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half)) / half,
+                points=freeze(np.asarray(coefficients @ machine.support_vectors_)) if linear else None,
+            )
+        )
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _signed_duals(machine: Machine, k: int) -> Floats:
+    """β of plane k for each of `support_`."""
+    return plane_coefficients(machine.dual_coef_, machine.n_support_, dual_planes(machine), k)
+
+
+def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
+    """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
+    C: Any = getattr(machine, "C", None)
+    if C is None or getattr(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+        return {}
+    if np.isinf(C):
+        return {"Σα": alpha_sum}
+    if getattr(machine, "slack", "l1") == "l2":
+        return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
+    square = float(plane_norms(machine)[k]) ** 2
+    return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
+
+
+def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
+    """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
+    if getattr(machine, "slack", "l1") != "l2" or np.isinf(getattr(machine, "C", 1.0)):
+        return 0.0
+    square = float(plane_norms(machine)[k]) ** 2
+    return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
+
+
+def _certificate_of(machine: Machine, k: int) -> Certificate:
+    whole: Certificate = machine.certificate_
+    return whole.parts[k] if whole.parts else whole
+
+
+def _was_trained_on(machine: Machine, X: Any, codes: Indices) -> bool:
+    """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
+    if n_samples(X) != machine.shape_fit_[0]:
+        return False
+    expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    if not np.array_equal(codes[machine.support_], expected):
+        return False
+    if machine.kernel_.accepts == "gram":
+        return True
+    X = read_samples(machine, X, machine.kernel_, reset=False)
+    return bool(np.all(_same(take(X, machine.support_), machine.support_vectors_)))
+
+
+def without_planes(parameter: str, value: Any, use: str) -> str:
+    """Why a joint machine has no margins."""
+    return (
+        f"{parameter}={value!r} trains all classes jointly: it has no planes between two sides, and so neither margins "
+        f"nor nearest points of two hulls; use {parameter}={use}"
+    )
+
+
+def _same(left: Any, right: Any) -> Flags:
+    if is_sparse(left) or is_sparse(right):
+        if is_sparse(left) and is_sparse(right):
+            return np.asarray((left != right).nnz == 0)
+        left, right = (part.toarray() if is_sparse(part) else part for part in (left, right))
+    return np.asarray(np.asarray(left) == np.asarray(right))
