@@ -9,8 +9,7 @@ import numpy as np
 
 from mercer.compression import Compression, compress
 from mercer.compression.report import in_float64
-from mercer.displays.drawing import COLOURS, frame
-from mercer.optional import require
+from mercer.displays.drawing import COLOURS, frame, panels_for
 
 # Numbers below an axis of 4 inches do not touch if each is this many times the last one.
 _TICK_RATIO = 1.25
@@ -120,12 +119,7 @@ class CompressionDisplay:
         ax : pair of matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "drawing a compression")
-            ax = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")[1]
-        axes = np.asarray(ax).ravel()
-        if len(axes) != 2:
-            raise ValueError(f"a compression is drawn into 2 axes, but {len(axes)} were given")
+        axes = panels_for(ax, "a compression", (1, 2), (9, 3.6))
         order = np.argsort(self.n_vectors, kind="stable")
         x = self.n_vectors[order]
         axes[0].plot(x, self.errors[order], "o-", color=COLOURS[0])

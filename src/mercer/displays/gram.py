@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
-from mercer.displays.drawing import axes_for, frame, short
+from mercer.displays.drawing import Picture, frame, short
 from mercer.displays.support import machine_and_rows
 from mercer.kernels import Kernel, as_kernel
 from mercer.parameters import integer
@@ -18,7 +18,7 @@ _MOST_CHARACTERS, _LEVEL_CHARACTERS = 20, 36
 
 
 @dataclass(eq=False)
-class GramDisplay:
+class GramDisplay(Picture):
     """Kernel values between samples, those of a class beside each other.
 
     A kernel that suits the classes shows large values in blocks along the diagonal, and small ones elsewhere.
@@ -46,8 +46,8 @@ class GramDisplay:
     rows: Indices
     labels: Any
     n_samples: int
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing a kernel matrix"
+    _inches = (5.6, 4.6)
     image_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -103,15 +103,7 @@ class GramDisplay:
             K = found.bind(X)(take(np.asarray(X) if isinstance(X, list) and found.accepts == "vectors" else X, rows))
         return cls(K, rows, None if given is None else given[rows], n).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing a kernel matrix", (5.6, 4.6))
+    def _draw(self, ax: Any) -> None:
         signed = bool(self.K.min() < 0)
         size = float(np.abs(self.K).max())
         limits = {"vmin": -size, "vmax": size, "cmap": "RdBu"} if signed else {"vmin": 0.0, "cmap": "viridis"}
@@ -134,8 +126,6 @@ class GramDisplay:
                 ax.tick_params(axis="x", labelrotation=90)
         if len(self.rows) < self.n_samples:
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _classes(self) -> tuple[Any, Any] | None:
         """The classes and how many rows each has; None where y has numbers that are no classes."""

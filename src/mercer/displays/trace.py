@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS
+from mercer.displays.drawing import COLOURS, panels_for
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace
@@ -43,12 +43,7 @@ class TraceDisplay:
         axes : two matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if axes is None:
-            pyplot = require("matplotlib.pyplot", "plotting a trace")
-            _, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 2:
-            raise ValueError(f"a trace is drawn into 2 axes, but {len(axes)} were given")
+        axes = panels_for(axes, "a trace", (1, 2), (9, 3.5))
         steps = np.arange(1, len(self.trace) + 1)
         clipped = np.array([step.clipped for step in self.trace], dtype=bool)
         dual = np.array([step.dual for step in self.trace])

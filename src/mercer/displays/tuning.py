@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS, axes_for, frame, short
+from mercer.displays.drawing import COLOURS, Picture, frame, short
 from mercer.sameness import key_of
 
 
-class TuningDisplay:
+class TuningDisplay(Picture):
     """Scores of a search: a surface over two parameters, or a curve over one with its standard errors.
 
     Parameters
@@ -28,6 +28,9 @@ class TuningDisplay:
     ax_ : matplotlib axes
     figure_ : matplotlib figure
     """
+
+    _purpose = "plotting a search"
+    _inches = (6.0, 4.2)
 
     def __init__(self, results: dict[str, Any], best_index: int | None, parameters: tuple[str, ...]) -> None:
         self.results, self.best_index, self.parameters = results, best_index, parameters
@@ -58,12 +61,8 @@ class TuningDisplay:
         scores = {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
         return frame("TuningDisplay.to_frame", columns | scores)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw into an axis, or into a new figure."""
-        ax = axes_for(ax, "plotting a search", (6.0, 4.2))
+    def _draw(self, ax: Any) -> None:
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _plot_curve(self, ax: Any) -> None:
         (name,) = self.parameters

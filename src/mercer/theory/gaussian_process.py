@@ -21,7 +21,7 @@ lacks the sign of − log p).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -31,6 +31,7 @@ from scipy import linalg, optimize
 from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.data import samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
@@ -99,12 +100,7 @@ class GaussianProcess:
             raise ValueError(
                 f"y must be one finite number for each of the {n} samples, at least one, not of shape {self.y.shape}"
             )
-        self.weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        if self.weight.shape != (n,) or not (np.isfinite(self.weight) & (self.weight >= 0)).all():
-            raise ValueError(
-                f"sample_weight must be a finite number ≥ 0 for each of the {n} samples, not of shape "
-                f"{self.weight.shape}"
-            )
+        self.weight = samples.weights(sample_weight, n)
         used = np.flatnonzero(self.weight)
         if len(used) == 0:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
@@ -134,6 +130,12 @@ class GaussianProcess:
 
     def _samples(self, X: Any) -> Any:
         return as_matrix(X) if self.kernel.accepts == "vectors" else X
+
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """Some new samples at a time, whose kernel values fit into the memory of a block."""
+        new = self._samples(X)
+        for some in row_blocks(n_samples(new), 8 * len(self.y)):
+            yield some, take(new, np.arange(some.start, some.stop))
 
     @cached_property
     def _factor(self) -> Any:
@@ -169,10 +171,8 @@ class GaussianProcess:
         X : array, CSR matrix or list of strings
             New samples.
         """
-        samples = self._samples(X)
-        out = np.empty(n_samples(samples))
-        for some in row_blocks(len(out), 8 * len(self.y)):
-            rows = take(samples, np.arange(some.start, some.stop))
+        out = np.empty(n_samples(X))
+        for some, rows in self._blocks(X):
             out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
         return out
 
@@ -186,10 +186,8 @@ class GaussianProcess:
         noise : bool, default=False
             Add the noise of a target of weight 1.
         """
-        samples = self._samples(X)
-        out = np.array(self.kernel.diag(samples), dtype=np.float64)
-        for some in row_blocks(len(out), 8 * len(self.y)):
-            rows = take(samples, np.arange(some.start, some.stop))
+        out = np.array(self.kernel.diag(self._samples(X)), dtype=np.float64)
+        for some, rows in self._blocks(X):
             K = self.kernel(self.X, rows)
             if self.bias:
                 out[some] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()

@@ -19,7 +19,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
 from mercer.fitting.shared_docs import shared_docs
-from mercer.parameters import not_negative, one_of, positive
+from mercer.parameters import not_negative, one_of, positive, weights
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]
 _LOSSES = ("zero_one", "hinge", "ramp", "squared")
@@ -73,12 +73,7 @@ def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_w
     0.75
     """
     each = losses(y, f, loss=loss, target_margin=target_margin)
-    if sample_weight is None:
-        return float(each.mean())
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != each.shape or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {len(each)} samples, not all 0")
-    return float(np.average(each, weights=weight / weight.max()))
+    return float(each.mean() if sample_weight is None else weights("sample_weight", sample_weight, len(each)) @ each)
 
 
 @shared_docs
