@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from mercer import parameters
-from mercer.arrays import Floats, n_samples
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, mirror
-from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, squared_lengths
+from mercer.arrays import Floats, mirror, n_samples
+from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
+from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 from mercer.kernels.transformed import features_of, in_row_blocks
 
 # A difference from the mirrored entry above this share of max |K| is more than a rounding error.
 _ASYMMETRY_SHARE = 1e-8
-# Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
-_DIAGONAL_ROWS = 32
 
 
 class FromFunction(Kernel):
@@ -86,7 +84,7 @@ class FromFunction(Kernel):
 
     def diag(self, X: Any) -> Floats:
         """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
-        return in_row_blocks(self._diagonal, self._samples(X), _DIAGONAL_ROWS)
+        return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
     def _diagonal(self, X: Any) -> Floats:
         block = self._values(X, X)
@@ -109,13 +107,7 @@ class _Column:
     function: Callable[[Any], Any]
 
     def __call__(self, X: Any) -> Floats:
-        values = np.asarray(self.function(X), dtype=np.float64)
-        if values.shape != (n_samples(X),) or not np.isfinite(values).all():
-            raise ValueError(
-                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
-                f"({n_samples(X)},), not of shape {values.shape}"
-            )
-        return values[:, None]
+        return numbers_of(self.function, X)[:, None]
 
     def __repr__(self) -> str:
         return name_of(self.function)

@@ -12,7 +12,7 @@ from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, call, name_of
+from mercer.kernels.matrices import as_matrix, call, name_of, numbers_of
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Term, Terms, multiplied
 
@@ -144,8 +144,8 @@ class Weighted(_ThroughFunction):
         parameters.function("function", self.function)
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        rows = self._factors(X)
-        columns = rows if Z is X else self._factors(Z)
+        rows = numbers_of(self.function, X)
+        columns = rows if Z is X else numbers_of(self.function, Z)
         out = self.kernel._values(X, Z)
         with np.errstate(over="ignore", invalid="ignore"):
             out *= rows[:, None]
@@ -155,22 +155,12 @@ class Weighted(_ThroughFunction):
     def diag(self, X: Any) -> Floats:
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.kernel.diag(X) * in_row_blocks(self._factors, X) ** 2
+            return self.kernel.diag(X) * in_row_blocks(lambda rows: numbers_of(self.function, rows), X) ** 2
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
-        outer = self._factors(X)[:, None] * self._factors(Z)
+        outer = numbers_of(self.function, X)[:, None] * numbers_of(self.function, Z)
         for name, place, slope in self.kernel._slopes(X, Z):
             yield f"kernel__{name}", place, slope * outer
-
-    def _factors(self, X: Any) -> Floats:
-        n = n_samples(X)
-        factors = np.asarray(call(self.function, X))
-        if factors.shape != (n,) or factors.dtype.kind not in "biuf" or not np.isfinite(factors).all():
-            raise ValueError(
-                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
-                f"({n},), not {factors.dtype} of shape {factors.shape}"
-            )
-        return factors.astype(np.float64)
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
