@@ -22,7 +22,7 @@ _ASYMMETRY_SHARE = 1e-8
 
 
 class FromFunction(Kernel):
-    """k given by a function (X, Z) -> matrix of shape (len(X), len(Z)).
+    """k given by a function, a callable (X, Z) -> matrix of shape (len(X), len(Z)).
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from mercer.parameters import positive
 
 
 class Gaussian(WithGamma):
-    """exp(−γ‖x − z‖²), the radial basis function kernel.
+    """exp(−γ‖x − z‖²), the radial basis function (RBF) or squared exponential kernel.
 
     Parameters
     ----------

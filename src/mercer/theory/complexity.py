@@ -60,7 +60,7 @@ class Complexity:
 def ball_complexity(
     K: Any, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
 ) -> Complexity:
-    """R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
+    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def ball_complexity(
 
 
 def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
-    """R̂ of finitely many functions, given by their values: one row per function, one column per sample.
+    """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def perceptron(K: Any, y: Any, *, max_passes: int = 1000) -> Perceptron:
 
 
 def mistake_bound(radius: float, rho: float) -> int:
-    """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come.
+    """⌊(R/ρ)²⌋ (Novikoff): no more mistakes than this, however often and in whatever order the samples come.
 
     Parameters
     ----------

@@ -19,7 +19,9 @@ _ERROR = "the probability of error"
 
 
 def dichotomies(d: int, n: int) -> int:
-    """Φ(d, n): how many ways of n points in general position planes through the origin can label; 2^n for d ≥ n.
+    """The growth function Φ(d, n): in how many ways planes through the origin can label n points in general position.
+
+    It is 2^n for d ≥ n.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
 def linear_rules_bound(
     empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
 ) -> Bound:
-    """The bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
+    """The VC bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
 
     Parameters
     ----------
