@@ -62,14 +62,9 @@ class IterationPath:
     errors: Floats
     norms: Floats
     dof: Floats
-    _engine: Any = field(init=False, repr=False)
-    _vectors: Any = field(init=False, repr=False)
-    _one_output: bool = field(init=False, repr=False)
-
-    def _made_of(self, engine: Any, vectors: Any, one_output: bool) -> IterationPath:
-        for name, value in (("_engine", engine), ("_vectors", vectors), ("_one_output", one_output)):
-            object.__setattr__(self, name, value)
-        return self
+    _engine: _Landweber | _ConjugateGradients = field(repr=False)
+    _vectors: Any = field(repr=False)
+    _one_output: bool = field(repr=False)
 
     def coefficients(self, t: int) -> Floats:
         """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
@@ -91,7 +86,7 @@ class IterationPath:
             The number of steps.
         """
         C = self._engine.coefficients(self._checked(t))
-        b = self._engine.biases(C)
+        b = self._engine.data.biases_of(self._engine.data.K @ C)
         found = [Function(self._vectors, column, kernel=self.kernel, b=float(b[k])) for k, column in enumerate(C.T)]
         return found[0] if self._one_output else found
 
@@ -118,7 +113,8 @@ class IterationPath:
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
-            out[k] = np.mean((Y - K @ C - self._engine.biases(C)) ** 2)
+            b = self._engine.data.biases_of(self._engine.data.K @ C)
+            out[k] = np.mean((Y - K @ C - b) ** 2)
         return out
 
     def best(self, X: Any, y: Any) -> int:
@@ -213,8 +209,8 @@ def iteration_path(
         raise ValueError(f"the kernel values of {n} samples must be finite and {n} × {n}, not of shape {K.shape}")
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
-    engine: Any = _Landweber(data, step_size) if method == "landweber" else _ConjugateGradients(data, n_steps)
-    steps = np.arange((n_steps if method == "landweber" else engine.most) + 1)
+    engine = _Landweber(data, step_size, n_steps) if method == "landweber" else _ConjugateGradients(data, n_steps)
+    steps = np.arange(engine.most + 1)
     errors, norms = np.empty((2, len(steps), table.shape[1]))
     for t in steps.tolist():  # one after the other: all of them would need memory for steps × samples
         C = engine.coefficients(t)
@@ -230,7 +226,10 @@ def iteration_path(
         freeze(errors),
         freeze(norms),
         freeze(np.array([engine.dof(t) for t in steps.tolist()])),
-    )._made_of(engine, held, Y.ndim == 1)
+        engine,
+        held,
+        Y.ndim == 1,
+    )
 
 
 class _Data:
@@ -257,8 +256,8 @@ class _Data:
 class _Landweber:
     """Every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
 
-    def __init__(self, data: _Data, step_size: float | None) -> None:
-        self.data = data
+    def __init__(self, data: _Data, step_size: float | None, n_steps: int) -> None:
+        self.data, self.most = data, n_steps
         values, self.basis = abandonable(np.linalg.eigh, data.S)
         self.values = np.maximum(values, 0.0)
         largest = float(self.values[-1])
@@ -282,9 +281,6 @@ class _Landweber:
         tiny = self.values <= np.finfo(float).tiny
         filtered = np.where(tiny, self.step_size * t, self._reached(t) / np.where(tiny, 1.0, self.values))
         return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.inside)))
-
-    def biases(self, C: Floats) -> Floats:
-        return self.data.biases_of(self.data.K @ C)
 
     def dof(self, t: int) -> float:
         return float(self._reached(t).sum()) + self.data.bias
@@ -320,9 +316,6 @@ class _ConjugateGradients:
 
     def coefficients(self, t: int) -> Floats:
         return np.asarray(self.data.root[:, None] * self.iterates[t])
-
-    def biases(self, C: Floats) -> Floats:
-        return self.data.biases_of(self.data.K @ C)
 
     def dof(self, t: int) -> float:
         return float(t + self.data.bias)
