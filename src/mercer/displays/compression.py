@@ -132,8 +132,8 @@ class CompressionDisplay:
         axes[1].legend()
         for one in axes:
             one.set_xscale("log")
-            told = _apart(np.unique(x))
-            one.set_xticks(told, [str(n) for n in told])
+            ticks = _apart(np.unique(x))
+            one.set_xticks(ticks, [str(n) for n in ticks])
             one.minorticks_off()
             one.set_xlabel("vectors")
         self.axes_, self.figure_ = axes, axes[0].figure
@@ -142,11 +142,11 @@ class CompressionDisplay:
 
 def _apart(sizes: Any) -> list[Any]:
     """The sizes that are written below the axis: of those close to each other, the largest."""
-    told: list[Any] = []
+    kept: list[Any] = []
     for size in reversed(sizes.tolist()):
-        if not told or size * _TICK_RATIO <= told[-1]:
-            told.append(size)
-    return told[::-1]
+        if not kept or size * _TICK_RATIO <= kept[-1]:
+            kept.append(size)
+    return kept[::-1]
 
 
 def _report(model: Any) -> Compression:

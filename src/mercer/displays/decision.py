@@ -174,8 +174,8 @@ class DecisionDisplay(Picture):
         ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            told = literal(wrapped(self.rest, ax, _SMALL_PRINT))
-            ax.annotate(told, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
+            text = literal(wrapped(self.rest, ax, _SMALL_PRINT))
+            ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""

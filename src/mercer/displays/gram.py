@@ -63,7 +63,7 @@ class GramDisplay(Picture):
         y : array of shape (n_samples,), optional
             The classes, or the numbers of a regression, to order the samples by.
         max_samples : int, default=500
-            Of more, so many at equal steps through the order are shown.
+            Of more samples, this many at equal steps through the order are shown.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -85,7 +85,7 @@ class GramDisplay(Picture):
         y : array of shape (n_samples,), optional
             The classes, or the numbers of a regression, to order the samples by.
         max_samples : int, default=500
-            Of more, so many at equal steps through the order are shown.
+            Of more samples, this many at equal steps through the order are shown.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -118,11 +118,11 @@ class GramDisplay(Picture):
             for end in ends[:-1]:
                 for line in (ax.axhline, ax.axvline):
                     line(end - 0.5, color="black" if signed else "white", linewidth=1)
-            told = [short(name, _MOST_CHARACTERS) for name in names]
-            crowded = sum(map(len, told)) > _LEVEL_CHARACTERS
+            shown = [short(name, _MOST_CHARACTERS) for name in names]
+            crowded = sum(map(len, shown)) > _LEVEL_CHARACTERS
             for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks(ends - counts / 2 - 0.5, told, fontsize="small" if crowded else None)
-            if crowded and max(map(len, told)) > 1:
+                axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
+            if crowded and max(map(len, shown)) > 1:
                 ax.tick_params(axis="x", labelrotation=90)
         if len(self.rows) < self.n_samples:
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")

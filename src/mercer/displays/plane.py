@@ -57,7 +57,7 @@ class Plane:
         rows = type(X)(dict(zip(X.columns, cells, strict=True))) if framed else np.column_stack(cells)
         others = [k for k in range(len(columns)) if k not in (i, j)]
         rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
-        rest = "; ".join(part for part in (_told((titles[k], v) for k, v in chosen.items()), rest) if part)
+        rest = "; ".join(part for part in (_places_text((titles[k], v) for k, v in chosen.items()), rest) if part)
         return cls(xx0, xx1, rows, np.column_stack(shown), (titles[i], titles[j]), rest)
 
 
@@ -113,12 +113,12 @@ def _where(others: list[tuple[str, Any]]) -> str:
     how = "mean" if all(numbers) else "most frequent value" if not any(numbers) else "mean or most frequent value"
     if len(others) > _NAMED_OTHERS:
         return f"the other {len(others)} features at their {how}"
-    return f"{_told(others)} ({how})"
+    return f"{_places_text(others)} ({how})"
 
 
-def _told(places: Any) -> str:
-    told = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
-    return f"at {', '.join(told)}" if told else ""
+def _places_text(places: Any) -> str:
+    texts = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
+    return f"at {', '.join(texts)}" if texts else ""
 
 
 def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:

@@ -11,7 +11,7 @@ from mercer.arrays import Floats
 from mercer.displays.drawing import COLOURS, Picture, frame, legend, short
 from mercer.parameters import integer
 
-# Of the normal law: 95 % of it lies within so many standard deviations.
+# Standard deviations within which 95 % of a normal law lies.
 _DEVIATIONS = 1.959963984540054
 
 
@@ -185,8 +185,8 @@ def _positive(y: Any, pos_label: Any) -> tuple[Any, Any]:
     labels = np.unique(y)
     if pos_label is None:
         if not set(labels.tolist()) <= {-1, 0, 1}:
-            told = ", ".join(map(repr, labels[:5].tolist()))
-            raise ValueError(f"y has the labels {told}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
+            some = ", ".join(map(repr, labels[:5].tolist()))
+            raise ValueError(f"y has the labels {some}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
         pos_label = 1
     elif pos_label not in labels.tolist():
         raise ValueError(f"no label in y is pos_label={pos_label!r}; if none is positive, give y as True and False")

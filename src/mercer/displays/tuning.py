@@ -78,7 +78,7 @@ class TuningDisplay(Picture):
         if name in best:
             ax.axvline(float(x[_place(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best")
         if not numbers:
-            ax.set_xticks(x, [short(_told(value[0]), 24) for value in values])
+            ax.set_xticks(x, [short(_text(value[0]), 24) for value in values])
         elif (x > 0).all():
             ax.set_xscale("log")
         ax.set(xlabel=name, ylabel="score on held-out samples")
@@ -109,8 +109,8 @@ class TuningDisplay(Picture):
             best = self.results["params"][self.best_index]
             at = _place(best[across], columns), _place(best[along], rows)
             ax.plot(*at, "o", mfc="none", mec="red", ms=14, mew=2)
-        ax.set_xticks(range(len(columns)), [short(_told(value), 24) for value in columns], rotation=45, ha="right")
-        ax.set_yticks(range(len(rows)), [short(_told(value), 24) for value in rows])
+        ax.set_xticks(range(len(columns)), [short(_text(value), 24) for value in columns], rotation=45, ha="right")
+        ax.set_yticks(range(len(rows)), [short(_text(value), 24) for value in rows])
         ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
@@ -143,8 +143,8 @@ def _place(value: Any, among: list[Any]) -> int:
 def _sort_key(value: Any) -> tuple[int, float, str]:
     """Numbers by size, and then the rest by what is written at the axis."""
     number = isinstance(value, int | float | np.number)
-    return (0, float(value), "") if number else (1, 0.0, _told(value))
+    return (0, float(value), "") if number else (1, 0.0, _text(value))
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, int | float | np.number) else str(value)

@@ -120,7 +120,7 @@ def _add_curved(
     gained = np.zeros((*values.shape[:2], d))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
     step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
-    begun = told = time.monotonic()
+    begun = last_line = time.monotonic()
     listener = listener_for(verbose)
     for start in range(0, len(data), step):
         some = slice(start, start + step)
@@ -142,8 +142,8 @@ def _add_curved(
                 )
             seen += len(vectors)
             now = time.monotonic()
-            if listener is not None and now >= told + 1.0:
-                told, done = now, start + min(step, len(data) - start) * seen / n
+            if listener is not None and now >= last_line + 1.0:
+                last_line, done = now, start + min(step, len(data) - start) * seen / n
                 listener(Sign(f"{int(done):,} of {len(data):,} samples explained", now - begun, done / len(data)))
     values[:, :, used] += gained
 

@@ -61,7 +61,7 @@ class Gaussian(WithGamma):
         own_gamma = not isinstance(self.gamma, str) or self.gamma != "scale"
         if own_gamma + (self.sigma is not None) + (self.M is not None) > 1:
             given = {"gamma": own_gamma, "sigma": self.sigma is not None, "M": self.M is not None}
-            names = [name for name, told in given.items() if told]
+            names = [name for name, is_given in given.items() if is_given]
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         super()._check()
         if self.sigma is not None:

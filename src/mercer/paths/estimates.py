@@ -259,8 +259,10 @@ class _Solved:
 
 def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _Solved:
     if getattr(model, "slack", None) not in slacks:
-        told = " or ".join(map(repr, slacks))
-        raise ValueError(f"this estimate is for SVC with slack={told}, not {model!r}; leave_one_out takes any machine")
+        wanted = " or ".join(map(repr, slacks))
+        raise ValueError(
+            f"this estimate is for SVC with slack={wanted}, not {model!r}; leave_one_out takes any machine"
+        )
     fit, found = settlements(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(

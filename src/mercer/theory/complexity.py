@@ -50,8 +50,8 @@ class Complexity:
 
     def __str__(self) -> str:
         error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
-        told = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
-        return told if self.bound is None else f"{told}\n{self.bound}"
+        text = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
+        return text if self.bound is None else f"{text}\n{self.bound}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # in a notebook, and at IPython's prompt

@@ -86,7 +86,7 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
 
 
 def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
-    """The largest p at which at most so many errors in n have a probability of at least δ: exact for a fixed rule.
+    """The largest p at which n samples have these errors or fewer with probability δ or more: exact for a fixed rule.
 
     Parameters
     ----------
