@@ -10,6 +10,9 @@ import numpy as np
 
 from mercer.arrays import Floats
 
+# What numpy.random.default_rng takes.
+Seed = int | np.random.Generator | None
+
 
 def real(name: str, value: Any) -> float:
     """Any real number; True and False are not accepted."""

@@ -5,7 +5,6 @@ A user's function gets views that it cannot write to, and its result is checked 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from mercer import parameters
 from mercer.arrays import Floats, mirror, n_samples
-from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel
+from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, OfTwoBlocks
 from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 from mercer.kernels.transformed import features_of, in_row_blocks
 
@@ -46,7 +45,7 @@ class FromFunction(Kernel):
     given: bool = True
     _no_gradient = "what the function does between samples is not known"
 
-    def __init__(self, function: Callable[[Any, Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, function: OfTwoBlocks, accepts: Domain = "vectors") -> None:
         self.function = function
         self.accepts = accepts
         self._check()
@@ -104,7 +103,7 @@ class FromFunction(Kernel):
 class _Column:
     """A function of samples as a feature map with one feature."""
 
-    function: Callable[[Any], Any]
+    function: OfSamples
 
     def __call__(self, X: Any) -> Floats:
         return numbers_of(self.function, X)[:, None]
@@ -113,7 +112,7 @@ class _Column:
         return name_of(self.function)
 
 
-def rank_one(function: Callable[[Any], Any], *, accepts: Domain = "vectors") -> FromFeatureMap:
+def rank_one(function: OfSamples, *, accepts: Domain = "vectors") -> FromFeatureMap:
     """The kernel f(x)f(z) of a function f: one feature, and every matrix of its values has rank 1.
 
     Parameters
@@ -156,7 +155,7 @@ class FromFeatureMap(Kernel):
     positive_definite: Answer = "yes"
     _no_gradient = "the derivative of the feature map is not known"
 
-    def __init__(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
         self.feature_map = feature_map
         self.accepts = accepts
         self._check()

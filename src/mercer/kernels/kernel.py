@@ -10,6 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, mirror, n_samples
 from mercer.errors import NotDifferentiableError
@@ -24,6 +25,9 @@ Answer = Literal["yes", "no", "depends", "unknown"]
 # A parameter's name, the place within it (empty for a number), and the derivative of a block or diagonal of K by it.
 Slope = tuple[str, tuple[int, ...], Floats]
 Domain = Literal["vectors", "sequences", "gram"]
+# A user's function: of n samples, and of two blocks of samples.
+OfSamples = Callable[[Any], Any]
+OfTwoBlocks = Callable[[Any, Any], Any]
 # What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
@@ -127,7 +131,7 @@ class Kernel(NamedParameters):
         """Samples in the form that `_values` takes."""
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
 
@@ -378,13 +382,13 @@ class Kernel(NamedParameters):
 
         return Normalised(self)
 
-    def scaled_by(self, function: Callable[[Any], Any]) -> Kernel:
+    def scaled_by(self, function: OfSamples) -> Kernel:
         """f(x) k(x, z) f(z), where ``function`` maps n samples to n numbers."""
         from mercer.kernels.transformed import Weighted
 
         return Weighted(self, function)
 
-    def of(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> Kernel:
+    def of(self, feature_map: OfSamples, accepts: Domain = "vectors") -> Kernel:
         """k(φ(x), φ(z)), where ``feature_map`` maps n samples to n of those that this kernel accepts."""
         from mercer.kernels.transformed import PulledBack
 

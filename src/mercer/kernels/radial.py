@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.errors import NotDifferentiableError
@@ -90,7 +91,7 @@ class Gaussian(WithGamma):
             return 1.0
         return super()._gamma() if self.sigma is None else _half_inverse_square(self.sigma)
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         return super().bind(X, sample_weight) if self.sigma is None and self.M is None else self
 

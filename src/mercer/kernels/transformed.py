@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer import parameters
 from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
 from mercer.kernels.matrices import as_matrix, call, name_of, numbers_of
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Term, Terms, multiplied
@@ -134,7 +135,7 @@ class Weighted(_ThroughFunction):
 
     unit_diagonal: Answer = "depends"
 
-    def __init__(self, kernel: Kernel, function: Callable[[Any], Any]) -> None:
+    def __init__(self, kernel: Kernel, function: OfSamples) -> None:
         self.kernel = kernel
         self.function = function
         self._check()
@@ -188,7 +189,7 @@ class PulledBack(_ThroughFunction):
 
     accepts: Domain = "vectors"
 
-    def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, kernel: Kernel, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
         self.kernel = kernel
         self.feature_map = feature_map
         self.accepts = accepts
@@ -203,7 +204,7 @@ class PulledBack(_ThroughFunction):
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if self.kernel.bound:
             return self
@@ -232,7 +233,7 @@ class PulledBack(_ThroughFunction):
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"
 
 
-def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[Any], Any]) -> Any:
+def features_of(feature_map: OfSamples, X: Any, checked: OfSamples) -> Any:
     """φ(X) in the form the kernel takes, one row per sample."""
     features = checked(call(feature_map, X))
     if n_samples(features) != n_samples(X):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Flags, Floats, freeze
 from mercer.optional import require
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SmallProblem:
         beta = self.y * alpha
         return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
 
-    def ends(self, alpha: Floats) -> tuple[Any, Any]:
+    def ends(self, alpha: Floats) -> tuple[Flags, Flags]:
         """I_up and I_down: which y_iα_i may grow, and which may shrink."""
         below, above = alpha < self.C, alpha > 0
         return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.parameters import finite, integer, not_negative
+from mercer.parameters import Seed, finite, integer, not_negative
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 # Sign vectors at a time: their product with K stays in the second-level cache for up to a thousand samples.
@@ -58,7 +60,7 @@ class Complexity:
 
 
 def ball_complexity(
-    K: Any, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
+    K: ArrayLike, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
 ) -> Complexity:
     """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
 
@@ -98,7 +100,7 @@ def ball_complexity(
     return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B=B) if bias == 0 else None)
 
 
-def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
+def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: Seed = 0) -> Complexity:
     """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
 
     Parameters
@@ -229,7 +231,9 @@ def deviation(n: int, delta: float, sides: float) -> float:
     return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
-def _mean_over_signs(supremum: Any, n: int, n_draws: int, random_state: Any) -> tuple[float, float, int]:
+def _mean_over_signs(
+    supremum: Callable[[Floats], Floats], n: int, n_draws: int, random_state: Seed
+) -> tuple[float, float, int]:
     """The mean of a function of sign vectors, its standard error, and their number."""
     integer("n_draws", n_draws, 2, "a standard error needs two")
     if 2**n <= n_draws:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Floats
 from mercer.parameters import finite, integer, positive, share
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 
@@ -42,7 +43,7 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, s
     return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 
-def mcdiarmid(value: float, differences: Any, *, delta: float = 0.05) -> Bound:
+def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
     """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
 
     Parameters
@@ -133,7 +134,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     return summed("sup |F_n − F|", {"√(ln(2/δ)/2n)": value}, (IID,), delta, 1.0, source)
 
 
-def distance_of_distributions(sample: Any, distribution: Callable[[Any], Any]) -> float:
+def distance_of_distributions(sample: ArrayLike, distribution: Callable[[Floats], ArrayLike]) -> float:
     """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
 
     Parameters

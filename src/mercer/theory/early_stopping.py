@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, freeze, gamma, n_samples
+from mercer.arrays import Floats, Indices, freeze, gamma, n_samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.names import KernelLike
 from mercer.long_calls import abandonable
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
@@ -58,7 +60,7 @@ class IterationPath:
     method: str
     kernel: Kernel
     step_size: float
-    steps: Any
+    steps: Indices
     errors: Floats
     norms: Floats
     dof: Floats
@@ -96,7 +98,7 @@ class IterationPath:
             raise ValueError("conjugate gradients damp no component by itself, so that no ridge corresponds to t steps")
         return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
 
-    def errors_on(self, X: Any, y: Any) -> Floats:
+    def errors_on(self, X: Any, y: ArrayLike) -> Floats:
         """The mean squared error on other samples for each of `steps`, over all outputs.
 
         Parameters
@@ -117,7 +119,7 @@ class IterationPath:
             out[k] = np.mean((Y - K @ C - b) ** 2)
         return out
 
-    def best(self, X: Any, y: Any) -> int:
+    def best(self, X: Any, y: ArrayLike) -> int:
         """The number of steps with the least error on other samples; of equally good ones the smallest.
 
         Parameters
@@ -139,17 +141,17 @@ class IterationPath:
 @shared_docs
 def iteration_path(
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
-    kernel: Any = "rbf",
-    degree: Any = 3,
-    gamma: Any = "scale",
-    coef0: Any = 0.0,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
     method: Literal["landweber", "cg"] = "landweber",
     n_steps: int = 100,
     step_size: float | None = None,
     bias: bool = True,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> IterationPath:
     """Least squares by early stopping: every number of steps at once.
 
@@ -321,7 +323,7 @@ class _ConjugateGradients:
         return float(t + self.data.bias)
 
 
-def stopping_step(errors: Any, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
+def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
     """When training stops: at the step where the smoothed validation error has risen considerably above its least.
 
     Single rises are noise; so the error is averaged over a window first, and must exceed its least value by a share

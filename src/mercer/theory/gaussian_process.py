@@ -27,6 +27,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 from sklearn.base import clone
 
@@ -35,6 +36,7 @@ from mercer.data import samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 
 
@@ -76,15 +78,15 @@ class GaussianProcess:
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: ArrayLike,
         *,
         lam: float,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
         bias: bool = False,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
         if self.kernel.accepts == "gram":
@@ -108,7 +110,7 @@ class GaussianProcess:
             self.X, self.y, self.weight = take(self.X, used), self.y[used], self.weight[used]
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, sample_weight: Any = None) -> GaussianProcess:
+    def of(cls, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> GaussianProcess:
         """The process of a fitted `RLSRegressor`, and the samples that it was fitted on.
 
         Parameters

@@ -11,9 +11,10 @@ belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
@@ -24,7 +25,7 @@ FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were
 
 
 def soft_margin_bound(
-    slacks: Any,
+    slacks: ArrayLike,
     trace: float,
     norm: float,
     *,

@@ -12,9 +12,10 @@ zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
@@ -26,7 +27,7 @@ _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
 @shared_docs
-def losses(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0) -> Floats:
+def losses(y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0) -> Floats:
     """The loss of each sample with target y (a label, or a number for "squared") and value f(x).
 
     Parameters
@@ -53,7 +54,9 @@ def losses(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0) -> Flo
 
 
 @shared_docs
-def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_weight: Any = None) -> float:
+def risk(
+    y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0, sample_weight: ArrayLike | None = None
+) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
 
     Parameters
@@ -78,14 +81,14 @@ def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_w
 
 @shared_docs
 def regularised_risk(
-    y: Any,
-    f: Any,
+    y: ArrayLike,
+    f: ArrayLike,
     *,
     loss: LossName,
     norm: float,
     theta: float,
     target_margin: float = 1.0,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
 
