@@ -10,6 +10,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.displays.drawing import Picture, frame, short
 from mercer.displays.support import machine_and_rows
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.parameters import integer
 
@@ -51,6 +52,7 @@ class GramDisplay(Picture):
     image_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
+    @shared_docs
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, max_samples: int = 500, ax: Any = None) -> Self:
         """Take the kernel of a fitted machine, and draw.
 
@@ -60,12 +62,7 @@ class GramDisplay(Picture):
             Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
         X : samples
             As the estimator takes them.
-        y : array of shape (n_samples,), optional
-            The classes, or the numbers of a regression, to order the samples by.
-        max_samples : int, default=500
-            Of more samples, this many at equal steps through the order are shown.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        %(order of a matrix)s
         """
         machine, seen = machine_and_rows(estimator, X)
         if not hasattr(machine, "kernel_"):
@@ -73,6 +70,7 @@ class GramDisplay(Picture):
         return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
 
     @classmethod
+    @shared_docs
     def from_kernel(cls, kernel: Any, X: Any, y: Any = None, *, max_samples: int = 500, ax: Any = None) -> Self:
         """Evaluate a kernel on samples, and draw.
 
@@ -82,12 +80,7 @@ class GramDisplay(Picture):
             As for `SVC`; with "precomputed" X is the matrix.
         X : samples
             As the kernel takes them.
-        y : array of shape (n_samples,), optional
-            The classes, or the numbers of a regression, to order the samples by.
-        max_samples : int, default=500
-            Of more samples, this many at equal steps through the order are shown.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        %(order of a matrix)s
         """
         integer("max_samples", max_samples, 1, "the number of rows in the picture")
         found: Kernel = as_kernel(kernel)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.displays.drawing import COLOURS, panels_for
+from mercer.fitting.shared_docs import shared_docs
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace
@@ -60,15 +61,13 @@ class TraceDisplay:
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
+    @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
         """A frame per step: α of every sample, the chosen ones in colour, and the dual value so far.
 
         Parameters
         ----------
-        interval_ms : float, default=200.0
-            Milliseconds that a frame is shown.
-        figure : matplotlib figure, optional
-            Where to draw; default: a new one.
+        %(film)s
         """
         positive("interval_ms", interval_ms)
         if len(self.trace) == 0:

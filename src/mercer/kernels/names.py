@@ -89,12 +89,8 @@ def as_kernel(kernel: Any, *, degree: int = 3, gamma: float | str = "scale", coe
     ----------
     kernel : str, Kernel or callable
         As every estimator takes it.
-    degree : int, default=3
-        Of "poly".
-    gamma : float, "scale", "auto" or "median", default="scale"
-        Of "rbf", "laplacian", "poly" and "sigmoid".
-    coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+    degree, gamma, coef0 : as for `kernel_named`
+        Of a kernel given by name.
 
     Examples
     --------

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import Seed, finite, integer, not_negative
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
@@ -59,6 +60,7 @@ class Complexity:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
 
+@shared_docs
 def ball_complexity(
     K: ArrayLike, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
 ) -> Complexity:
@@ -72,10 +74,7 @@ def ball_complexity(
         The largest ‖w‖.
     bias : float, default=0.0
         The largest |b|.
-    n_draws : int, default=1024
-        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator, default=0
-        What is drawn by.
+    %(vectors of signs)s
 
     Examples
     --------
@@ -100,6 +99,7 @@ def ball_complexity(
     return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B=B) if bias == 0 else None)
 
 
+@shared_docs
 def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: Seed = 0) -> Complexity:
     """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
 
@@ -107,10 +107,7 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
     ----------
     values : array of shape (n_functions, n)
         The values of every function on the samples.
-    n_draws : int, default=1024
-        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator, default=0
-        What is drawn by.
+    %(vectors of signs)s
 
     Examples
     --------
@@ -128,15 +125,13 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
     return Complexity(*found)
 
 
+@shared_docs
 def trace_bound(trace: float, n: int, *, B: float = 1.0) -> Bound:
     """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
 
     Parameters
     ----------
-    trace : float
-        tr K = Σ k(x_i, x_i).
-    n : int
-        The number of samples.
+    %(trace and n)s
     B : float, default=1.0
         The largest ‖w‖.
     """
@@ -168,6 +163,7 @@ def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bou
     return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
 
 
+@shared_docs
 def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> Bound:
     """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
 
@@ -175,16 +171,14 @@ def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> B
     ----------
     empirical : float
         R̂ on the samples, or an upper bound on it.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
 
 
+@shared_docs
 def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 0.05, empirical: bool = True) -> Bound:
     """E f ≤ Ê f + R̂ + 3√(ln(2/δ)/2n), or Ê f + R + √(ln(2/δ)/2n), for all f of a class at once (Igel, theorem 2.2).
 
@@ -194,10 +188,7 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
         Ê f, the mean of f over the samples.
     complexity : float
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     empirical : bool, default=True
         Whether `complexity` is R̂ on these samples.
 

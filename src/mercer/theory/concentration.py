@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import finite, integer, positive, share
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 
@@ -65,6 +66,7 @@ def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> B
     return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
 
 
+@shared_docs
 def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
 
@@ -72,12 +74,7 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
 
     Parameters
     ----------
-    errors : int
-        How many of the samples the rule gets wrong.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(errors of a rule)s
     """
     _check_counts(errors, n, delta)
     rate, limit = errors / n, log_inverse(delta) / n
@@ -86,17 +83,13 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     return summed("the probability of error", terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
 
 
+@shared_docs
 def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
     """The largest p at which n samples have these errors or fewer with probability δ or more: exact for a fixed rule.
 
     Parameters
     ----------
-    errors : int
-        How many of the samples the rule gets wrong.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(errors of a rule)s
 
     Examples
     --------
@@ -116,6 +109,7 @@ def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noq
 test_set_bound.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for that of a test
 
 
+@shared_docs
 def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
 
@@ -123,10 +117,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
 
     Parameters
     ----------
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     """
     integer("n", n, 1, "the number of samples")
     value = math.sqrt(log_inverse(delta, 2) / (2 * n))

@@ -98,15 +98,13 @@ class IterationPath:
             raise ValueError("conjugate gradients damp no component by itself, so that no ridge corresponds to t steps")
         return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
 
+    @shared_docs
     def errors_on(self, X: Any, y: ArrayLike) -> Floats:
         """The mean squared error on other samples for each of `steps`, over all outputs.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of samples
-            Samples that were not trained on.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+        %(new samples with targets)s
         """
         Y = np.asarray(y, dtype=np.float64).reshape(n_samples(X), -1)
         if Y.shape[1] != self.errors.shape[1]:
@@ -119,15 +117,13 @@ class IterationPath:
             out[k] = np.mean((Y - K @ C - b) ** 2)
         return out
 
+    @shared_docs
     def best(self, X: Any, y: ArrayLike) -> int:
         """The number of steps with the least error on other samples; of equally good ones the smallest.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of samples
-            Samples that were not trained on.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+        %(new samples with targets)s
         """
         return int(self.steps[int(np.argmin(self.errors_on(X, y)))])
 

@@ -178,15 +178,13 @@ class GaussianProcess:
             out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
         return out
 
+    @shared_docs
     def variance(self, X: Any, *, noise: bool = False) -> Floats:
         """Var f + b at new samples, or that of a new target there, with its noise; never negative.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        noise : bool, default=False
-            Add the noise of a target of weight 1.
+        %(new samples, noise)s
         """
         out = np.array(self.kernel.diag(self._samples(X)), dtype=np.float64)
         for some, rows in self._blocks(X):
@@ -197,15 +195,13 @@ class GaussianProcess:
             out[some] -= np.einsum("ij,ij->j", explained, explained)
         return np.asarray(np.maximum(out, 0.0) + (self.lam if noise else 0.0))
 
+    @shared_docs
     def deviation(self, X: Any, *, noise: bool = False) -> Floats:
         """The standard deviation.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        noise : bool, default=False
-            Add the noise of a target of weight 1.
+        %(new samples, noise)s
         """
         return np.sqrt(self.variance(X, noise=noise))
 

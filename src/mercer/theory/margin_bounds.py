@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
 from mercer.theory.complexity import deviation
@@ -90,6 +91,7 @@ def soft_margin_bound(
     return summed(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")
 
 
+@shared_docs
 def hard_margin_bound(
     trace: float,
     n: int,
@@ -104,10 +106,7 @@ def hard_margin_bound(
 
     Parameters
     ----------
-    trace : float
-        tr K = Σ k(x_i, x_i).
-    n : int
-        The number of samples.
+    %(trace and n)s
     norm : float
         ‖w‖ in the kernel's space.
     delta : float, default=0.05

@@ -63,8 +63,7 @@ def risk(
     ----------
     %(loss of each)s
     %(target margin)s
-    sample_weight : array, optional
-        The weight of each sample in the mean.
+    %(weight in the mean)s
 
     Examples
     --------
@@ -100,8 +99,7 @@ def regularised_risk(
     theta : float
         ϑ: the price of ‖f‖².
     %(target margin)s
-    sample_weight : array, optional
-        The weight of each sample in the mean.
+    %(weight in the mean)s
 
     Examples
     --------
