@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.compression import Compression, compress
+from mercer.compression import compress
 from mercer.compression.report import in_float64
 from mercer.displays.drawing import COLOURS, frame, panels_for
+from mercer.displays.support import machine_and_rows
 
 # Numbers below an axis of 4 inches do not touch if each is this many times the last one.
 _TICK_RATIO = 1.25
@@ -93,10 +94,10 @@ class CompressionDisplay:
         found, scores, kept = [], [], []
         for count in n_vectors:
             small = compress(estimator, count, **given)
-            found.append(_report(small))
+            machine, seen = machine_and_rows(small, X)
+            found.append(machine.compression_)
             scores.append(float(small.score(X, y)))
             if hasattr(small, "classes_") and found[-1].proves_labels:
-                seen = small[:-1].transform(X) if hasattr(small, "steps") and len(small) > 1 else X
                 kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
         sizes = [one.n_vectors for one in found]
         errors = [float(np.max(one.error)) for one in found]
@@ -147,9 +148,3 @@ def _apart(sizes: Any) -> list[Any]:
         if not kept or size * _TICK_RATIO <= kept[-1]:
             kept.append(size)
     return kept[::-1]
-
-
-def _report(model: Any) -> Compression:
-    machine = model[-1] if hasattr(model, "steps") else model
-    report: Compression = machine.compression_
-    return report
