@@ -3,7 +3,7 @@
     python benchmarks/compare_svc.py --data FOLDER              everything, an hour or two on an idle machine
     python benchmarks/compare_svc.py --data FOLDER --quick      small sizes, less than three minutes
     python benchmarks/compare_svc.py --data FOLDER --sections fit,predict --json results.json
-    python benchmarks/compare_svc.py --readme results.json      the speed tables of README.md from a results file
+    python benchmarks/compare_svc.py --readme results.json      the tables of docs/speed.md from a results file
 
 Every data set is measured standardised and raw, with float64 and float32 input.
 
@@ -45,7 +45,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--patience", type=float, help="seconds for each peer in all; 3600 unless told, 12 if quick")
     parser.add_argument("--json", metavar="FILE", help="write all numbers here")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables here too")
-    parser.add_argument("--readme", metavar="FILE", help="only print README's table from this results file")
+    parser.add_argument(
+        "--readme", metavar="FILE", help="only print the tables of docs/speed.md from this results file"
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Markdown from the results of compare_svc.py: the full report, and the table of README.md."""
+"""Markdown from the results of compare_svc.py: the full report, and the tables of docs/speed.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 _WIDE = ("sklearn", "sklearnex", "libsvm", "thundersvm")  # compared with mercer on float64 input
 _NARROW = ("sklearnex32", "sklearn32")  # compared with mercer on float32 input
 _NAMES = {**TITLES, "sklearn32": "scikit-learn, float32"}
-# The forms of the data that a table of README shows together.
+# The forms of the data that a table of docs/speed.md shows together.
 _FORMS = {"Standardised data:": ("standardised", "generated"), "Raw data, most of them mostly zeros:": ("raw",)}
 # Peers stop on numbers of their own that are rounded: a hair above tol is not worth a note.
 _HAIR = 1.01
@@ -50,7 +50,7 @@ def heading(results: Record) -> str:
 
 
 def readme(results: Record) -> str:
-    """The speed tables of README.md: standardised data, and raw ones."""
+    """The tables of docs/speed.md: standardised data, and raw ones."""
     fits, facts = results["sections"]["fit"], results["machine"]
     predicted = {_key(record): record for record in results["sections"].get("predict", [])}
     shown = [name for name in (*_WIDE, "sklearnex32") if _present(fits, name)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.parameters import integer, not_negative, positive
+from mercer.parameters import Seed, integer, not_negative, positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +31,14 @@ class Example:
 
     X: Floats
     y: Floats
-    bayes_rule: Callable[[Any], Floats] | None = None
+    bayes_rule: Callable[[ArrayLike], Floats] | None = None
     bayes_risk: float | None = None
 
     def __iter__(self) -> Iterator[Floats]:
         return iter((self.X, self.y))
 
 
-def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: Any = 0) -> Example:
+def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: Seed = 0) -> Example:
     """Two normal laws that differ in their means: N(0, I) with the label −1, N(μ, I) with +1, ‖μ‖ = distance.
 
     The Bayes rule is the plane halfway between the means, and the Bayes risk Φ(−distance/2).
@@ -65,7 +65,7 @@ def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: A
 
 
 def location_scale(
-    n: int = 200, *, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Any = 0
+    n: int = 200, *, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Seed = 0
 ) -> Example:
     """Two normal laws that differ in mean and scale: N(0, I) with the label −1, N(μ, scale²I) with +1, ‖μ‖ = distance.
 
@@ -101,7 +101,7 @@ def location_scale(
     X = rng.normal(size=(n, d))
     X[y > 0] = mean + size * X[y > 0]
 
-    def rule(points: Any) -> Floats:
+    def rule(points: ArrayLike) -> Floats:
         Z = np.asarray(points, dtype=np.float64)
         first = -0.5 * np.sum(Z**2, axis=1)
         second = -0.5 * np.sum(((Z - mean) / size) ** 2, axis=1) - d * math.log(size)
@@ -127,7 +127,7 @@ def _risk(distance: float, scale: float, d: int) -> float:
     return float(0.5 * (1.0 - inside_narrow + inside_wide))
 
 
-def interval(n: int | None = None, *, random_state: Any = 0) -> Example:
+def interval(n: int | None = None, *, random_state: Seed = 0) -> Example:
     """Numbers from −3 to 3, with +1 where the absolute value is at most 1: no threshold separates them, (x, x²) does.
 
     Without n they are −3, −2, …, 3, for which the margin in (x, x²) is 1.5.
@@ -143,7 +143,7 @@ def interval(n: int | None = None, *, random_state: Any = 0) -> Example:
     return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
 
 
-def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Any = 0) -> Example:
+def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Seed = 0) -> Example:
     """Points on two circles around the origin, +1 on the inner one: no line separates them.
 
     With radii 1 and 2 the margin is 1.5/√2 under the kernel ⟨x, z⟩², and 1.5 after `with_paraboloid`, up to how densely
@@ -167,7 +167,7 @@ def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state:
     return Example(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y)
 
 
-def with_square(X: Any) -> Floats:
+def with_square(X: ArrayLike) -> Floats:
     """x ↦ (x, x²), for one feature.
 
     Parameters
@@ -181,7 +181,7 @@ def with_square(X: Any) -> Floats:
     return np.column_stack([Z, Z**2])
 
 
-def with_paraboloid(X: Any) -> Floats:
+def with_paraboloid(X: ArrayLike) -> Floats:
     """(x₁, x₂) ↦ (x₁, x₂, x₁² + x₂²), and the same for more features.
 
     Parameters
@@ -201,6 +201,6 @@ def with_paraboloid(X: Any) -> Floats:
     return np.column_stack([Z, np.sum(Z**2, axis=1)])
 
 
-def _generator(n: int, random_state: Any) -> np.random.Generator:
+def _generator(n: int, random_state: Seed) -> np.random.Generator:
     integer("n", n, 1, "the number of samples")
     return np.random.default_rng(random_state)

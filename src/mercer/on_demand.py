@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
+
+# More names than these are no suggestion.
+_MOST_SUGGESTED = 3
 
 
 def on_demand(
@@ -31,16 +36,19 @@ def on_demand(
     return get, names
 
 
-def suggesting(package: str, names: Iterable[str], meant: Mapping[str, str]) -> Callable[[str], Any]:
+def suggesting(
+    package: str, names: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], Any]:
     """A `__getattr__` that raises, and says which name was probably looked for.
 
-    `meant` tells what other libraries and books call by another name; of the others the nearest name is suggested.
+    `meant` tells what other libraries call by another name. Else it is a name that contains what was asked for or whose
+    docstring begins with a sentence that does, or the nearest spelling.
     """
 
     def missing(name: str) -> Any:
         text = f"module {package!r} has no attribute {name!r}"
-        likely = None if name.startswith("_") else meant.get(name) or _nearest(name, names)
-        if likely is None:
+        likely = None if name.startswith("_") else meant.get(name) or _likely(name, package, list(names))
+        if not likely:
             raise AttributeError(text)
         # Python would suggest a second name from the module that the error names.
         raise AttributeError(f"{text}; did you mean {likely}?", name=name, obj=object())
@@ -48,13 +56,26 @@ def suggesting(package: str, names: Iterable[str], meant: Mapping[str, str]) -> 
     return missing
 
 
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that differs by case or by little."""
+def _likely(name: str, package: str, names: list[str]) -> str:
     from difflib import get_close_matches
 
     known = {own.lower(): own for own in names}
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
-    return known[near[0]] if near else None
+    words = _words(name)
+    loaded = vars(sys.modules[package])
+    alike = [own for own in names if own[0].isupper() == name[0].isupper()]  # classes for a class
+    described = [own for own in alike if words in _words(own) or words in _summary(loaded.get(own))]
+    return " or ".join(described) if 0 < len(described) <= _MOST_SUGGESTED else "".join(known[own] for own in near)
+
+
+def _words(name: str) -> str:
+    """SquaredExponential and squared_exponential as "squared exponential"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
+
+
+def _summary(thing: Any) -> str:
+    """The first paragraph of its docstring, if it is loaded and has one."""
+    return " ".join((getattr(thing, "__doc__", None) or "").partition("\n\n")[0].lower().split())
 
 
 def attribute_of(module: str, name: str) -> Any:

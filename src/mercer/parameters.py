@@ -6,6 +6,13 @@ import math
 import numbers
 from typing import Any
 
+import numpy as np
+
+from mercer.arrays import Floats
+
+# What numpy.random.default_rng takes.
+Seed = int | np.random.Generator | None
+
 
 def real(name: str, value: Any) -> float:
     """Any real number; True and False are not accepted."""
@@ -66,6 +73,23 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
     return value
+
+
+def weights(name: str, value: Any, n: int) -> Floats:
+    """One weight for each of n rows, divided by their sum; equal ones where None is given."""
+    if value is None:
+        return np.full(n, 1.0 / n)
+    wanted = f"{name} must be a finite number ≥ 0 for each of the {n} rows, not all of them 0"
+    try:
+        weight = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{wanted}; {value!r} is not") from None
+    if weight.shape != (n,):
+        raise ValueError(f"{wanted}; its shape is {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
+        raise ValueError(f"{wanted}; they are between {weight.min():g} and {weight.max():g}")
+    weight = weight / weight.max()
+    return np.asarray(weight / weight.sum())
 
 
 def function(name: str, value: Any) -> None:

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS, axes_for, frame, ink
-from mercer.optional import require
+from mercer.displays.drawing import COLOURS, axes_for, frame, ink, panels_for
 from mercer.paths.c_path import CPath
 
 # Points at which curves are drawn, and the most samples whose α is drawn.
@@ -41,12 +40,7 @@ class CPathDisplay:
 
     def plot(self, axes: Any = None, *, X: Any = None, y: Any = None) -> Self:
         """Draw into four axes, or into a new figure."""
-        if axes is None:
-            pyplot = require("matplotlib.pyplot", "plotting a path")
-            _, axes = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 4:
-            raise ValueError(f"a path in C is drawn into 4 axes, but {len(axes)} were given")
+        axes = panels_for(axes, "a path in C", (2, 2), (10, 7))
         path, Cs = self.path, self.prices()
         alpha = np.array([path.alpha(C) for C in Cs])
         shown = _most_moved(alpha)

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.compression import Compression, compress
+from mercer.compression import compress
 from mercer.compression.target import in_float64
-from mercer.displays.drawing import COLOURS, frame
-from mercer.optional import require
+from mercer.displays.drawing import COLOURS, frame, panels_for
+from mercer.displays.support import machine_and_rows
 
 # Numbers below an axis of 4 inches do not touch if each is this many times the last one.
 _TICK_RATIO = 1.25
@@ -94,10 +94,10 @@ class CompressionDisplay:
         found, scores, kept = [], [], []
         for count in n_vectors:
             small = compress(estimator, count, **given)
-            found.append(_report(small))
+            machine, seen = machine_and_rows(small, X)
+            found.append(machine.compression_)
             scores.append(float(small.score(X, y)))
             if hasattr(small, "classes_") and found[-1].proves_labels:
-                seen = small[:-1].transform(X) if hasattr(small, "steps") and len(small) > 1 else X
                 kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
         sizes = [one.n_vectors for one in found]
         errors = [float(np.max(one.error)) for one in found]
@@ -120,12 +120,7 @@ class CompressionDisplay:
         ax : pair of matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "drawing a compression")
-            ax = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")[1]
-        axes = np.asarray(ax).ravel()
-        if len(axes) != 2:
-            raise ValueError(f"a compression is drawn into 2 axes, but {len(axes)} were given")
+        axes = panels_for(ax, "a compression", (1, 2), (9, 3.6))
         order = np.argsort(self.n_vectors, kind="stable")
         x = self.n_vectors[order]
         axes[0].plot(x, self.errors[order], "o-", color=COLOURS[0])
@@ -138,8 +133,8 @@ class CompressionDisplay:
         axes[1].legend()
         for one in axes:
             one.set_xscale("log")
-            told = _apart(np.unique(x))
-            one.set_xticks(told, [str(n) for n in told])
+            ticks = _apart(np.unique(x))
+            one.set_xticks(ticks, [str(n) for n in ticks])
             one.minorticks_off()
             one.set_xlabel("vectors")
         self.axes_, self.figure_ = axes, axes[0].figure
@@ -148,14 +143,8 @@ class CompressionDisplay:
 
 def _apart(sizes: Any) -> list[Any]:
     """The sizes that are written below the axis: of those close to each other, the largest."""
-    told: list[Any] = []
+    kept: list[Any] = []
     for size in reversed(sizes.tolist()):
-        if not told or size * _TICK_RATIO <= told[-1]:
-            told.append(size)
-    return told[::-1]
-
-
-def _report(model: Any) -> Compression:
-    machine = model[-1] if hasattr(model, "steps") else model
-    report: Compression = machine.compression_
-    return report
+        if not kept or size * _TICK_RATIO <= kept[-1]:
+            kept.append(size)
+    return kept[::-1]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, legend
+from mercer.displays.drawing import COLOURS, Picture, frame, legend
 
 # Below every gap that float64 can tell from zero: where a logarithmic axis draws zero.
 _SMALLEST = 1e-16
@@ -55,16 +55,7 @@ class ConvergenceRecord:
         """A fit begins."""
         self._begin()
 
-    def on_fit_task_begin(
-        self,
-        estimator: Any,
-        context: Any,
-        *,
-        X: Any = None,
-        y: Any = None,
-        metadata: Any = None,
-        fitted_estimator: Any = None,
-    ) -> None:
+    def on_fit_task_begin(self, estimator: Any, context: Any, *, metadata: Any = None, **unused: Any) -> None:
         """A sub-problem, or an outer step of it, begins."""
         if context.task_name != "step":
             self._task = context.task_name
@@ -72,16 +63,7 @@ class ConvergenceRecord:
             words = metadata["reached"]()
             self._add(getattr(words, "violation", math.nan), getattr(words, "gap", math.nan), self._task)
 
-    def on_fit_task_end(
-        self,
-        estimator: Any,
-        context: Any,
-        *,
-        X: Any = None,
-        y: Any = None,
-        metadata: Any = None,
-        fitted_estimator: Any = None,
-    ) -> None:
+    def on_fit_task_end(self, estimator: Any, context: Any, **unused: Any) -> None:
         """A sub-problem, or an outer step of it, ends."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
@@ -98,7 +80,7 @@ class ConvergenceRecord:
 
 
 @dataclass(eq=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(Picture):
     """Gap and violation of a fit against time, on a logarithmic scale.
 
     Parameters
@@ -124,8 +106,7 @@ class ConvergenceDisplay:
     tasks: list[str]
     tol: float | None = None
     lines_: Any = field(default=None, init=False, repr=False)
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing a fit's convergence"
 
     @classmethod
     def from_estimator(
@@ -167,15 +148,7 @@ class ConvergenceDisplay:
         seconds, violation, gap = (np.array(values) for values in (record.seconds, record.violation, record.gap))
         return cls(seconds, violation, gap, list(record.tasks), tol).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing a fit's convergence")
+    def _draw(self, ax: Any) -> None:
         self.lines_ = []
         for name, values, colour in (("gap", self.gap, COLOURS[0]), ("violation", self.violation, COLOURS[1])):
             there = np.isfinite(values)
@@ -190,8 +163,6 @@ class ConvergenceDisplay:
             ax.axvline(self.seconds[k], color="0.8", linewidth=0.8, zorder=0)
         ax.set(xlabel="seconds", title=f"{len(set(self.tasks) - {'certificate'})} problems" if len(ends) > 1 else None)
         legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per entry."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, frame, ink, legend, literal, short, wrapped
+from mercer.displays.drawing import MOST_IN_LEGEND, Picture, colours, frame, ink, legend, literal, short, wrapped
 from mercer.displays.plane import Plane
 from mercer.displays.support import machine_and_rows, rings
 from mercer.optional import require
@@ -21,7 +21,7 @@ _SMALL_PRINT = 8  # points: the line below a picture
 
 
 @dataclass(eq=False)
-class DecisionDisplay:
+class DecisionDisplay(Picture):
     """Regions of the classes with their boundaries and margins, or the values of a regression, and the samples.
 
     For two classes the lines are f = 0 and, dashed, f = ±1; for several the boundaries of the regions; for one class
@@ -82,8 +82,8 @@ class DecisionDisplay:
     targets: Any = None
     rest: str = ""
     novelty: bool = False
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing a decision"
+    _inches = (6.4, 4.8)
 
     @classmethod
     def from_estimator(
@@ -98,7 +98,7 @@ class DecisionDisplay:
         ax: Any = None,
         names: Any = None,
         at: Any = None,
-    ) -> DecisionDisplay:
+    ) -> Self:
         """Evaluate a fitted estimator on a grid around X, and draw.
 
         Parameters
@@ -123,27 +123,13 @@ class DecisionDisplay:
         at : dict, optional
             Where other columns stand, from their numbers or names to values, in place of mean or most frequent value.
         """
-        display = cls.evaluated(
-            estimator, X, y, features=features, resolution=resolution, margin=margin, names=names, at=at
-        )
-        return display.plot(ax=ax)
-
-    @classmethod
-    def evaluated(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        features: Any = (0, 1),
-        resolution: int = 200,
-        margin: float = 0.1,
-        names: Any = None,
-        at: Any = None,
-    ) -> DecisionDisplay:
-        """The same as `from_estimator`, not drawn yet."""
         known = getattr(estimator, "feature_names_in_", None)
         plane = Plane.through(X, features, names, known, resolution, margin, at)
+        return cls.on_plane(plane, estimator, X, y).plot(ax)
+
+    @classmethod
+    def on_plane(cls, plane: Plane, estimator: Any, X: Any, y: Any) -> Self:
+        """What a fitted estimator decides on a plane through X, not drawn yet."""
         machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
         scored = hasattr(estimator, "decision_function")
@@ -178,15 +164,7 @@ class DecisionDisplay:
             novelty=classes is None and scored,
         )
 
-    def plot(self, ax: Any = None) -> DecisionDisplay:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing a decision", (6.4, 4.8))
+    def _draw(self, ax: Any) -> None:
         norm = None
         if self.classes is not None:
             self._draw_regions(ax)
@@ -196,10 +174,8 @@ class DecisionDisplay:
         ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            told = literal(wrapped(self.rest, ax, _SMALL_PRINT))
-            ax.annotate(told, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            text = literal(wrapped(self.rest, ax, _SMALL_PRINT))
+            ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
-from mercer.displays.plane import column_names
+from mercer.displays.plane import Plane, column_names, column_number
 from mercer.optional import require
 
 # Columns of which all pairs still fit onto a screen.
@@ -97,7 +97,7 @@ class DecisionPairsDisplay:
             part = X[[X.columns[i], X.columns[j]]] if hasattr(X, "columns") else np.asarray(X)[:, [i, j]]
             model = clone(estimator).fit(part, y)
             pair = (titles[i], titles[j])
-            panel = DecisionDisplay.evaluated(model, part, y, resolution=resolution, names=pair)
+            panel = DecisionDisplay.on_plane(Plane.through(part, (0, 1), pair, None, resolution), model, part, y)
             panel.free = panel.bounded = None  # rings would hide the points of a small picture
             panels[pair] = panel
             errors[pair] = float(np.mean(np.asarray(model.predict(part)) != target))
@@ -156,7 +156,7 @@ class DecisionPairsDisplay:
 
 
 def _number(column: Any, titles: list[str]) -> int:
-    found = titles.index(column) if isinstance(column, str) and column in titles else column
-    if not isinstance(found, int | np.integer) or not 0 <= found < len(titles):
+    found = column_number(column, titles)
+    if found is None:
         raise ValueError(f"{column!r} in features is none of the {len(titles)} columns, by number from 0 or by name")
-    return int(found)
+    return found

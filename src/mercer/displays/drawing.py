@@ -1,10 +1,13 @@
-"""Where a picture is drawn, in which colours and words, and what its numbers come as: a frame of pandas."""
+"""What displays share: where they draw, in which colours and words, and their numbers as a frame of pandas."""
 
 from __future__ import annotations
 
 import colorsys
+import math
 import textwrap
-from typing import Any
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from mercer.optional import require
 
@@ -23,11 +26,46 @@ _NARROW_INCHES = 2.6
 _GOLDEN_RATIO = 0.618033988749895
 
 
-def axes_for(ax: Any, purpose: str, size: tuple[float, float] = (6.4, 4.4)) -> Any:
+class Picture:
+    """A display of one picture: `_draw` draws it, and `_purpose` says what needs matplotlib."""
+
+    ax_: Any = None
+    figure_: Any = None
+    _purpose: ClassVar[str]
+    _inches: ClassVar[tuple[float, float]] = (6.4, 4.4)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw onto ``ax``, or onto new axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        ax = axes_for(ax, self._purpose, self._inches)
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def axes_for(ax: Any, purpose: str, inches: tuple[float, float] = Picture._inches) -> Any:
     """The caller's axes, or those of a new figure."""
     if ax is not None:
         return ax
-    return require("matplotlib.pyplot", purpose).subplots(figsize=size, layout="constrained")[1]
+    return require("matplotlib.pyplot", purpose).subplots(figsize=inches, layout="constrained")[1]
+
+
+def panels_for(axes: Any, what: str, shape: tuple[int, int], inches: tuple[float, float]) -> Any:
+    """The caller's axes for several panels, as many as the shape has, or those of a new figure; in a list."""
+    if axes is None:
+        axes = require("matplotlib.pyplot", f"drawing {what}").subplots(*shape, figsize=inches, layout="constrained")[1]
+    axes = np.asarray(axes).ravel()
+    if len(axes) != math.prod(shape):
+        raise ValueError(f"{what} is drawn into {math.prod(shape)} axes, but {len(axes)} were given")
+    return axes
 
 
 def frame(purpose: str, columns: dict[Any, Any], index: Any = None) -> Any:
@@ -66,15 +104,16 @@ def short(name: Any, most: int = _MOST_CHARACTERS) -> str:
 
 def wrapped(text: str, ax: Any, points: float) -> str:
     """Text in lines that are as wide as the axes, for a font of this size."""
-    return textwrap.fill(text, max(int(_inches(ax) * 72 / (_CHARACTER_WIDTH * points)), 12))
+    return textwrap.fill(text, max(int(_width(ax) * 72 / (_CHARACTER_WIDTH * points)), 12))
 
 
 def legend(ax: Any, **options: Any) -> Any:
     """A legend that is smaller in a narrow picture, and for which axes make no room."""
-    made = ax.legend(fontsize="small" if _inches(ax) > _NARROW_INCHES else "xx-small", **options)
+    made = ax.legend(fontsize="small" if _width(ax) > _NARROW_INCHES else "xx-small", **options)
     made.set_in_layout(False)
     return made
 
 
-def _inches(ax: Any) -> float:
+def _width(ax: Any) -> float:
+    """In inches."""
     return float(ax.get_position().width * ax.figure.get_figwidth())

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, colours, ink, short
+from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, ink, short
 from mercer.explain import Explanation, explain
 from mercer.optional import require
 from mercer.parameters import integer, one_of
@@ -82,16 +82,18 @@ class ExplanationDisplay:
         found = explain(model, X, background, background_weight=background_weight)
         return cls(found, kind, max_features).plot(ax)
 
+    @property
+    def _shown(self) -> Indices:
+        """The features with the largest mean |value|, over all outputs."""
+        e = self.explanation
+        sizes = e.importance.sum(axis=1) if e.several else e.importance
+        return np.argsort(-sizes, kind="stable")[: self.max_features]
+
     def plot(self, ax: Any = None) -> Self:
         """Draw into axes, or into a new figure."""
-        sizes = self.explanation.importance
-        sizes = sizes.sum(axis=1) if self.explanation.several else sizes
-        order = np.argsort(-sizes, kind="stable")
-        self.features_: Indices = order[: self.max_features]
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "plotting an explanation")
-            height = 1.2 + 0.36 * (len(self.features_) + 1)
-            _, ax = pyplot.subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
+        self.features_ = self._shown
+        height = 1.2 + 0.36 * (len(self.features_) + 1)
+        ax = axes_for(ax, "plotting an explanation", (6.4, max(2.4, height)))
         self.ax_, self.figure_ = ax, ax.figure
         self.bars_: list[Any] = []
         self.points_: list[Any] = []
@@ -110,9 +112,7 @@ class ExplanationDisplay:
         Of one sample the values have their signs, and what its features are stands beside them.
         """
         pandas = require("pandas", "a frame of what is drawn")
-        e = self.explanation
-        order = np.argsort(-(e.importance.sum(axis=1) if e.several else e.importance), kind="stable")
-        shown = order[: self.max_features]
+        e, shown = self.explanation, self._shown
         names = [e.feature_names[j] for j in shown]
         if self._signed:
             columns = {e.output_names[0]: e.values[0, shown], "data": e.data[0, shown]}

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
-from mercer.displays.drawing import axes_for, frame, short
+from mercer.displays.drawing import Picture, frame, short
 from mercer.displays.support import machine_and_rows
+from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.parameters import integer
 
@@ -18,7 +19,7 @@ _MOST_CHARACTERS, _LEVEL_CHARACTERS = 20, 36
 
 
 @dataclass(eq=False)
-class GramDisplay:
+class GramDisplay(Picture):
     """Kernel values between samples, those of a class beside each other.
 
     A kernel that suits the classes shows large values in blocks along the diagonal, and small ones elsewhere.
@@ -46,11 +47,12 @@ class GramDisplay:
     rows: Indices
     labels: Any
     n_samples: int
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing a kernel matrix"
+    _inches = (5.6, 4.6)
     image_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
+    @shared_docs
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, max_samples: int = 500, ax: Any = None) -> Self:
         """Take the kernel of a fitted machine, and draw.
 
@@ -60,12 +62,7 @@ class GramDisplay:
             Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
         X : samples
             As the estimator takes them.
-        y : array of shape (n_samples,), optional
-            The classes, or the numbers of a regression, to order the samples by.
-        max_samples : int, default=500
-            Of more, so many at equal steps through the order are shown.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        %(order of a matrix)s
         """
         machine, seen = machine_and_rows(estimator, X)
         if not hasattr(machine, "kernel_"):
@@ -73,6 +70,7 @@ class GramDisplay:
         return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
 
     @classmethod
+    @shared_docs
     def from_kernel(cls, kernel: Any, X: Any, y: Any = None, *, max_samples: int = 500, ax: Any = None) -> Self:
         """Evaluate a kernel on samples, and draw.
 
@@ -82,12 +80,7 @@ class GramDisplay:
             As for `SVC`; with "precomputed" X is the matrix.
         X : samples
             As the kernel takes them.
-        y : array of shape (n_samples,), optional
-            The classes, or the numbers of a regression, to order the samples by.
-        max_samples : int, default=500
-            Of more, so many at equal steps through the order are shown.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        %(order of a matrix)s
         """
         integer("max_samples", max_samples, 1, "the number of rows in the picture")
         found: Kernel = as_kernel(kernel)
@@ -103,15 +96,7 @@ class GramDisplay:
             K = found.bind(X)(take(np.asarray(X) if isinstance(X, list) and found.accepts == "vectors" else X, rows))
         return cls(K, rows, None if given is None else given[rows], n).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing a kernel matrix", (5.6, 4.6))
+    def _draw(self, ax: Any) -> None:
         signed = bool(self.K.min() < 0)
         size = float(np.abs(self.K).max())
         limits = {"vmin": -size, "vmax": size, "cmap": "RdBu"} if signed else {"vmin": 0.0, "cmap": "viridis"}
@@ -126,16 +111,14 @@ class GramDisplay:
             for end in ends[:-1]:
                 for line in (ax.axhline, ax.axvline):
                     line(end - 0.5, color="black" if signed else "white", linewidth=1)
-            told = [short(name, _MOST_CHARACTERS) for name in names]
-            crowded = sum(map(len, told)) > _LEVEL_CHARACTERS
+            shown = [short(name, _MOST_CHARACTERS) for name in names]
+            crowded = sum(map(len, shown)) > _LEVEL_CHARACTERS
             for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks(ends - counts / 2 - 0.5, told, fontsize="small" if crowded else None)
-            if crowded and max(map(len, told)) > 1:
+                axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
+            if crowded and max(map(len, shown)) > 1:
                 ax.tick_params(axis="x", labelrotation=90)
         if len(self.rows) < self.n_samples:
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _classes(self) -> tuple[Any, Any] | None:
         """The classes and how many rows each has; None where y has numbers that are no classes."""

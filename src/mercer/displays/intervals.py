@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, ink, legend, short
+from mercer.displays.drawing import COLOURS, Picture, frame, ink, legend, short
 from mercer.displays.plane import column_and_name
 
 
 @dataclass(eq=False)
-class IntervalDisplay:
+class IntervalDisplay(Picture):
     """Intervals against a feature, or in the order of their middle, with the targets inside and outside of them.
 
     Parameters
@@ -46,8 +46,7 @@ class IntervalDisplay:
     x: Any = None
     name: str = ""
     band: bool = True
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing intervals"
 
     @classmethod
     def from_estimator(
@@ -146,15 +145,7 @@ class IntervalDisplay:
         """The share of the targets inside."""
         return float(np.mean(self.inside))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing intervals")
+    def _draw(self, ax: Any) -> None:
         x, low, high = self.x, *self._finite_ends()
         endless = int((~np.isfinite(self.low) | ~np.isfinite(self.high)).sum())
         middle = 0.5 * (low + high)
@@ -182,8 +173,6 @@ class IntervalDisplay:
             bottom = low.min() if np.isneginf(self.low).any() else None
             ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
         legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _finite_ends(self) -> tuple[Floats, Floats]:
         """Ends that can be drawn: infinite ones lie beyond everything else."""

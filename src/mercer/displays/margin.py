@@ -9,7 +9,18 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data.labels import plane_coefficients, planes
-from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, frame, ink, legend, short, wrapped
+from mercer.displays.drawing import (
+    COLOURS,
+    MOST_IN_LEGEND,
+    Picture,
+    axes_for,
+    colours,
+    frame,
+    ink,
+    legend,
+    short,
+    wrapped,
+)
 from mercer.displays.support import machine_and_rows
 from mercer.fitting.kinds import has_function_per_class
 from mercer.margins import Margins
@@ -18,7 +29,7 @@ _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "boun
 
 
 @dataclass(eq=False)
-class MarginDisplay:
+class MarginDisplay(Picture):
     """Functional margin s f(x) against α of every training sample of one plane between classes.
 
     At the optimum a sample with α = 0 lies at s f(x) ≥ 1, a free one on the line s f(x) = 1, and one with α = C at
@@ -46,8 +57,7 @@ class MarginDisplay:
     standings: Any
     rows: Any
     classes: tuple[Any, Any]
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing margins"
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, plane: int = 0, ax: Any = None) -> Self:
@@ -86,15 +96,7 @@ class MarginDisplay:
             standings[np.isin(part.rows, getattr(part, name))] = name
         return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing margins")
+    def _draw(self, ax: Any) -> None:
         ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--")
         ax.axvline(0.0, color=ink(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
@@ -112,8 +114,6 @@ class MarginDisplay:
         ax.set(xlabel="functional margin s f(x)", ylabel="α")
         ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
         legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per sample."""
@@ -122,7 +122,7 @@ class MarginDisplay:
 
 
 @dataclass(eq=False)
-class SlackDisplay:
+class SlackDisplay(Picture):
     """A histogram of the slacks: of a classifier ξ = max(0, 1 − s f(x)), of a regressor max(0, |y − f(x)| − ε).
 
     Samples without slack are usually most: the legend counts them, and they are not drawn. Beyond the line ξ = 1 lie
@@ -147,8 +147,6 @@ class SlackDisplay:
     labels: Any = None
     counts_: Any = field(default=None, init=False, repr=False)
     edges_: Any = field(default=None, init=False, repr=False)
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, bins: int = 30, ax: Any = None) -> Self:

@@ -75,14 +75,14 @@ class PartialDependenceDisplay:
             return self
         if found.individual is not None:
             self._curves(found.individual.reshape(*found.individual.shape[:2], -1), shown)
-        told = 1 < len(shown) <= MOST_IN_LEGEND
+        in_legend = 1 < len(shown) <= MOST_IN_LEGEND
         for k, colour in zip(shown, colours(len(shown)), strict=True):
             style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
             style["marker"] = "o" if len(found.grid[0]) == 1 else None
             self.lines_ += ax.plot(found.grid[0], average[:, k], label=short(found.output_names[k]), **style)
-        if told:
+        if in_legend:
             ax.legend()
-        several = "mean of f" if told else f"mean of f, {len(shown)} outputs"
+        several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
         ax.set_ylabel(several if len(shown) > 1 else _label(found.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self

@@ -33,38 +33,20 @@ class Plane:
 
     @classmethod
     def through(
-        cls,
-        X: Any,
-        features: Any,
-        names: Any,
-        known: Any,
-        resolution: int,
-        margin: float,
-        at: Any = None,
+        cls, X: Any, features: Any, names: Any, known: Any, resolution: int, margin: float = 0.1, at: Any = None
     ) -> Plane:
         """The plane of two features, by number or name; `known` are the model's names, for an X that has none.
 
         Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
         """
         framed = hasattr(X, "columns")
+        titles = column_names(X, names, known)
+        if len(titles) < 2:
+            raise ValueError(f"a picture needs two features, but X has {len(titles)}")
         if framed:
-            frame = frame_of(X)
-            columns: list[Any] = frame.columns
-            titles = frame.names
+            columns: list[Any] = frame_of(X).columns
         else:
-            values = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-            if values.ndim != 2:
-                raise ValueError(f"a picture needs rows of two features or more, but X has shape {values.shape}")
-            columns = list(values.T)
-            titles = [f"feature {k}" for k in range(len(columns))]
-            if known is not None and len(known) == len(columns):
-                titles = [str(name) for name in known]
-        if len(columns) < 2:
-            raise ValueError(f"a picture needs two features, but X has {len(columns)}")
-        if names is not None:
-            if len(names) != len(columns):
-                raise ValueError(f"names has {len(names)} names, but X has {len(columns)} columns")
-            titles = [str(name) for name in names]
+            columns = list(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64).T)
         i, j = _pair(features, titles)
         shown = [_numbers(columns[k], titles[k]) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(np.linspace(*_ends(column, margin), resolution) for column in shown))
@@ -75,21 +57,27 @@ class Plane:
         rows = type(X)(dict(zip(X.columns, cells, strict=True))) if framed else np.column_stack(cells)
         others = [k for k in range(len(columns)) if k not in (i, j)]
         rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
-        rest = "; ".join(part for part in (_told((titles[k], v) for k, v in chosen.items()), rest) if part)
+        rest = "; ".join(part for part in (_places_text((titles[k], v) for k, v in chosen.items()), rest) if part)
         return cls(xx0, xx1, rows, np.column_stack(shown), (titles[i], titles[j]), rest)
 
 
 def _pair(features: Any, titles: list[str]) -> tuple[int, int]:
     """The numbers of two different columns that were given by number or name."""
-    found = [titles.index(f) if isinstance(f, str) and f in titles else f for f in features]
-    whole = [f for f in found if isinstance(f, int | np.integer) and not isinstance(f, bool) and 0 <= f < len(titles)]
-    if len(found) != 2 or len(whole) != 2 or whole[0] == whole[1]:
+    found = [column_number(feature, titles) for feature in features]
+    if len(found) != 2 or None in found or found[0] == found[1]:
         few = len(titles) <= 20 and titles != [f"feature {k}" for k in range(len(titles))]
         raise ValueError(
             f"features={features!r} must be two different columns of the {len(titles)} there are, by number from 0 or "
             f"by name{': ' + ', '.join(titles) if few else ''}"
         )
-    return int(whole[0]), int(whole[1])
+    return found[0], found[1]  # type: ignore[return-value]  # None is refused above
+
+
+def column_number(column: Any, titles: list[str]) -> int | None:
+    """The number of a column that was given by number or name; None if it is neither."""
+    k = titles.index(column) if isinstance(column, str) and column in titles else column
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    return int(k) if whole and 0 <= k < len(titles) else None
 
 
 def _numbers(column: Any, title: str) -> Floats:
@@ -125,12 +113,12 @@ def _where(others: list[tuple[str, Any]]) -> str:
     how = "mean" if all(numbers) else "most frequent value" if not any(numbers) else "mean or most frequent value"
     if len(others) > _NAMED_OTHERS:
         return f"the other {len(others)} features at their {how}"
-    return f"{_told(others)} ({how})"
+    return f"{_places_text(others)} ({how})"
 
 
-def _told(places: Any) -> str:
-    told = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
-    return f"at {', '.join(told)}" if told else ""
+def _places_text(places: Any) -> str:
+    texts = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
+    return f"at {', '.join(texts)}" if texts else ""
 
 
 def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
@@ -142,19 +130,19 @@ def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any
         )
     out = {}
     for key, value in at.items():
-        k = titles.index(key) if isinstance(key, str) and key in titles else key
-        if not isinstance(k, int | np.integer) or not 0 <= k < len(titles) or k in shown:
+        k = column_number(key, titles)
+        if k is None or k in shown:
             raise ValueError(
                 f"at={at!r} must give values for columns beside the two that are shown, by number from 0 or by name; "
                 f"{key!r} is not one of them"
             )
-        out[int(k)] = float(value) if isinstance(value, int | float | np.number) else value
+        out[k] = float(value) if isinstance(value, int | float | np.number) else value
     return out
 
 
 def column_names(X: Any, names: Any = None, known: Any = None) -> list[str]:
     """Of all columns: those given, the frame's, the model's, or their numbers."""
-    found = names if names is not None else getattr(X, "columns", known)
+    found = names if names is not None else frame_of(X).names if hasattr(X, "columns") else known
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"a picture needs rows of columns, but X has shape {shape}")
@@ -169,8 +157,8 @@ def column_names(X: Any, names: Any = None, known: Any = None) -> list[str]:
 def column_and_name(X: Any, feature: Any, model: Any) -> tuple[Floats, str]:
     """One column as numbers, by its number or name, and its name."""
     titles = column_names(X, None, getattr(model, "feature_names_in_", None))
-    k = titles.index(feature) if isinstance(feature, str) and feature in titles else feature
-    if not isinstance(k, int | np.integer) or not 0 <= k < len(titles):
+    k = column_number(feature, titles)
+    if k is None:
         raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by number from 0 or by name")
     if hasattr(X, "columns"):
         return _numbers(np.asarray(X[X.columns[k]]), titles[k]), titles[k]

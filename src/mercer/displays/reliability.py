@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, axes_for, frame, legend, short
+from mercer.displays.drawing import COLOURS, Picture, frame, legend, short
 from mercer.parameters import integer
 
-# Of the normal law: 95 % of it lies within so many standard deviations.
+# Standard deviations within which 95 % of a normal law lies.
 _DEVIATIONS = 1.959963984540054
 
 
 @dataclass(eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Picture):
     """The observed share of positive samples against their mean predicted probability, in bins of equal counts.
 
     Bars are Wilson's 95 % intervals of the share: where they miss the diagonal, probabilities are wrong by more than
@@ -45,8 +45,8 @@ class ReliabilityDisplay:
     share: Floats
     counts: Any
     positive: Any
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    _purpose = "drawing the reliability of probabilities"
+    _inches = (5.2, 4.8)
 
     @classmethod
     def from_estimator(
@@ -139,15 +139,7 @@ class ReliabilityDisplay:
         """The expected calibration error."""
         return float(self.counts @ np.abs(self.share - self.mean_probability) / self.counts.sum())
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        ax = axes_for(ax, "drawing the reliability of probabilities", (5.2, 4.8))
+    def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="what was said")
         name = short(self.positive)
         below, above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
@@ -173,8 +165,6 @@ class ReliabilityDisplay:
             aspect="equal",
         )
         legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per bin."""
@@ -195,8 +185,8 @@ def _positive(y: Any, pos_label: Any) -> tuple[Any, Any]:
     labels = np.unique(y)
     if pos_label is None:
         if not set(labels.tolist()) <= {-1, 0, 1}:
-            told = ", ".join(map(repr, labels[:5].tolist()))
-            raise ValueError(f"y has the labels {told}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
+            some = ", ".join(map(repr, labels[:5].tolist()))
+            raise ValueError(f"y has the labels {some}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
         pos_label = 1
     elif pos_label not in labels.tolist():
         raise ValueError(f"no label in y is pos_label={pos_label!r}; if none is positive, give y as True and False")

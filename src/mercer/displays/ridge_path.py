@@ -6,9 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import colours, frame
+from mercer.displays.drawing import colours, frame, panels_for
 from mercer.estimators.ridge_path import RidgePath
-from mercer.optional import require
 
 
 class RidgePathDisplay:
@@ -51,12 +50,7 @@ class RidgePathDisplay:
         axes : three matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if axes is None:
-            pyplot = require("matplotlib.pyplot", "plotting a path")
-            _, axes = pyplot.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 3:
-            raise ValueError(f"a path is drawn into 3 axes, but {len(axes)} were given")
+        axes = panels_for(axes, "a path", (1, 3), (12, 3.5))
         path = self.path
         shown = (
             (np.sqrt(path.loo_errors), "leave-one-out error (rms)"),

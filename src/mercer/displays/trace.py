@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS
+from mercer.displays.drawing import COLOURS, panels_for
+from mercer.fitting.shared_docs import shared_docs
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace
@@ -43,12 +44,7 @@ class TraceDisplay:
         axes : two matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if axes is None:
-            pyplot = require("matplotlib.pyplot", "plotting a trace")
-            _, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 2:
-            raise ValueError(f"a trace is drawn into 2 axes, but {len(axes)} were given")
+        axes = panels_for(axes, "a trace", (1, 2), (9, 3.5))
         steps = np.arange(1, len(self.trace) + 1)
         clipped = np.array([step.clipped for step in self.trace], dtype=bool)
         dual = np.array([step.dual for step in self.trace])
@@ -65,15 +61,13 @@ class TraceDisplay:
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
+    @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
         """A frame per step: α of every sample, the chosen ones in colour, and the dual value so far.
 
         Parameters
         ----------
-        interval_ms : float, default=200.0
-            Milliseconds that a frame is shown.
-        figure : matplotlib figure, optional
-            Where to draw; default: a new one.
+        %(film)s
         """
         positive("interval_ms", interval_ms)
         if len(self.trace) == 0:

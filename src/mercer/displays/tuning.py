@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS, axes_for, frame, short
+from mercer.displays.drawing import COLOURS, Picture, frame, short
 from mercer.sameness import key_of
 
 
-class TuningDisplay:
+class TuningDisplay(Picture):
     """Scores of a search: a surface over two parameters, or a curve over one with its standard errors.
 
     Parameters
@@ -28,6 +28,9 @@ class TuningDisplay:
     ax_ : matplotlib axes
     figure_ : matplotlib figure
     """
+
+    _purpose = "plotting a search"
+    _inches = (6.0, 4.2)
 
     def __init__(self, results: dict[str, Any], best_index: int | None, parameters: tuple[str, ...]) -> None:
         self.results, self.best_index, self.parameters = results, best_index, parameters
@@ -58,12 +61,8 @@ class TuningDisplay:
         scores = {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
         return frame("TuningDisplay.to_frame", columns | scores)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw into an axis, or into a new figure."""
-        ax = axes_for(ax, "plotting a search", (6.0, 4.2))
+    def _draw(self, ax: Any) -> None:
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _plot_curve(self, ax: Any) -> None:
         (name,) = self.parameters
@@ -79,7 +78,7 @@ class TuningDisplay:
         if name in best:
             ax.axvline(float(x[_place(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best")
         if not numbers:
-            ax.set_xticks(x, [short(_told(value[0]), 24) for value in values])
+            ax.set_xticks(x, [short(_text(value[0]), 24) for value in values])
         elif (x > 0).all():
             ax.set_xscale("log")
         ax.set(xlabel=name, ylabel="score on held-out samples")
@@ -110,8 +109,8 @@ class TuningDisplay:
             best = self.results["params"][self.best_index]
             at = _place(best[across], columns), _place(best[along], rows)
             ax.plot(*at, "o", mfc="none", mec="red", ms=14, mew=2)
-        ax.set_xticks(range(len(columns)), [short(_told(value), 24) for value in columns], rotation=45, ha="right")
-        ax.set_yticks(range(len(rows)), [short(_told(value), 24) for value in rows])
+        ax.set_xticks(range(len(columns)), [short(_text(value), 24) for value in columns], rotation=45, ha="right")
+        ax.set_yticks(range(len(rows)), [short(_text(value), 24) for value in rows])
         ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
@@ -144,8 +143,8 @@ def _place(value: Any, among: list[Any]) -> int:
 def _sort_key(value: Any) -> tuple[int, float, str]:
     """Numbers by size, and then the rest by what is written at the axis."""
     number = isinstance(value, int | float | np.number)
-    return (0, float(value), "") if number else (1, 0.0, _told(value))
+    return (0, float(value), "") if number else (1, 0.0, _text(value))
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, int | float | np.number) else str(value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data.labels import Pair
+from mercer.explain.outputs import class_signs
 from mercer.on_demand import attribute_of
 from mercer.optional import require
 
@@ -103,13 +104,7 @@ class Explanation:
         labels = self.classes.tolist()
         if label not in labels:
             raise ValueError(f"{label!r} is not one of the classes {labels}")
-        k = labels.index(label)
-        if len(labels) == 2:
-            signs = np.array([1.0 if k == 1 else -1.0])
-        elif self.pairs is None:
-            signs = np.eye(len(labels))[k]
-        else:
-            signs = np.array([(first == k) - float(second == k) for first, second in self.pairs])
+        signs = class_signs(len(labels), self.pairs)[:, labels.index(label)]
         shape = (*self.values.shape[:2], -1)
         return self._of(self.values.reshape(shape) @ signs, self.base_values.reshape(len(self), -1) @ signs, str(label))
 
@@ -122,7 +117,7 @@ class Explanation:
         return pandas.DataFrame(self.values.transpose(0, 2, 1).reshape(len(self), -1), columns=columns)
 
     def to_shap(self) -> Any:
-        """The same as a `shap.Explanation`, for the plots of that package."""
+        """As a `shap.Explanation`, for the plots of that package."""
         made = require("shap", "an explanation for its plots").Explanation
         names = list(self.output_names) if self.several else None
         return made(

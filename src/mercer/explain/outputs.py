@@ -7,6 +7,7 @@ The factor is the machine's `F_SCALE`: 2 for the smallest ball, R² − ‖φ(x)
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,8 +72,14 @@ class Outputs:
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of the columns."""
-        return feature_names(self.model)
+        """The names that the machine was trained with, or x0, x1, …."""
+        given = getattr(self.model, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.model.n_features_in_)] if given is None else [str(name) for name in given]
+
+    def parts(self, ranges: Iterable[slice]) -> Iterator[tuple[Floats, Floats]]:
+        """Some vectors at a time and their coefficients, both as fresh dense arrays."""
+        for some in ranges:
+            yield np.array(as_dense(self.vectors[some])), np.array(as_dense(self.coefficients[some]))
 
     def expect_vectors(self, purpose: str) -> None:
         """Refuse kernels of strings and of precomputed values, which have no features."""
@@ -107,32 +114,24 @@ def outputs_of(model: Any) -> Outputs:
     return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, model.F_SCALE)
 
 
-def feature_names(model: Any) -> list[str]:
-    """The names that the machine was trained with, or x0, x1, …."""
-    given = getattr(model, "feature_names_in_", None)
-    return [f"x{j}" for j in range(model.n_features_in_)] if given is None else [str(name) for name in given]
-
-
-def weights_of(given: Any, n: int, name: str) -> Floats:
-    """One weight per row, divided by their sum; equal ones where none are given."""
-    if given is None:
-        return np.full(n, 1.0 / n)
-    wanted = f"{name} must be one finite number ≥ 0 for each of the {n} rows, not all of them 0"
-    try:
-        weight = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{wanted}; {given!r} is not") from None
-    if weight.shape != (n,):
-        raise ValueError(f"{wanted}; its shape is {weight.shape}")
-    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
-        raise ValueError(f"{wanted}; they are between {weight.min():g} and {weight.max():g}")
-    weight = weight / weight.max()
-    return np.asarray(weight / weight.sum())
-
-
 def as_dense(rows: Any) -> Floats:
     """Rows as a C-ordered float64 array."""
     return np.ascontiguousarray(dense(rows), dtype=np.float64)
+
+
+def class_signs(n_classes: int, pairs: Sequence[Pair] | None) -> Floats:
+    """How each output (row) speaks for each class (column): for it with 1, against it with −1, or not at all.
+
+    One against one decides by votes; the sum of a class's decision values is what breaks ties between them.
+    """
+    if n_classes == 2:
+        return np.array([[-1.0, 1.0]])
+    if pairs is None:
+        return np.eye(n_classes)
+    signs = np.zeros((len(pairs), n_classes))
+    for place, (first, second) in enumerate(pairs):
+        signs[place, first], signs[place, second] = 1.0, -1.0
+    return signs
 
 
 def _names(model: Any) -> tuple[tuple[str, ...], list[Pair] | None]:

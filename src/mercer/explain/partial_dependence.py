@@ -8,14 +8,14 @@ features are made once, and shared by the whole grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse, row_blocks
-from mercer.explain.outputs import Outputs, as_dense, outputs_of, weights_of
+from mercer import parameters
+from mercer.arrays import Floats, row_blocks
+from mercer.explain.outputs import Outputs, as_dense, outputs_of
 from mercer.kernels.terms import Term
 from mercer.on_demand import attribute_of
 from mercer.optional import require
@@ -42,7 +42,7 @@ class PartialDependence:
     average : array of shape (n_grid,) or (n_grid, n_grid_2)
         The mean of f; of several outputs with one more axis at the end.
     individual : array or None
-        The same for each sample, the samples in the first axis.
+        f of each sample, the samples in the first axis.
     output_names : tuple of str
         What each f is.
     """
@@ -93,7 +93,7 @@ def partial_dependence(
     rows = machine.rows(X)
     columns = _columns(features, names)
     values = _grid(grid, rows, columns, grid_resolution)
-    weights = weights_of(sample_weight, rows.shape[0], "sample_weight")
+    weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
     points = np.stack([p.ravel() for p in np.meshgrid(*values, indexing="ij")], axis=1)
     term = _only_term(machine)
     n, outputs = rows.shape[0], len(machine.names)
@@ -136,9 +136,9 @@ def _only_term(machine: Outputs) -> Term | None:
 
 
 def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
-    """The same by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1.
+    """What `_values` computes, by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1.
 
-    It is not finite where one factor overflows and another is 0, though their product is neither.
+    Not finite where one factor overflows and another is 0, though their product is neither.
     """
     rates = term.rates(rows.shape[1])[:, columns]
     changed = np.repeat(rows[:1], len(points), axis=0)
@@ -148,7 +148,8 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
     out = np.zeros((len(rows), len(points), len(machine.names)))
     emptied = rows.copy()
     emptied[:, columns] = 0.0
-    for vectors, coefficients in _pieces(machine, len(points)):
+    ranges = row_blocks(machine.vectors.shape[0], 8 * len(points) * len(machine.names))
+    for vectors, coefficients in machine.parts(ranges):
         of_points = np.ones((len(vectors), len(points)))
         for k, j in enumerate(columns):
             of_points *= _factor(rates[:, k], vectors[:, j, None], points[:, k])
@@ -169,14 +170,6 @@ def _factor(rates: Floats, s: Floats, value: Any) -> Floats:
     exponent = -rates[0] * square - rates[1] * np.abs(difference) - rates[2] * chi2 + rates[3] * value * s
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(exponent))
-
-
-def _pieces(machine: Outputs, n_points: int) -> Iterator[tuple[Floats, Floats]]:
-    """Some vectors at a time, as a copy, with their coefficients."""
-    for some in row_blocks(machine.vectors.shape[0], 8 * n_points * len(machine.names)):
-        coefficients = machine.coefficients[some]
-        table = coefficients.toarray() if is_sparse(coefficients) else coefficients
-        yield np.array(as_dense(machine.vectors[some])), np.asarray(table, dtype=np.float64)
 
 
 def _columns(features: Any, names: list[str]) -> tuple[int, ...]:

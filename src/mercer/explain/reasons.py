@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
 from mercer.data.labels import plane_coefficients, planes
-from mercer.explain.outputs import Outputs, outputs_of
+from mercer.explain.outputs import Outputs, class_signs, outputs_of
 from mercer.fitting.dual_machine import DualMachine
 from mercer.fitting.fit import read_samples
 from mercer.kernels.matrices import dense
@@ -112,7 +112,8 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     own = _vectors(machine)
     labels = model.predict(X) if is_classifier(model) else None
     classes = [] if labels is None else model.classes_.tolist()
-    for_classes = None if labels is None else _for_classes(machine, own.coefficients)
+    # One row of coefficients per class: of its own function, or the sum over its pairs.
+    for_classes = None if labels is None else (own.coefficients @ class_signs(len(classes), machine.pairs)).T
     out: list[Reasons] = []
     for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
         block = take(rows, np.arange(some.start, some.stop))
@@ -144,19 +145,6 @@ def _vectors(machine: Outputs) -> _Vectors:
     precomputed = machine.vectors is None
     vectors = None if precomputed else model.support_vectors_
     return _Vectors(vectors, indices, labels, machine.factor * table, indices if precomputed else None)
-
-
-def _for_classes(machine: Outputs, table: Floats) -> Floats:
-    """One row of coefficients per class: of its own function, or the sum over its pairs."""
-    k = len(machine.model.classes_)
-    if k == 2:
-        return np.stack([-table[:, 0], table[:, 0]])
-    if machine.pairs is None:
-        return np.ascontiguousarray(table.T)
-    signs = np.zeros((len(machine.pairs), k))
-    for place, (first, second) in enumerate(machine.pairs):
-        signs[place, first], signs[place, second] = 1.0, -1.0
-    return np.ascontiguousarray((table @ signs).T)
 
 
 def _one(own: _Vectors, similarities: Floats, contributions: Floats, prediction: Any, n: int) -> Reasons:

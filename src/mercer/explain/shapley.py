@@ -10,15 +10,14 @@ integrates exactly (src/core/explain/shapley.hpp). Terms and support vectors add
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mercer import _core
-from mercer.arrays import Floats, is_sparse
+from mercer import _core, parameters
+from mercer.arrays import Floats
 from mercer.explain.explanation import Explanation
-from mercer.explain.outputs import Outputs, as_dense, outputs_of, weights_of
+from mercer.explain.outputs import Outputs, as_dense, outputs_of
 from mercer.kernels.terms import Term, Terms
 from mercer.progress import Reporter
 from mercer.threads import effective_n_threads
@@ -47,7 +46,7 @@ def explain(
         others = machine.rows(background)
     except ValueError as error:
         raise ValueError(f"background: {error}") from None
-    weights = weights_of(background_weight, others.shape[0], "background_weight")
+    weights = parameters.weights("background_weight", background_weight, others.shape[0])
     used = np.flatnonzero(weights)
     others, weights = others[used], weights[used]
     f, base = machine.f(rows), weights @ machine.f(others)
@@ -96,8 +95,8 @@ def _terms(machine: Outputs) -> Terms:
 def _add_linear(values: Floats, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
     """The closed form for q·⟨x, z⟩: w_j (x_j − the background's mean)."""
     w = np.zeros((values.shape[1], values.shape[2]))
-    for vectors, coefficients in _blocks(machine, values.shape[2]):
-        w += coefficients @ vectors
+    for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], values.shape[2])):
+        w += coefficients.T @ vectors
     values += term.polynomial[1] * w * (data - mean)[:, None, :]
 
 
@@ -124,7 +123,7 @@ def _add_curved(
     for start in range(0, len(data), step):
         some = slice(start, start + step)
         seen = 0
-        for vectors, coefficients in _blocks(machine, len(used)):
+        for vectors, coefficients in machine.parts(_ranges(n, len(used))):
             own, unseen = np.ascontiguousarray(vectors[:, used]), vectors[:, ~used]
             for term in terms:
                 rates = term.rates(len(used))
@@ -134,7 +133,7 @@ def _add_curved(
                     others,
                     weights,
                     own,
-                    coefficients * _with_zeros(rates[:, ~used], unseen),
+                    np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
                     np.ascontiguousarray(rates[:, used]),
                     np.array(term.polynomial),
                     n_threads,
@@ -157,11 +156,7 @@ def _vectors_per_call(d: int) -> int:
     return min(_VECTORS_PER_CALL, max(_LEAST_VECTORS, _VALUES_PER_CALL // max(1, d)))
 
 
-def _blocks(machine: Outputs, d: int) -> Iterator[tuple[Floats, Floats]]:
-    """Some support vectors at a time, and their coefficients, one row per output, both dense."""
+def _ranges(n: int, d: int) -> list[slice]:
+    """The vectors of each call."""
     step = _vectors_per_call(d)
-    for start in range(0, machine.vectors.shape[0], step):
-        some = slice(start, start + step)
-        coefficients = machine.coefficients[some]
-        table = coefficients.toarray() if is_sparse(coefficients) else coefficients
-        yield as_dense(machine.vectors[some]), np.ascontiguousarray(table.T, dtype=np.float64)
+    return [slice(start, start + step) for start in range(0, n, step)]

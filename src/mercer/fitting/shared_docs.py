@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from textwrap import dedent, indent
 from typing import Any, Final, TypeVar
 
-_PLACE: Final = re.compile(r"^    %\((.+?)\)s\n", flags=re.MULTILINE)
+# However deep: from Python 3.13 on, docstrings lose the indentation that all their lines share.
+_PLACE: Final = re.compile(r"^( *)%\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
     "kernel": """
     kernel : str, Kernel or callable, default="rbf"
@@ -274,13 +276,82 @@ _SHARED: Final = {
     target_margin : float, default=1.0
         γ: the margin that counts as enough.
 """,
+    "weight in the mean": """
+    sample_weight : array, optional
+        The weight of each sample in the mean.
+""",
+    "n and delta": """
+    n : int
+        The number of samples.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+""",
+    "errors of a rule": """
+    errors : int
+        How many of the samples the rule gets wrong.
+    %(n and delta)s
+""",
+    "trace and n": """
+    trace : float
+        tr K = Σ k(x_i, x_i).
+    n : int
+        The number of samples.
+""",
+    "vectors of signs": """
+    n_draws : int, default=1024
+        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
+    random_state : int or Generator, default=0
+        What is drawn by.
+""",
+    "radius": """
+    radius : float
+        R: the largest ‖φ(x)‖.
+""",
+    "radius, B and m": """
+    %(radius)s
+    B : float
+        The largest ‖w‖.
+    m : int
+        The number of samples.
+""",
+    "new samples with targets": """
+    X : array, CSR matrix or list of samples
+        Samples that were not trained on.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Their targets.
+""",
+    "new samples, noise": """
+    X : array, CSR matrix or list of strings
+        New samples.
+    noise : bool, default=False
+        Add the noise of a target of weight 1.
+""",
+    "ax": """
+    ax : matplotlib axes, optional
+        Where to draw; default: a new figure.
+""",
+    "order of a matrix": """
+    y : array of shape (n_samples,), optional
+        The classes, or the numbers of a regression, to order the samples by.
+    max_samples : int, default=500
+        Of more samples, this many at equal steps through the order are shown.
+    %(ax)s
+""",
+    "film": """
+    interval_ms : float, default=200.0
+        Milliseconds that a frame is shown.
+    figure : matplotlib figure, optional
+        Where to draw; default: a new one.
+""",
 }
 
 Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
 def shared_docs(thing: Documented) -> Documented:
-    """Fill in the shared paragraphs of the docstring of a class or function, which may name others."""
+    """Fill in the shared paragraphs of the docstring of a class, function or method, which may name others."""
     while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
-        thing.__doc__ = _PLACE.sub(lambda place: _SHARED[place[1]].lstrip("\n"), thing.__doc__)
+        thing.__doc__ = _PLACE.sub(
+            lambda place: indent(dedent(_SHARED[place[2]]).lstrip("\n"), place[1]), thing.__doc__
+        )
     return thing

@@ -52,19 +52,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there
-    __getattr__ = suggesting(
-        __name__,
-        __all__,
-        {
-            "RBF": "Gaussian",
-            "SquaredExponential": "Gaussian",
-            "Quadratic": "Polynomial(degree=2)",
-            "Cubic": "Polynomial(degree=3)",
-            "Poly": "Polynomial",
-            "DotProduct": "Linear",
-            "Tanh": "Sigmoid",
-            "Jaccard": "Tanimoto",
-            "String": "Spectrum",
-            "Callable": "FromFunction",
-        },
-    )
+    __getattr__ = suggesting(__name__, __all__)

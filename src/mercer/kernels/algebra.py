@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Sum(OfTwo):
 
     _binds, _sign, _operator = SUM, "+", np.add
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
         return 1.0, 1.0
 
     def recipe(self) -> Recipe | None:
@@ -95,7 +95,7 @@ class Product(OfTwo):
 
     _binds, _sign, _operator = PRODUCT, "*", np.multiply
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
         return right, left
 
     def recipe(self) -> Recipe | None:
@@ -171,7 +171,7 @@ class Scaled(OfOne):
         values *= float(self.factor)
         return values
 
-    def _slope_at(self, values: Floats) -> Any:
+    def _slope_at(self, values: Floats) -> Floats | float:
         return float(self.factor)
 
     def _own_slopes(self, values: Floats) -> Iterator[Slope]:
@@ -235,7 +235,7 @@ class Shifted(OfOne):
         values += float(self.constant)
         return values
 
-    def _slope_at(self, values: Floats) -> Any:
+    def _slope_at(self, values: Floats) -> Floats | float:
         return 1.0
 
     def _own_slopes(self, values: Floats) -> Iterator[Slope]:
@@ -302,7 +302,7 @@ class Power(OfOne):
     def _of_values(self, values: Floats) -> Floats:
         return integer_power(values, int(self.exponent))
 
-    def _slope_at(self, values: Floats) -> Any:
+    def _slope_at(self, values: Floats) -> Floats | float:
         return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
 
     def recipe(self) -> Recipe | None:
@@ -355,7 +355,7 @@ class Exponential(OfOne):
     def _of_values(self, values: Floats) -> Floats:
         return np.exp(values, out=values)
 
-    def _slope_at(self, values: Floats) -> Any:
+    def _slope_at(self, values: Floats) -> Floats | float:
         return np.exp(values)
 
     def terms(self) -> Terms | None:

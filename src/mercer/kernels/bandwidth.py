@@ -15,6 +15,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, is_sparse
 from mercer.errors import warn_user
@@ -61,7 +62,7 @@ class WithGamma(Kernel):
     def bound(self) -> bool:
         return not isinstance(self.gamma, str)
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
@@ -77,7 +78,7 @@ class WithGamma(Kernel):
         return self
 
 
-def gamma_from(rule: str, X: Any, sample_weight: Any = None, l1: bool = False) -> float:
+def gamma_from(rule: str, X: Any, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
     """The number that a rule stands for on data X."""
     X = as_matrix(X)
     n, d = X.shape

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.kernels.kernel import Answer, Domain, Kernel, Slope
@@ -61,7 +62,7 @@ class Composite(Kernel):
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         parts = self.parts
         bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
@@ -124,7 +125,7 @@ class OfOne(Composite):
         with np.errstate(over="ignore", invalid="ignore"):
             return self._of_values(values)
 
-    def _slope_at(self, values: Floats) -> Any:
+    def _slope_at(self, values: Floats) -> Floats | float:
         """The function's derivative; does not overwrite its argument."""
         raise NotImplementedError
 
@@ -168,7 +169,7 @@ class OfTwo(Composite):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self._operator(left, right))
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Any, Any]:
+    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
         """The operator's derivatives by its two sides."""
         raise NotImplementedError
 

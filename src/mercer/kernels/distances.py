@@ -130,7 +130,7 @@ def l1_distances(X: Any, Z: Any) -> Floats:
 def sums_over_features(
     function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Any, Z: Any
 ) -> Floats:
-    """Σ_f term(x_if, z_jf) where term(x, 0) = term(0, x) = |x|; ``function`` is the same for dense blocks."""
+    """Σ_f term(x_if, z_jf) where term(x, 0) = term(0, x) = |x|; ``function`` gives the sums of dense blocks."""
     check_same_width(X, Z)
     if not is_sparse(X) and not is_sparse(Z):
         return np.ascontiguousarray(function(widened(X), widened(Z)), dtype=np.float64)
@@ -148,7 +148,7 @@ def sums_over_features(
 
 
 def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: Any) -> Floats:
-    """The same for CSR rows: the terms of entries that two rows have in common, and the sizes of their other entries.
+    """Σ_f term(x_if, z_jf) of CSR rows: the terms of entries that both have, and the sizes of their other entries.
 
     That size is a difference of sums, or the sum itself where the difference cancels. Where a row has no other entries
     it is exactly zero, so that equal rows have distance zero.

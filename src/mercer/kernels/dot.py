@@ -33,7 +33,7 @@ _LARGEST_DEGREE_OF_CORE = 2**31 - 1
 
 
 class Linear(Kernel):
-    """⟨x, z⟩.
+    """⟨x, z⟩, the dot product.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class _OfAffineProduct(WithGamma):
 
 
 class Polynomial(_OfAffineProduct):
-    """(γ⟨x, z⟩ + coef0)^degree.
+    """(γ⟨x, z⟩ + coef0)^degree, such as the quadratic and the cubic kernel.
 
     Parameters
     ----------

@@ -5,26 +5,23 @@ A user's function gets views that it cannot write to, and its result is checked 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer import parameters
-from mercer.arrays import Floats, n_samples
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, mirror
-from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, squared_lengths
+from mercer.arrays import Floats, mirror, n_samples
+from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, OfTwoBlocks
+from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 from mercer.kernels.transformed import features_of, in_row_blocks
 
 # A difference from the mirrored entry above this share of max |K| is more than a rounding error.
 _ASYMMETRY_SHARE = 1e-8
-# Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
-_DIAGONAL_ROWS = 32
 
 
 class FromFunction(Kernel):
-    """k given by a function (X, Z) -> matrix of shape (len(X), len(Z)).
+    """k given by a function, a callable (X, Z) -> matrix of shape (len(X), len(Z)).
 
     Parameters
     ----------
@@ -48,7 +45,7 @@ class FromFunction(Kernel):
     given: bool = True
     _no_gradient = "what the function does between samples is not known"
 
-    def __init__(self, function: Callable[[Any, Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, function: OfTwoBlocks, accepts: Domain = "vectors") -> None:
         self.function = function
         self.accepts = accepts
         self._check()
@@ -86,7 +83,7 @@ class FromFunction(Kernel):
 
     def diag(self, X: Any) -> Floats:
         """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
-        return in_row_blocks(self._diagonal, self._samples(X), _DIAGONAL_ROWS)
+        return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
     def _diagonal(self, X: Any) -> Floats:
         block = self._values(X, X)
@@ -106,22 +103,16 @@ class FromFunction(Kernel):
 class _Column:
     """A function of samples as a feature map with one feature."""
 
-    function: Callable[[Any], Any]
+    function: OfSamples
 
     def __call__(self, X: Any) -> Floats:
-        values = np.asarray(self.function(X), dtype=np.float64)
-        if values.shape != (n_samples(X),) or not np.isfinite(values).all():
-            raise ValueError(
-                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
-                f"({n_samples(X)},), not of shape {values.shape}"
-            )
-        return values[:, None]
+        return numbers_of(self.function, X)[:, None]
 
     def __repr__(self) -> str:
         return name_of(self.function)
 
 
-def rank_one(function: Callable[[Any], Any], *, accepts: Domain = "vectors") -> FromFeatureMap:
+def rank_one(function: OfSamples, *, accepts: Domain = "vectors") -> FromFeatureMap:
     """The kernel f(x)f(z) of a function f: one feature, and every matrix of its values has rank 1.
 
     Parameters
@@ -164,7 +155,7 @@ class FromFeatureMap(Kernel):
     positive_definite: Answer = "yes"
     _no_gradient = "the derivative of the feature map is not known"
 
-    def __init__(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
         self.feature_map = feature_map
         self.accepts = accepts
         self._check()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, is_sparse
 from mercer.errors import NotDifferentiableError
@@ -44,7 +45,7 @@ class Chi2(Kernel):
     def _check(self) -> None:
         not_negative("gamma", self.gamma)
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         self._samples(X)
         return self

@@ -10,8 +10,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, n_samples
+from mercer.arrays import Floats, mirror, n_samples
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.named_parameters import NamedParameters
@@ -24,6 +25,9 @@ Answer = Literal["yes", "no", "depends", "unknown"]
 # A parameter's name, the place within it (empty for a number), and the derivative of a block or diagonal of K by it.
 Slope = tuple[str, tuple[int, ...], Floats]
 Domain = Literal["vectors", "sequences", "gram"]
+# A user's function: of n samples, and of two blocks of samples.
+OfSamples = Callable[[Any], Any]
+OfTwoBlocks = Callable[[Any, Any], Any]
 # What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
@@ -44,10 +48,8 @@ _KNOWN_OF_THE_FORMULA = [
     "_diagonal_slopes",
 ]
 
-# Rows and columns that `mirror` copies at a time: a block of 32 kB stays in the first-level cache.
-_MIRROR_ROWS = 64
-# Rows of the square blocks that the derivative of a diagonal is taken from: few, because the rest is wasted work.
-_DIAGONAL_ROWS = 32
+# Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
+DIAGONAL_ROWS = 32
 
 
 class Kernel(NamedParameters):
@@ -129,7 +131,7 @@ class Kernel(NamedParameters):
         """Samples in the form that `_values` takes."""
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
 
@@ -139,11 +141,11 @@ class Kernel(NamedParameters):
         return True
 
     def recipe(self) -> Recipe | None:
-        """The same formula as a plain value for the fused core; None if the core does not know it."""
+        """The formula as a plain value for the fused core; None if the core does not know it."""
         return None
 
     def terms(self) -> Terms | None:
-        """The same formula as a sum of products over the features; None if it is none."""
+        """The formula as a sum of products over the features; None if it is none."""
         return None
 
     # --- derivatives ------------------------------------------------------------------------------------------
@@ -262,16 +264,14 @@ class Kernel(NamedParameters):
         """weights_i · ∂k(x_i, x_i)/∂x_i, in which both arguments move."""
         out = np.zeros(X.shape)
         if self.unit_diagonal != "yes":
-            for start in range(0, len(out), _DIAGONAL_ROWS):
-                rows = slice(start, start + _DIAGONAL_ROWS)
+            for rows in _diagonal_blocks(X):
                 out[rows] = 2 * self._gradient(X[rows], X[rows], np.diag(weights[rows]))  # k is symmetric
         return out
 
     def _diagonal_slopes(self, X: Any) -> dict[tuple[str, tuple[int, ...]], Floats]:
         """The derivatives of k(x_i, x_i) by the parameters."""
         out: dict[tuple[str, tuple[int, ...]], Floats] = {}
-        for start in range(0, n_samples(X), _DIAGONAL_ROWS):
-            rows = slice(start, start + _DIAGONAL_ROWS)
+        for rows in _diagonal_blocks(X):
             for name, place, slope in self._slopes(X[rows], X[rows]):
                 out.setdefault((name, place), np.empty(n_samples(X)))[rows] = slope.diagonal()
         return out
@@ -382,17 +382,21 @@ class Kernel(NamedParameters):
 
         return Normalised(self)
 
-    def scaled_by(self, function: Callable[[Any], Any]) -> Kernel:
+    def scaled_by(self, function: OfSamples) -> Kernel:
         """f(x) k(x, z) f(z), where ``function`` maps n samples to n numbers."""
         from mercer.kernels.transformed import Weighted
 
         return Weighted(self, function)
 
-    def of(self, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> Kernel:
+    def of(self, feature_map: OfSamples, accepts: Domain = "vectors") -> Kernel:
         """k(φ(x), φ(z)), where ``feature_map`` maps n samples to n of those that this kernel accepts."""
         from mercer.kernels.transformed import PulledBack
 
         return PulledBack(self, feature_map, accepts)
+
+
+def _diagonal_blocks(X: Any) -> list[slice]:
+    return [slice(start, start + DIAGONAL_ROWS) for start in range(0, n_samples(X), DIAGONAL_ROWS)]
 
 
 def _number(value: Any) -> float:
@@ -419,12 +423,3 @@ def _assembled(places: dict[tuple[int, ...], Any]) -> Any:
     shape = tuple(np.max(list(places), axis=0) + 1)
     values = np.stack([places[place] for place in np.ndindex(shape)], axis=-1)
     return values.reshape(*values.shape[:-1], *shape)
-
-
-def mirror(K: Floats) -> None:
-    """Copy the lower triangle onto the upper one, in place."""
-    for start in range(0, len(K), _MIRROR_ROWS):
-        end = start + _MIRROR_ROWS
-        corner = K[start:end, start:end]
-        corner[...] = np.tril(corner) + np.tril(corner, -1).T
-        K[start:end, end:] = K[end:, start:end].T

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze, is_sparse
+from mercer.arrays import Floats, freeze, is_sparse, n_samples
 from mercer.kernels.used_columns import narrowed
 
 # Temporaries of a row-by-row pass stay in the second-level cache.
@@ -187,7 +187,7 @@ def width(X: Any) -> int:
 
 
 def read_only(X: Any) -> Any:
-    """The same samples in float64 for a user's function; writing to them is an error."""
+    """Samples in float64 for a user's function; writing to them is an error."""
     if is_sparse(X):
         X = widened(X)
         parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
@@ -209,6 +209,18 @@ def call(function: Callable[..., Any], *blocks: Any) -> Any:
         if "buffer source array is read-only" not in str(error):
             raise
     return function(*(read_only(block).copy() for block in blocks))
+
+
+def numbers_of(function: Callable[[Any], Any], X: Any) -> Floats:
+    """One number for each sample, as a user's function gives them."""
+    values = np.asarray(call(function, X))
+    n = n_samples(X)
+    if values.shape != (n,) or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        raise ValueError(
+            f"the function {name_of(function)} must give one finite number per sample: an array of shape ({n},), not "
+            f"{values.dtype} of shape {values.shape}"
+        )
+    return values.astype(np.float64)
 
 
 def name_of(function: Any) -> str:

@@ -61,7 +61,7 @@ class KernelCheck:
 
 
 def check_kernel(
-    X: Any, *, kernel: Any, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0, tol: float = 1e-10
+    X: Any, *, kernel: Any, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0, tol: float = 1e-10
 ) -> KernelCheck:
     """Look for a counterexample to a kernel's positive definiteness among the samples X.
 

@@ -8,13 +8,16 @@ from typing import Any
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFunction
 from mercer.kernels.histogram import Chi2, Tanimoto
-from mercer.kernels.kernel import Domain, Kernel
+from mercer.kernels.kernel import Domain, Kernel, OfTwoBlocks
 from mercer.kernels.laplacian import Laplacian
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.spectrum import Spectrum
 
-_NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
+# What every estimator takes as a kernel.
+KernelLike = str | Kernel | OfTwoBlocks
+
+_NAMES: dict[str, Callable[[int, Any, float], Kernel]] = {
     "chi2": lambda degree, gamma, coef0: Chi2() if isinstance(gamma, str) and gamma == "scale" else Chi2(gamma),
     "cosine": lambda degree, gamma, coef0: Cosine(),
     "gaussian": lambda degree, gamma, coef0: Gaussian(gamma),
@@ -32,7 +35,7 @@ _NAMES: dict[str, Callable[[Any, Any, Any], Kernel]] = {
 }
 
 
-def kernel_named(name: str, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
+def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
     """The kernel of that name; parameters that it does not have are ignored.
 
     Parameters
@@ -79,19 +82,15 @@ def kernel_accepts(kernel: Any) -> Domain:
     return kernel.accepts if isinstance(kernel, Kernel) else "vectors"
 
 
-def as_kernel(kernel: Any, *, degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> Kernel:
+def as_kernel(kernel: Any, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
     """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
         As every estimator takes it.
-    degree : int, default=3
-        Of "poly".
-    gamma : float, "scale", "auto" or "median", default="scale"
-        Of "rbf", "laplacian", "poly" and "sigmoid".
-    coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+    degree, gamma, coef0 : as for `kernel_named`
+        Of a kernel given by name.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.errors import NotDifferentiableError
@@ -24,7 +25,7 @@ from mercer.parameters import positive
 
 
 class Gaussian(WithGamma):
-    """exp(−γ‖x − z‖²), the radial basis function kernel.
+    """exp(−γ‖x − z‖²), the radial basis function (RBF) or squared exponential kernel.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class Gaussian(WithGamma):
         own_gamma = not isinstance(self.gamma, str) or self.gamma != "scale"
         if own_gamma + (self.sigma is not None) + (self.M is not None) > 1:
             given = {"gamma": own_gamma, "sigma": self.sigma is not None, "M": self.M is not None}
-            names = [name for name, told in given.items() if told]
+            names = [name for name, is_given in given.items() if is_given]
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         super()._check()
         if self.sigma is not None:
@@ -90,7 +91,7 @@ class Gaussian(WithGamma):
             return 1.0
         return super()._gamma() if self.sigma is None else _half_inverse_square(self.sigma)
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         return super().bind(X, sample_weight) if self.sigma is None and self.M is None else self
 
@@ -121,11 +122,11 @@ class Gaussian(WithGamma):
         if self.M is not None:
             yield from self._slopes_by_matrix(X, Z, values)
             return
-        by_gamma = -_times(squared_distances(X, Z), values)
         if self.sigma is None:
-            yield "gamma", (), by_gamma
+            yield "gamma", (), -_times(squared_distances(X, Z), values)
         else:
-            yield "sigma", (), -by_gamma / float(self.sigma) / float(self.sigma) / float(self.sigma)
+            t = distances(X, Z) / float(self.sigma)
+            yield "sigma", (), _times(t * t, values) / float(self.sigma)
 
     def _slopes_by_matrix(self, X: Any, Z: Any, values: Floats) -> Iterator[Slope]:
         """−(x − z)_a (x − z)_b k, from one column of the differences for each of the two."""
@@ -197,53 +198,54 @@ class Matern(Kernel):
             raise ValueError(f"nu={self.nu!r} must be a number > 0, or inf for the Gaussian")
         positive("length_scale", self.length_scale)
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _gaussian(self) -> Gaussian | None:
+        """The Gaussian that it is where ν is infinite."""
         self._check()
-        if self.nu == math.inf:
-            if _has_square(self.length_scale) and ordinary(X, Z):
-                return exp_of_minus(_half_inverse_square(self.length_scale), squared_distances(X, Z))
-            return _gaussian_of_width(self.length_scale, X, Z)
+        return Gaussian(sigma=self.length_scale) if self.nu == math.inf else None
+
+    def _scaled(self, X: Any, Z: Any) -> Floats:
+        """t."""
         t = distances(X, Z)
         with np.errstate(over="ignore"):
             t /= float(self.length_scale)
             t *= math.sqrt(2 * self.nu)
-        return matern(float(self.nu), t)
+        return t
+
+    def _values(self, X: Any, Z: Any) -> Floats:
+        gaussian = self._gaussian()
+        return matern(float(self.nu), self._scaled(X, Z)) if gaussian is None else gaussian._values(X, Z)
 
     def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        slope, t = self._slope_over_t(X, Z)
+        gaussian = self._gaussian()
+        if gaussian is not None:
+            return gaussian._gradient(X, Z, weights)
+        t = self._scaled(X, Z)
         if self.nu <= 0.5 and ((t == 0) & (weights != 0)).any():
             i, j = np.argwhere((t == 0) & (weights != 0))[0]
             raise NotDifferentiableError(
                 f"a Matérn kernel with nu={self.nu} has no derivative where its two samples are equal, as row {i} of X "
                 f"and row {j} of Z are; leave such pairs out, or give nu a number above 0.5"
             )
-        scale, length = 1.0 if self.nu == math.inf else 2 * float(self.nu), float(self.length_scale)
-        return weighted_differences(weights * slope * scale, X, Z) / length / length
+        slope, length = matern_slope_over_t(float(self.nu), t), float(self.length_scale)
+        return weighted_differences(weights * slope * (2 * float(self.nu)), X, Z) / length / length
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
-        slope, t = self._slope_over_t(X, Z)
+        gaussian = self._gaussian()
+        if gaussian is not None:
+            slopes = gaussian._slopes(X, Z)
+            yield from (("length_scale", place, slope) for _, place, slope in slopes)
+            return
+        t = self._scaled(X, Z)
+        slope = matern_slope_over_t(float(self.nu), t)
         yield "length_scale", (), -_times(t * t, slope) / float(self.length_scale)
 
-    def _slope_over_t(self, X: Any, Z: Any) -> tuple[Floats, Floats]:
-        """k'(t)/t and t, which is √(2ν) r / length_scale, or r / length_scale for the Gaussian."""
-        self._check()
-        with np.errstate(over="ignore"):
-            t = distances(X, Z) / float(self.length_scale)
-        if self.nu == math.inf:
-            return -_gaussian(t * math.sqrt(0.5)), t
-        t *= math.sqrt(2 * self.nu)
-        return matern_slope_over_t(float(self.nu), t), t
-
     def recipe(self) -> Recipe | None:
-        self._check()
-        if self.nu == math.inf and _has_square(self.length_scale):
-            return Recipe("sqdist", "gaussian", (_half_inverse_square(self.length_scale),))
-        return None
+        gaussian = self._gaussian()
+        return None if gaussian is None else gaussian.recipe()
 
     def terms(self) -> Terms | None:
-        if self.nu == math.inf and _has_square(self.length_scale):
-            return (Term(square=_half_inverse_square(self.length_scale)),)
-        return None
+        gaussian = self._gaussian()
+        return None if gaussian is None else gaussian.terms()
 
     @property
     def differentiable(self) -> Answer:

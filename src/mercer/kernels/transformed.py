@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer import parameters
 from mercer.arrays import Floats, n_samples
 from mercer.kernels import composite_recipes
 from mercer.kernels.composite import Composite, inside
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, call, name_of
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
+from mercer.kernels.matrices import as_matrix, call, name_of, numbers_of
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Term, Terms, multiplied
 
@@ -134,7 +135,7 @@ class Weighted(_ThroughFunction):
 
     unit_diagonal: Answer = "depends"
 
-    def __init__(self, kernel: Kernel, function: Callable[[Any], Any]) -> None:
+    def __init__(self, kernel: Kernel, function: OfSamples) -> None:
         self.kernel = kernel
         self.function = function
         self._check()
@@ -144,8 +145,8 @@ class Weighted(_ThroughFunction):
         parameters.function("function", self.function)
 
     def _values(self, X: Any, Z: Any) -> Floats:
-        rows = self._factors(X)
-        columns = rows if Z is X else self._factors(Z)
+        rows = numbers_of(self.function, X)
+        columns = rows if Z is X else numbers_of(self.function, Z)
         out = self.kernel._values(X, Z)
         with np.errstate(over="ignore", invalid="ignore"):
             out *= rows[:, None]
@@ -155,22 +156,12 @@ class Weighted(_ThroughFunction):
     def diag(self, X: Any) -> Floats:
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.kernel.diag(X) * in_row_blocks(self._factors, X) ** 2
+            return self.kernel.diag(X) * in_row_blocks(lambda rows: numbers_of(self.function, rows), X) ** 2
 
     def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
-        outer = self._factors(X)[:, None] * self._factors(Z)
+        outer = numbers_of(self.function, X)[:, None] * numbers_of(self.function, Z)
         for name, place, slope in self.kernel._slopes(X, Z):
             yield f"kernel__{name}", place, slope * outer
-
-    def _factors(self, X: Any) -> Floats:
-        n = n_samples(X)
-        factors = np.asarray(call(self.function, X))
-        if factors.shape != (n,) or factors.dtype.kind not in "biuf" or not np.isfinite(factors).all():
-            raise ValueError(
-                f"the function {name_of(self.function)} must give one finite number per sample: an array of shape "
-                f"({n},), not {factors.dtype} of shape {factors.shape}"
-            )
-        return factors.astype(np.float64)
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
@@ -198,7 +189,7 @@ class PulledBack(_ThroughFunction):
 
     accepts: Domain = "vectors"
 
-    def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any], accepts: Domain = "vectors") -> None:
+    def __init__(self, kernel: Kernel, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
         self.kernel = kernel
         self.feature_map = feature_map
         self.accepts = accepts
@@ -213,7 +204,7 @@ class PulledBack(_ThroughFunction):
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def bind(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if self.kernel.bound:
             return self
@@ -242,7 +233,7 @@ class PulledBack(_ThroughFunction):
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"
 
 
-def features_of(feature_map: Callable[[Any], Any], X: Any, checked: Callable[[Any], Any]) -> Any:
+def features_of(feature_map: OfSamples, X: Any, checked: OfSamples) -> Any:
     """φ(X) in the form the kernel takes, one row per sample."""
     features = checked(call(feature_map, X))
     if n_samples(features) != n_samples(X):

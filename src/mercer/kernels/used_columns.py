@@ -64,7 +64,7 @@ def without_empty_columns(X: Any) -> tuple[Any, Indices | None]:
 
 
 def expect_room(d: int, numbers: int = 1) -> None:
-    """MemoryError where so many numbers for each of d columns are more than this computer can hold.
+    """MemoryError where `numbers` for each of d columns are more than this computer can hold.
 
     To try is no answer: many systems promise any memory, and end the process that uses it.
     """

@@ -83,8 +83,7 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     True
     """
     solved = _solved(model, X, y, sample_weight)
-    alpha, f, signs, merged = solved.alpha, solved.f, solved.signs, solved.fit.merged
-    slack = np.maximum(0.0, 1 - signs * f)
+    alpha, merged = solved.alpha, solved.fit.merged
     if solved.biased:
         size = np.full(len(alpha), 2 * _range_of_values(solved.one.walk.K.gram))
         assumes = _FREE_VECTORS
@@ -92,18 +91,13 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
         size, assumes = solved.one.walk.K.diagonal, "no free bias, as here"
     # One of several copies is left out alone.
     own = alpha[merged.member] * merged.share * size[merged.member]
-    suspect = (own + slack[merged.member] >= 1) & (alpha[merged.member] > 0)
-    weight, second = merged.own_weight, signs[merged.member] > 0
+    suspect = (own + solved.slack[merged.member] >= 1) & (alpha[merged.member] > 0)
+    weight, second = merged.own_weight, solved.signs[merged.member] > 0
     missed, found = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
     kept = float(weight @ second) - missed
-    return Estimate(
-        error=float(weight @ suspect / weight.sum()),
-        proven=not solved.biased,
-        assumes=assumes,
-        suspects=solved.own(suspect),
-        recall=kept / float(weight @ second),
-        precision=kept / (kept + found) if kept + found else np.nan,
-    )
+    precision = kept / (kept + found) if kept + found else np.nan
+    estimate = solved.estimate(suspect, assumes, proven=not solved.biased)
+    return replace(estimate, recall=kept / float(weight @ second), precision=precision)
 
 
 @shared_docs
@@ -115,17 +109,9 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
-    alpha, merged = solved.alpha, solved.fit.merged
-    suspect = alpha * _span_squares(solved.one) >= solved.signs * solved.f
-    suspect &= alpha > 0
-    weight = merged.own_weight
-    return Estimate(
-        error=float(weight @ suspect[merged.member] / weight.sum()),
-        proven=False,
-        assumes="the same free and bounded support vectors whichever sample is left out; then it is no estimate but "
-        "the error itself",
-        suspects=solved.own(suspect[merged.member]),
-    )
+    suspect = (solved.alpha * _span_squares(solved.one) >= solved.signs * solved.f) & (solved.alpha > 0)
+    same = "the same free and bounded support vectors whichever sample is left out; then it is the error itself"
+    return solved.estimate(suspect[solved.fit.merged.member], same)
 
 
 @shared_docs
@@ -139,7 +125,7 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     solved = _solved(model, X, y, sample_weight)
     if not solved.biased:
         raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
-    one, alpha, merged = solved.one, solved.alpha, solved.fit.merged
+    one, alpha = solved.one, solved.alpha
     bounds = np.maximum(one.problem.upper, -one.problem.lower)
     reach = max(2 * np.sqrt(ball_square(one.walk.K.gram)), 1 / np.sqrt(float(bounds.min())))
     suspect = alpha > 0
@@ -147,13 +133,7 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     for v in np.flatnonzero(suspect & (one.walk.side == FREE)).tolist():  # a free vector may have α = 0
         inside = alpha[v] * np.sqrt(near[v]) * reach < 1
         suspect[v] = not inside or alpha[v] * np.sqrt(_handed_over_square(one, v)) * reach >= 1
-    weight = merged.own_weight
-    return Estimate(
-        error=float(weight @ suspect[merged.member] / weight.sum()),
-        proven=False,
-        assumes=_FREE_VECTORS,
-        suspects=solved.own(suspect[merged.member]),
-    )
+    return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
 
 
 @shared_docs
@@ -165,15 +145,10 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
-    one, gram = solved.one, solved.one.walk.K.gram
-    beta = one.beta
-    square = float(beta @ one.walk.K.product(beta))
+    gram, slack = solved.one.walk.K.gram, float(solved.slack.max())
     radius = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
-    slack = float(np.maximum(0.0, 1 - solved.signs * solved.f).max())
-    weight = solved.fit.merged.own_weight
-    least = float(weight.sum() / weight.max())  # so many samples of the largest weight
     return Estimate(
-        error=min(1.0, radius * square / least),
+        error=min(1.0, radius * solved.square * solved.largest_share),
         proven=slack <= _NO_SLACK and not solved.biased,
         assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {slack:.1g}",
     )
@@ -195,23 +170,17 @@ def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) ->
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
-    one, gram, weight = solved.one, solved.one.walk.K.gram, solved.fit.merged.own_weight
-    share = float(weight.max() / weight.sum())  # of the samples, by weight, that an error can be
+    one, gram = solved.one, solved.one.walk.K.gram
     if model.slack == "l2":
-        return _of_hard_margin(solved, share)
-    beta, bounds = one.beta, np.maximum(one.problem.upper, -one.problem.lower)
-    slack = np.maximum(0.0, 1 - solved.signs * solved.f)
-    square = float(beta @ one.walk.K.product(beta)) + 2 * float(bounds @ slack)
+        return _of_hard_margin(solved)
+    bounds = np.maximum(one.problem.upper, -one.problem.lower)
+    square = solved.square + 2 * float(bounds @ solved.slack)
     spread = ball_square(gram) if solved.biased else float(gram.diagonal.max())
     radius = (4 if solved.biased else 1) * (spread + 1 / float(bounds.max()))
-    return Estimate(
-        error=radius * square * share,
-        proven=False,
-        assumes="no slack, whichever sample is left out",
-    )
+    return Estimate(radius * square * solved.largest_share, False, "no slack, whichever sample is left out")
 
 
-def _of_hard_margin(solved: _Solved, share: float) -> Estimate:
+def _of_hard_margin(solved: _Solved) -> Estimate:
     """The bound on the errors of the hard margin of K + I/C: every copy of a sample has a coordinate of its own."""
     gram, merged = solved.one.walk.K.gram, solved.fit.merged
     ridge = solved.one.problem.d[merged.member] / merged.share
@@ -221,7 +190,7 @@ def _of_hard_margin(solved: _Solved, share: float) -> Estimate:
         radius = float((gram.diagonal[merged.member] + ridge).max())
     lonely = int(np.bincount(merged.y[merged.member]).min()) < 2
     return Estimate(
-        error=radius * float(solved.alpha.sum()) * share,
+        error=radius * float(solved.alpha.sum()) * solved.largest_share,
         proven=not (solved.biased and lonely),
         assumes="two samples of each class, so that both are left whichever sample is left out",
     )
@@ -264,18 +233,36 @@ class _Solved:
     def f(self) -> Floats:
         return self.one.f
 
-    def own(self, suspect: Flags) -> Flags:
-        """By the caller's rows."""
-        rows = np.zeros(self.fit.n, dtype=np.bool_)
-        rows[self.fit.merged.rows] = suspect
-        found: Flags = freeze(rows)
-        return found
+    @property
+    def slack(self) -> Floats:
+        return np.maximum(0.0, 1 - self.signs * self.f)
+
+    @property
+    def square(self) -> float:
+        """‖w‖²."""
+        beta = self.one.beta
+        return float(beta @ self.one.walk.K.product(beta))
+
+    @property
+    def largest_share(self) -> float:
+        """The share of the samples, by weight, that one error can be."""
+        weight = self.fit.merged.own_weight
+        return float(weight.max() / weight.sum())
+
+    def estimate(self, suspect: Flags, assumes: str, proven: bool = False) -> Estimate:
+        """From the rows, of those that were merged, that may be misclassified."""
+        merged, rows = self.fit.merged, np.zeros(self.fit.n, dtype=np.bool_)
+        rows[merged.rows] = suspect
+        error = float(merged.own_weight @ suspect / merged.own_weight.sum())
+        return Estimate(error, proven, assumes, freeze(rows))
 
 
 def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _Solved:
     if getattr(model, "slack", None) not in slacks:
-        told = " or ".join(map(repr, slacks))
-        raise ValueError(f"this estimate is for SVC with slack={told}, not {model!r}; leave_one_out takes any machine")
+        wanted = " or ".join(map(repr, slacks))
+        raise ValueError(
+            f"this estimate is for SVC with slack={wanted}, not {model!r}; leave_one_out takes any machine"
+        )
     fit, found = settlements(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.data.labels import read_signs
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import as_kernel
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, one_of, positive
 from mercer.teaching.pairs import RULES, run_li, run_smo
 from mercer.teaching.record import SmallProblem, Trace
@@ -27,12 +29,12 @@ _MOST_STEPS, _PEGASOS_PASSES = 100_000, 30
 @shared_docs
 def trace(
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
-    kernel: Any = "rbf",
-    degree: Any = 3,
-    gamma: Any = "scale",
-    coef0: Any = 0.0,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
     C: float = 1.0,
     method: str = "smo",
     rule: str = "second order",

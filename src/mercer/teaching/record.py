@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Flags, Floats, freeze
+from mercer.fitting.shared_docs import shared_docs
 from mercer.optional import require
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class SmallProblem:
         beta = self.y * alpha
         return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
 
-    def ends(self, alpha: Floats) -> tuple[Any, Any]:
+    def ends(self, alpha: Floats) -> tuple[Flags, Flags]:
         """I_up and I_down: which y_iα_i may grow, and which may shrink."""
         below, above = alpha < self.C, alpha > 0
         return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
@@ -178,15 +179,13 @@ class Trace:
         """
         return self._display().plot(axes)
 
+    @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
         """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
 
         Parameters
         ----------
-        interval_ms : float, default=200.0
-            Milliseconds that a frame is shown.
-        figure : matplotlib figure, optional
-            Where to draw; default: a new one.
+        %(film)s
         """
         return self._display().film(interval_ms=interval_ms, figure=figure)
 

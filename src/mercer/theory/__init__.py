@@ -113,17 +113,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there
-    __getattr__ = suggesting(
-        __name__,
-        __all__,
-        {
-            "rademacher": "ball_complexity (of a kernel machine) or finite_complexity",
-            "rademacher_complexity": "ball_complexity (of a kernel machine) or finite_complexity",
-            "vc_bound": "linear_rules_bound or finite_rules_bound",
-            "growth_function": "dichotomies",
-            "novikoff": "mistake_bound",
-            "margin_bound": "soft_margin_bound or hard_margin_bound",
-            "early_stopping_path": "iteration_path",
-            "consistent_C": "mercer.estimators.regularisation.C_from_consistency",
-        },
-    )
+    __getattr__ = suggesting(__name__, __all__)

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.parameters import finite, integer, not_negative
+from mercer.fitting.shared_docs import shared_docs
+from mercer.parameters import Seed, finite, integer, not_negative
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 # Sign vectors at a time: their product with K stays in the second-level cache for up to a thousand samples.
@@ -50,17 +53,18 @@ class Complexity:
 
     def __str__(self) -> str:
         error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
-        told = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
-        return told if self.bound is None else f"{told}\n{self.bound}"
+        text = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
+        return text if self.bound is None else f"{text}\n{self.bound}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
 
+@shared_docs
 def ball_complexity(
-    K: Any, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Any = 0
+    K: ArrayLike, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
 ) -> Complexity:
-    """R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
+    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
 
     Parameters
     ----------
@@ -70,10 +74,7 @@ def ball_complexity(
         The largest ‖w‖.
     bias : float, default=0.0
         The largest |b|.
-    n_draws : int, default=1024
-        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator, default=0
-        What is drawn by.
+    %(vectors of signs)s
 
     Examples
     --------
@@ -98,17 +99,15 @@ def ball_complexity(
     return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B=B) if bias == 0 else None)
 
 
-def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0) -> Complexity:
-    """R̂ of finitely many functions, given by their values: one row per function, one column per sample.
+@shared_docs
+def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: Seed = 0) -> Complexity:
+    """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
 
     Parameters
     ----------
     values : array of shape (n_functions, n)
         The values of every function on the samples.
-    n_draws : int, default=1024
-        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
-    random_state : int or Generator, default=0
-        What is drawn by.
+    %(vectors of signs)s
 
     Examples
     --------
@@ -126,15 +125,13 @@ def finite_complexity(values: Any, *, n_draws: int = 1024, random_state: Any = 0
     return Complexity(*found)
 
 
+@shared_docs
 def trace_bound(trace: float, n: int, *, B: float = 1.0) -> Bound:
     """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
 
     Parameters
     ----------
-    trace : float
-        tr K = Σ k(x_i, x_i).
-    n : int
-        The number of samples.
+    %(trace and n)s
     B : float, default=1.0
         The largest ‖w‖.
     """
@@ -166,6 +163,7 @@ def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bou
     return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
 
 
+@shared_docs
 def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> Bound:
     """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
 
@@ -173,16 +171,14 @@ def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> B
     ----------
     empirical : float
         R̂ on the samples, or an upper bound on it.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
     return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
 
 
+@shared_docs
 def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 0.05, empirical: bool = True) -> Bound:
     """E f ≤ Ê f + R̂ + 3√(ln(2/δ)/2n), or Ê f + R + √(ln(2/δ)/2n), for all f of a class at once (Igel, theorem 2.2).
 
@@ -192,10 +188,7 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
         Ê f, the mean of f over the samples.
     complexity : float
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     empirical : bool, default=True
         Whether `complexity` is R̂ on these samples.
 
@@ -229,7 +222,9 @@ def deviation(n: int, delta: float, sides: float) -> float:
     return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
-def _mean_over_signs(supremum: Any, n: int, n_draws: int, random_state: Any) -> tuple[float, float, int]:
+def _mean_over_signs(
+    supremum: Callable[[Floats], Floats], n: int, n_draws: int, random_state: Seed
+) -> tuple[float, float, int]:
     """The mean of a function of sign vectors, its standard error, and their number."""
     integer("n_draws", n_draws, 2, "a standard error needs two")
     if 2**n <= n_draws:

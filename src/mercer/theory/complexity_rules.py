@@ -6,9 +6,9 @@ Each takes and gives an upper bound on R̂ over the same samples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.parameters import finite, not_negative
 from mercer.theory.bound import Assumption, Bound, length
@@ -68,7 +68,7 @@ def contraction_rule(bound: Bound, lipschitz: float, *, zero_at_zero: bool | Non
     return _made(bound, "R̂ of the composition", value, "2L R̂(F)", through)
 
 
-def shift_rule(bound: Bound, shift: Any) -> Bound:
+def shift_rule(bound: Bound, shift: ArrayLike) -> Bound:
     """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
 
     Parameters
@@ -83,7 +83,7 @@ def shift_rule(bound: Bound, shift: Any) -> Bound:
     return Bound("R̂ of the shifted class", bound.value + further, parts, bound.assumptions, bound.delta, source=_SOURCE)
 
 
-def power_rule(bound: Bound, target: Any, q: float) -> Bound:
+def power_rule(bound: Bound, target: ArrayLike, q: float) -> Bound:
     """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
 
     The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
@@ -123,7 +123,7 @@ def union_rule(bounds: Sequence[Bound]) -> Bound:
     )
 
 
-def _size(values: Any) -> float:
+def _size(values: ArrayLike) -> float:
     h = np.asarray(values, dtype=np.float64)
     if h.ndim != 1 or len(h) == 0 or not np.isfinite(h).all():
         raise ValueError(f"h must be given by one finite value per sample, not by an array of shape {h.shape}")

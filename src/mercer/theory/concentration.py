@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Floats
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import finite, integer, positive, share
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 
@@ -42,7 +44,7 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, s
     return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 
-def mcdiarmid(value: float, differences: Any, *, delta: float = 0.05) -> Bound:
+def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
     """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
 
     Parameters
@@ -64,6 +66,7 @@ def mcdiarmid(value: float, differences: Any, *, delta: float = 0.05) -> Bound:
     return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
 
 
+@shared_docs
 def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
 
@@ -71,12 +74,7 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
 
     Parameters
     ----------
-    errors : int
-        How many of the samples the rule gets wrong.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(errors of a rule)s
     """
     _check_counts(errors, n, delta)
     rate, limit = errors / n, log_inverse(delta) / n
@@ -85,17 +83,13 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     return summed("the probability of error", terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
 
 
+@shared_docs
 def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
-    """The largest p at which at most so many errors in n have a probability of at least δ: exact for a fixed rule.
+    """The largest p at which n samples have these errors or fewer with probability δ or more: exact for a fixed rule.
 
     Parameters
     ----------
-    errors : int
-        How many of the samples the rule gets wrong.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(errors of a rule)s
 
     Examples
     --------
@@ -115,6 +109,7 @@ def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noq
 test_set_bound.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for that of a test
 
 
+@shared_docs
 def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
 
@@ -122,10 +117,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
 
     Parameters
     ----------
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     """
     integer("n", n, 1, "the number of samples")
     value = math.sqrt(log_inverse(delta, 2) / (2 * n))
@@ -133,7 +125,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     return summed("sup |F_n − F|", {"√(ln(2/δ)/2n)": value}, (IID,), delta, 1.0, source)
 
 
-def distance_of_distributions(sample: Any, distribution: Callable[[Any], Any]) -> float:
+def distance_of_distributions(sample: ArrayLike, distribution: Callable[[Floats], ArrayLike]) -> float:
     """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
 
     Parameters

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, freeze, gamma, n_samples
+from mercer.arrays import Floats, Indices, freeze, gamma, n_samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.names import KernelLike
 from mercer.long_calls import abandonable
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
@@ -58,18 +60,13 @@ class IterationPath:
     method: str
     kernel: Kernel
     step_size: float
-    steps: Any
+    steps: Indices
     errors: Floats
     norms: Floats
     dof: Floats
-    _engine: Any = field(init=False, repr=False)
-    _vectors: Any = field(init=False, repr=False)
-    _one_output: bool = field(init=False, repr=False)
-
-    def _made_of(self, engine: Any, vectors: Any, one_output: bool) -> IterationPath:
-        for name, value in (("_engine", engine), ("_vectors", vectors), ("_one_output", one_output)):
-            object.__setattr__(self, name, value)
-        return self
+    _engine: _Landweber | _ConjugateGradients = field(repr=False)
+    _vectors: Any = field(repr=False)
+    _one_output: bool = field(repr=False)
 
     def coefficients(self, t: int) -> Floats:
         """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
@@ -91,7 +88,7 @@ class IterationPath:
             The number of steps.
         """
         C = self._engine.coefficients(self._checked(t))
-        b = self._engine.biases(C)
+        b = self._engine.data.biases_of(self._engine.data.K @ C)
         found = [Function(self._vectors, column, kernel=self.kernel, b=float(b[k])) for k, column in enumerate(C.T)]
         return found[0] if self._one_output else found
 
@@ -101,15 +98,13 @@ class IterationPath:
             raise ValueError("conjugate gradients damp no component by itself, so that no ridge corresponds to t steps")
         return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
 
-    def errors_on(self, X: Any, y: Any) -> Floats:
+    @shared_docs
+    def errors_on(self, X: Any, y: ArrayLike) -> Floats:
         """The mean squared error on other samples for each of `steps`, over all outputs.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of samples
-            Samples that were not trained on.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+        %(new samples with targets)s
         """
         Y = np.asarray(y, dtype=np.float64).reshape(n_samples(X), -1)
         if Y.shape[1] != self.errors.shape[1]:
@@ -118,18 +113,17 @@ class IterationPath:
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
-            out[k] = np.mean((Y - K @ C - self._engine.biases(C)) ** 2)
+            b = self._engine.data.biases_of(self._engine.data.K @ C)
+            out[k] = np.mean((Y - K @ C - b) ** 2)
         return out
 
-    def best(self, X: Any, y: Any) -> int:
+    @shared_docs
+    def best(self, X: Any, y: ArrayLike) -> int:
         """The number of steps with the least error on other samples; of equally good ones the smallest.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of samples
-            Samples that were not trained on.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+        %(new samples with targets)s
         """
         return int(self.steps[int(np.argmin(self.errors_on(X, y)))])
 
@@ -143,17 +137,17 @@ class IterationPath:
 @shared_docs
 def iteration_path(
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
-    kernel: Any = "rbf",
-    degree: Any = 3,
-    gamma: Any = "scale",
-    coef0: Any = 0.0,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
     method: Literal["landweber", "cg"] = "landweber",
     n_steps: int = 100,
     step_size: float | None = None,
     bias: bool = True,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> IterationPath:
     """Least squares by early stopping: every number of steps at once.
 
@@ -213,8 +207,8 @@ def iteration_path(
         raise ValueError(f"the kernel values of {n} samples must be finite and {n} × {n}, not of shape {K.shape}")
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
-    engine: Any = _Landweber(data, step_size) if method == "landweber" else _ConjugateGradients(data, n_steps)
-    steps = np.arange((n_steps if method == "landweber" else engine.most) + 1)
+    engine = _Landweber(data, step_size, n_steps) if method == "landweber" else _ConjugateGradients(data, n_steps)
+    steps = np.arange(engine.most + 1)
     errors, norms = np.empty((2, len(steps), table.shape[1]))
     for t in steps.tolist():  # one after the other: all of them would need memory for steps × samples
         C = engine.coefficients(t)
@@ -230,7 +224,10 @@ def iteration_path(
         freeze(errors),
         freeze(norms),
         freeze(np.array([engine.dof(t) for t in steps.tolist()])),
-    )._made_of(engine, held, Y.ndim == 1)
+        engine,
+        held,
+        Y.ndim == 1,
+    )
 
 
 class _Data:
@@ -257,8 +254,8 @@ class _Data:
 class _Landweber:
     """Every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
 
-    def __init__(self, data: _Data, step_size: float | None) -> None:
-        self.data = data
+    def __init__(self, data: _Data, step_size: float | None, n_steps: int) -> None:
+        self.data, self.most = data, n_steps
         values, self.basis = abandonable(np.linalg.eigh, data.S)
         self.values = np.maximum(values, 0.0)
         largest = float(self.values[-1])
@@ -282,9 +279,6 @@ class _Landweber:
         tiny = self.values <= np.finfo(float).tiny
         filtered = np.where(tiny, self.step_size * t, self._reached(t) / np.where(tiny, 1.0, self.values))
         return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.inside)))
-
-    def biases(self, C: Floats) -> Floats:
-        return self.data.biases_of(self.data.K @ C)
 
     def dof(self, t: int) -> float:
         return float(self._reached(t).sum()) + self.data.bias
@@ -321,14 +315,11 @@ class _ConjugateGradients:
     def coefficients(self, t: int) -> Floats:
         return np.asarray(self.data.root[:, None] * self.iterates[t])
 
-    def biases(self, C: Floats) -> Floats:
-        return self.data.biases_of(self.data.K @ C)
-
     def dof(self, t: int) -> float:
         return float(t + self.data.bias)
 
 
-def stopping_step(errors: Any, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
+def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
     """When training stops: at the step where the smoothed validation error has risen considerably above its least.
 
     Single rises are noise; so the error is averaged over a window first, and must exceed its least value by a share

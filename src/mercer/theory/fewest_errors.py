@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
 from mercer.arrays import Floats, Indices
@@ -20,7 +20,7 @@ from mercer.theory.risks import losses
 _MOST_SAMPLES = 14
 
 
-def fewest_errors(X: Any, y: Any, *, bias: bool = True) -> Indices:
+def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True) -> Indices:
     """The rows of a smallest set without which a plane separates the rest; the first such set in order of rows.
 
     Parameters
@@ -54,7 +54,7 @@ def fewest_errors(X: Any, y: Any, *, bias: bool = True) -> Indices:
     raise AssertionError("no rows at all are separable")
 
 
-def slack_power_sum(y: Any, f: Any, *, power: float) -> float:
+def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
     """Σ ξ_i^σ of the slacks ξ_i = max(0, 1 − y_i f(x_i)), with 0^σ = 0.
 
     Parameters

@@ -21,19 +21,22 @@ lacks the sign of − log p).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.data import samples
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 
 
@@ -75,15 +78,15 @@ class GaussianProcess:
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: ArrayLike,
         *,
         lam: float,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
         bias: bool = False,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
         if self.kernel.accepts == "gram":
@@ -99,12 +102,7 @@ class GaussianProcess:
             raise ValueError(
                 f"y must be one finite number for each of the {n} samples, at least one, not of shape {self.y.shape}"
             )
-        self.weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        if self.weight.shape != (n,) or not (np.isfinite(self.weight) & (self.weight >= 0)).all():
-            raise ValueError(
-                f"sample_weight must be a finite number ≥ 0 for each of the {n} samples, not of shape "
-                f"{self.weight.shape}"
-            )
+        self.weight = samples.weights(sample_weight, n)
         used = np.flatnonzero(self.weight)
         if len(used) == 0:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
@@ -112,7 +110,7 @@ class GaussianProcess:
             self.X, self.y, self.weight = take(self.X, used), self.y[used], self.weight[used]
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, sample_weight: Any = None) -> GaussianProcess:
+    def of(cls, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> GaussianProcess:
         """The process of a fitted `RLSRegressor`, and the samples that it was fitted on.
 
         Parameters
@@ -134,6 +132,12 @@ class GaussianProcess:
 
     def _samples(self, X: Any) -> Any:
         return as_matrix(X) if self.kernel.accepts == "vectors" else X
+
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """Some new samples at a time, whose kernel values fit into the memory of a block."""
+        new = self._samples(X)
+        for some in row_blocks(n_samples(new), 8 * len(self.y)):
+            yield some, take(new, np.arange(some.start, some.stop))
 
     @cached_property
     def _factor(self) -> Any:
@@ -169,27 +173,21 @@ class GaussianProcess:
         X : array, CSR matrix or list of strings
             New samples.
         """
-        samples = self._samples(X)
-        out = np.empty(n_samples(samples))
-        for some in row_blocks(len(out), 8 * len(self.y)):
-            rows = take(samples, np.arange(some.start, some.stop))
+        out = np.empty(n_samples(X))
+        for some, rows in self._blocks(X):
             out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
         return out
 
+    @shared_docs
     def variance(self, X: Any, *, noise: bool = False) -> Floats:
         """Var f + b at new samples, or that of a new target there, with its noise; never negative.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        noise : bool, default=False
-            Add the noise of a target of weight 1.
+        %(new samples, noise)s
         """
-        samples = self._samples(X)
-        out = np.array(self.kernel.diag(samples), dtype=np.float64)
-        for some in row_blocks(len(out), 8 * len(self.y)):
-            rows = take(samples, np.arange(some.start, some.stop))
+        out = np.array(self.kernel.diag(self._samples(X)), dtype=np.float64)
+        for some, rows in self._blocks(X):
             K = self.kernel(self.X, rows)
             if self.bias:
                 out[some] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
@@ -197,15 +195,13 @@ class GaussianProcess:
             out[some] -= np.einsum("ij,ij->j", explained, explained)
         return np.asarray(np.maximum(out, 0.0) + (self.lam if noise else 0.0))
 
+    @shared_docs
     def deviation(self, X: Any, *, noise: bool = False) -> Floats:
         """The standard deviation.
 
         Parameters
         ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        noise : bool, default=False
-            Add the noise of a target of weight 1.
+        %(new samples, noise)s
         """
         return np.sqrt(self.variance(X, noise=noise))
 

@@ -11,13 +11,14 @@ so that the most likely function is the minimiser of Σ (y_i − f(x_i))² + λ�
 from __future__ import annotations
 
 import math
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from mercer.parameters import not_negative, positive
 from mercer.theory.risks import losses
 
 
-def most_likely_variance(y: Any, f: Any) -> float:
+def most_likely_variance(y: ArrayLike, f: ArrayLike) -> float:
     """σ² for which the targets y are most likely around the values f: the mean of the squared residuals.
 
     Parameters
@@ -36,7 +37,7 @@ def most_likely_variance(y: Any, f: Any) -> float:
     return float(losses(y, f, loss="squared").mean())
 
 
-def log_likelihood(y: Any, f: Any, *, variance: float) -> float:
+def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
     """The log density of targets y that are normal around the values f, with this variance each.
 
     Parameters
@@ -57,7 +58,7 @@ def log_likelihood(y: Any, f: Any, *, variance: float) -> float:
     return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
 
 
-def log_posterior(y: Any, f: Any, *, norm: float, variance: float, scale: float = 1.0) -> float:
+def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, scale: float = 1.0) -> float:
     """The log of likelihood times prior, exp(−‖f‖²/2s), without the part that is the same for every f.
 
     Parameters

@@ -11,10 +11,12 @@ belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
 from mercer.theory.complexity import deviation
@@ -24,7 +26,7 @@ FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were
 
 
 def soft_margin_bound(
-    slacks: Any,
+    slacks: ArrayLike,
     trace: float,
     norm: float,
     *,
@@ -89,6 +91,7 @@ def soft_margin_bound(
     return summed(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")
 
 
+@shared_docs
 def hard_margin_bound(
     trace: float,
     n: int,
@@ -103,10 +106,7 @@ def hard_margin_bound(
 
     Parameters
     ----------
-    trace : float
-        tr K = Σ k(x_i, x_i).
-    n : int
-        The number of samples.
+    %(trace and n)s
     norm : float
         ‖w‖ in the kernel's space.
     delta : float, default=0.05

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Indices
 from mercer.parameters import integer
 
 # 2^16 labellings, each of which trains the learner once.
 _MOST_POINTS = 16
 
 
-def off_training_error(learner: Callable[[Any, Any, Any], Any], n_points: int, n_train: int) -> Fraction:
+def off_training_error(
+    learner: Callable[[Indices, Indices, Indices], ArrayLike], n_points: int, n_train: int
+) -> Fraction:
     """The mean error off the training points over all 2^n labellings of n points, the first n_train of which are seen.
 
     Parameters

@@ -191,18 +191,17 @@ def _targets(y: Any, n_outputs: int) -> list[Floats]:
 def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float) -> Insight:
     rows = X if len(margins.rows) == n_samples(X) else _rows(kernel, X, margins.rows)
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
-    diagonal = kernel.diag(rows)
-    trace, origin = float(diagonal.sum()), float(np.sqrt(max(0.0, float(diagonal.max()))))
     feature = float(getattr(model, "intercept_scaling", 1.0))
+    trace = float(kernel.diag(rows).sum())
     norm, whole_trace = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias, feature)
     constant = feature if bias == "regularized" else 0.0
-    complexity, radius = _complexity_and_radius(kernel, rows, n, norm, whole_trace, constant)
+    base = _of_function(model, kernel, rows, margins.rkhs_norm, margins.b, norm, whole_trace, constant)
     signs, values = margins.signs, margins.decision_values
     risks = {loss: risk(signs, values, loss=loss) for loss in ("zero_one", "ramp", "hinge")}
     known = soft_margin_bound(margins.slacks, whole_trace, norm, delta=delta, bias=bias == "free")
     bounds = {"soft margin": _with_knowledge(known, model, kernel)}
     if margins.slacks.max() <= _SEPARATED_TO and margins.rkhs_norm > 0:
-        one = radius if bias == "free" else float(np.hypot(origin, feature)) if bias == "regularized" else origin
+        one = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if one is not None and radius_margin(one, 1 / norm) < np.inf:
             bounds["leave one out"] = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
     recipe = kernel.recipe()
@@ -215,43 +214,38 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
         gap = float(model.certificate_.gap)
         plain = _has_one_price(model, C, norm, risks["hinge"] * n, gap)
         bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap, plain=plain)
-    return Insight(
-        name=f"{margins.classes[1]} against {margins.classes[0]}",
-        n=n,
-        n_features=_columns_of(kernel, rows),
-        norm=margins.rkhs_norm,
-        b=margins.b,
-        bias=bias,
-        origin_radius=origin,
-        enclosing_radius=radius,
-        risks=risks,
-        complexity=complexity,
-        bounds=bounds,
-        margins=margins,
-        n_support=n_support,
-        kernel_values=getattr(model, "n_kernel_values_", None),
-    )
+    name = f"{margins.classes[1]} against {margins.classes[0]}"
+    return replace(base, name=name, risks=risks, bounds=bounds, margins=margins, n_support=n_support)
 
 
 def _of_output(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, target: Floats | None) -> Insight:
-    diagonal = kernel.diag(X)
     norm = f.norm if kernel.accepts != "gram" else float(np.sqrt(max(0.0, f.coefficients @ (values - f.b))))
-    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), norm, float(diagonal.sum()), 0.0)
+    base = _of_function(model, kernel, X, norm, f.b, norm, float(kernel.diag(X).sum()), 0.0)
     support = getattr(model, "support_", None)
+    risks = {} if target is None else {"squared": risk(target, values, loss="squared")}
+    return replace(base, risks=risks, n_support=None if support is None else len(support))
+
+
+def _of_function(
+    model: Any, kernel: Kernel, X: Any, norm: float, b: float, ball: float, trace: float, constant: float
+) -> Insight:
+    """What can be said of every function; R̂ is that of ‖w‖ ≤ `ball`, with a `constant` feature where there is one."""
+    diagonal = kernel.diag(X)
+    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), ball, trace, constant)
     return Insight(
         name="",
         n=len(diagonal),
-        n_features=_columns_of(kernel, X),
+        n_features=int(np.shape(X)[1]) if kernel.accepts == "vectors" and hasattr(X, "shape") else 0,
         norm=norm,
-        b=f.b,
-        bias=_bias_kind(model, f.b),
+        b=b,
+        bias=_bias_kind(model, b),
         origin_radius=float(np.sqrt(max(0.0, float(diagonal.max())))),
         enclosing_radius=radius,
-        risks={} if target is None else {"squared": risk(target, values, loss="squared")},
+        risks={},
         complexity=complexity,
         bounds={},
         margins=None,
-        n_support=None if support is None else len(support),
+        n_support=None,
         kernel_values=getattr(model, "n_kernel_values_", None),
     )
 
@@ -306,10 +300,6 @@ def _complexity_and_radius(
 def _rows(kernel: Kernel, X: Any, rows: Any) -> Any:
     """Some of the samples; of a matrix of kernel values, their part of it."""
     return np.asarray(X)[np.ix_(rows, rows)] if kernel.accepts == "gram" else take(X, rows)
-
-
-def _columns_of(kernel: Kernel, X: Any) -> int:
-    return int(np.shape(X)[1]) if kernel.accepts == "vectors" and hasattr(X, "shape") else 0
 
 
 def _bias_kind(model: Any, b: float) -> _BiasKind:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
@@ -39,7 +39,7 @@ class Perceptron:
     passes: int
 
 
-def perceptron(K: Any, y: Any, *, max_passes: int = 1000) -> Perceptron:
+def perceptron(K: ArrayLike, y: ArrayLike, *, max_passes: int = 1000) -> Perceptron:
     """The perceptron on samples with the kernel matrix K and labels y; f(x) = 0 counts as a mistake.
 
     Parameters
@@ -77,7 +77,7 @@ def perceptron(K: Any, y: Any, *, max_passes: int = 1000) -> Perceptron:
 
 
 def mistake_bound(radius: float, rho: float) -> int:
-    """⌊(R/ρ)²⌋: no more mistakes than this, however often and in whatever order the samples come.
+    """⌊(R/ρ)²⌋ (Novikoff): no more mistakes than this, however often and in whatever order the samples come.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from mercer.arrays import Floats, Indices, n_samples
 from mercer.estimators import SVDD
 from mercer.fitting.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.names import KernelLike
 
 # Radii between these are solved as they are.
 _USUAL = (1e-30, 1e30)
@@ -40,7 +41,9 @@ class Ball:
 
 
 @shared_docs
-def origin_radius(X: Any, *, kernel: Any = "rbf", degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0) -> float:
+def origin_radius(
+    X: Any, *, kernel: KernelLike = "rbf", degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0
+) -> float:
     """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
 
     Parameters
@@ -64,7 +67,13 @@ def origin_radius(X: Any, *, kernel: Any = "rbf", degree: Any = 3, gamma: Any = 
 
 @shared_docs
 def enclosing_ball(
-    X: Any, *, kernel: Any = "rbf", degree: Any = 3, gamma: Any = "scale", coef0: Any = 0.0, tol: float = 1e-10
+    X: Any,
+    *,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
+    tol: float = 1e-10,
 ) -> Ball:
     """The smallest ball in feature space around the samples.
 

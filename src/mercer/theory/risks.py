@@ -12,21 +12,22 @@ zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
 from mercer.fitting.shared_docs import shared_docs
-from mercer.parameters import not_negative, one_of, positive
+from mercer.parameters import not_negative, one_of, positive, weights
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]
 _LOSSES = ("zero_one", "hinge", "ramp", "squared")
 
 
 @shared_docs
-def losses(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0) -> Floats:
+def losses(y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0) -> Floats:
     """The loss of each sample with target y (a label, or a number for "squared") and value f(x).
 
     Parameters
@@ -53,15 +54,16 @@ def losses(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0) -> Flo
 
 
 @shared_docs
-def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_weight: Any = None) -> float:
+def risk(
+    y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0, sample_weight: ArrayLike | None = None
+) -> float:
     """The empirical risk: the mean loss, by weight if samples have one.
 
     Parameters
     ----------
     %(loss of each)s
     %(target margin)s
-    sample_weight : array, optional
-        The weight of each sample in the mean.
+    %(weight in the mean)s
 
     Examples
     --------
@@ -73,24 +75,19 @@ def risk(y: Any, f: Any, *, loss: LossName, target_margin: float = 1.0, sample_w
     0.75
     """
     each = losses(y, f, loss=loss, target_margin=target_margin)
-    if sample_weight is None:
-        return float(each.mean())
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != each.shape or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {len(each)} samples, not all 0")
-    return float(np.average(each, weights=weight / weight.max()))
+    return float(each.mean() if sample_weight is None else weights("sample_weight", sample_weight, len(each)) @ each)
 
 
 @shared_docs
 def regularised_risk(
-    y: Any,
-    f: Any,
+    y: ArrayLike,
+    f: ArrayLike,
     *,
     loss: LossName,
     norm: float,
     theta: float,
     target_margin: float = 1.0,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
 
@@ -102,8 +99,7 @@ def regularised_risk(
     theta : float
         ϑ: the price of ‖f‖².
     %(target margin)s
-    sample_weight : array, optional
-        The weight of each sample in the mean.
+    %(weight in the mean)s
 
     Examples
     --------

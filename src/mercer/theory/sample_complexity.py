@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, positive, share
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 
 _SOURCE = "Shalev-Shwartz, lecture 8"
 
 
+@shared_docs
 def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: float = 0.05) -> int:
     """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
 
@@ -26,8 +28,7 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
         The error to be reached, between 0 and 1.
     delta : float, default=0.05
         The probability with which the error may be larger.
-    radius : float
-        R: the largest ‖φ(x)‖.
+    %(radius)s
     margin : float
         γ: the margin with which the samples can be separated.
 
@@ -42,6 +43,7 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
     return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
+@shared_docs
 def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
     """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
 
@@ -53,8 +55,7 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
         ‖u‖.
     lam : float
         λ of the machine.
-    radius : float
-        R: the largest ‖φ(x)‖.
+    %(radius)s
     m : int
         The number of samples.
     """
@@ -67,33 +68,25 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
     return summed("the expected hinge risk", terms, _assumptions(), None, None, _SOURCE)
 
 
+@shared_docs
 def best_lam(radius: float, B: float, m: int) -> float:
     """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B.
 
     Parameters
     ----------
-    radius : float
-        R: the largest ‖φ(x)‖.
-    B : float
-        The largest ‖w‖.
-    m : int
-        The number of samples.
+    %(radius, B and m)s
     """
     integer("m", m, 1, "the number of samples")
     return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
 
 
+@shared_docs
 def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
     """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation.
 
     Parameters
     ----------
-    radius : float
-        R: the largest ‖φ(x)‖.
-    B : float
-        The largest ‖w‖.
-    m : int
-        The number of samples.
+    %(radius, B and m)s
     """
     integer("m", m, 1, "the number of samples")
     value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
@@ -101,6 +94,7 @@ def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
     return summed(quantity, {"√(8R²B²/m)": value}, _assumptions(), None, 1.0, _SOURCE)
 
 
+@shared_docs
 def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
     """How many samples bring that excess to ε: 8R²B²/ε².
 
@@ -108,8 +102,7 @@ def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
     ----------
     epsilon : float
         The error to be reached, between 0 and 1.
-    radius : float
-        R: the largest ‖φ(x)‖.
+    %(radius)s
     B : float
         The largest ‖w‖.
     """
@@ -117,13 +110,13 @@ def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
     return _counted(8.0 * ratio * ratio)
 
 
+@shared_docs
 def hinge_lipschitz(radius: float) -> float:
     """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w.
 
     Parameters
     ----------
-    radius : float
-        R: the largest ‖φ(x)‖.
+    %(radius)s
     """
     return not_negative("radius", radius)
 

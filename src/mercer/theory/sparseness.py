@@ -14,7 +14,7 @@ from mercer.theory.bound import Assumption, Bound
 def support_vectors_bound(
     norm: float, hinge_risk: float, C: float, n: int, *, gap: float = 0.0, plain: bool | None = None
 ) -> Bound:
-    """At least so many support vectors has the 1-norm soft margin machine with these numbers.
+    """A lower bound on the number of support vectors of a 1-norm soft margin machine.
 
     Parameters
     ----------

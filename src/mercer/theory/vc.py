@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import integer, share
 from mercer.theory.bound import IID, Assumption, Bound, summed
 
@@ -19,7 +20,9 @@ _ERROR = "the probability of error"
 
 
 def dichotomies(d: int, n: int) -> int:
-    """Φ(d, n): how many ways of n points in general position planes through the origin can label; 2^n for d ≥ n.
+    """The growth function Φ(d, n): in how many ways planes through the origin can label n points in general position.
+
+    It is 2^n for d ≥ n.
 
     Parameters
     ----------
@@ -54,6 +57,7 @@ def dichotomies_chain(d: int, n: int) -> tuple[int, float, int]:
     return dichotomies(d, n), 3 * n ** (d - 1) / math.factorial(d - 1), n**d
 
 
+@shared_docs
 def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float = 0.05) -> Bound:
     """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen.
 
@@ -63,10 +67,7 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
         The share of errors of the rule.
     n_rules : int
         N: how many rules there are to choose from.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     """
     _check(empirical, n, delta)
     integer("n_rules", n_rules, 1, "the number of rules")
@@ -76,10 +77,11 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
     return summed(_ERROR, terms, (IID, fixed), delta, 1.0, "Vapnik and Chervonenkis 1974")
 
 
+@shared_docs
 def linear_rules_bound(
     empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
 ) -> Bound:
-    """The bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
+    """The VC bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
 
     Parameters
     ----------
@@ -87,10 +89,7 @@ def linear_rules_bound(
         The share of errors of the rule.
     d : int
         The number of features.
-    n : int
-        The number of samples.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
+    %(n and delta)s
     bias : bool, default=False
         Whether planes may miss the origin: one dimension more.
     heuristic : bool, default=False

@@ -12,16 +12,16 @@ from mercer.estimators.svc import SVC
 from mercer.fitting.fit import Fit
 from mercer.fitting.telling import Progress
 from mercer.parameters import positive
-from mercer.paths.between import nodes_of
 from mercer.paths.c_path import CPath
-from mercer.paths.trace import trace
+from mercer.paths.exact_path import trace
+from mercer.paths.path_nodes import nodes_of
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
-# The most samples whose path is exact unless told otherwise: it takes some three events for each of them, and an event
+# The most samples whose path is exact by default: it takes some three events for each of them, and an event
 # a product with up to that many rows of K.
 _MOST_EXACT = 5000
-# What an ε-path is unless told.
+# ε and the range of C of an ε-path, by default.
 _EPSILON, _RANGE = 1e-3, (0.01, 100.0)
 
 

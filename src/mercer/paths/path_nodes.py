@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.arrays import Floats, inner
 from mercer.gram.gram import Gram
-from mercer.paths.trace import at_price
+from mercer.paths.exact_path import at_price
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.dual.certified import solve_certified

@@ -1,0 +1,33 @@
+"""Shared paragraphs stand in docstrings at the depth of their place, which Python 3.13 takes away."""
+
+import inspect
+import textwrap
+
+import pytest
+
+from mercer.fitting.shared_docs import shared_docs
+
+TEXT = """One line.
+
+    Parameters
+    ----------
+    x : float
+        A number.
+    %(radius, B and m)s
+    """
+
+
+@pytest.mark.parametrize("depth", [0, 4, 8])
+def test_paragraphs_are_indented_as_their_place_is(depth):
+    def thing():
+        """To be replaced."""
+
+    first, _, rest = TEXT.partition("\n")
+    thing.__doc__ = first + "\n" + textwrap.indent(textwrap.dedent(rest), " " * depth)
+    lines = inspect.getdoc(shared_docs(thing)).splitlines()
+    assert lines[-8:-6] == ["x : float", "    A number."]
+    assert lines[-6:] == [
+        *("radius : float", "    R: the largest ‖φ(x)‖."),
+        *("B : float", "    The largest ‖w‖."),
+        *("m : int", "    The number of samples."),
+    ]
