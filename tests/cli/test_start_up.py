@@ -90,6 +90,9 @@ for code in sys.argv[1:]:
 def test_every_room_is_reached_from_mercer_and_everything_at_once() -> None:
     rooms = ["displays", "errors", "estimators", "files", "kernels", "losses", "margins"]
     codes = [f"import mercer\nassert mercer.{name}.__name__ == 'mercer.{name}'" for name in rooms]
+    codes.append(
+        "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian, mercer.explain"
+    )
     run_python(_COPIES, *codes, "from mercer import *\nSVC, linear_path, Certificate, save, show_versions")
 
 
