@@ -43,7 +43,7 @@ def by_hand(f, g):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_axioms(kernel, data):
     f, g = data.draw(functions(kernel)), data.draw(functions(kernel))
@@ -68,7 +68,7 @@ def test_the_axioms(kernel, data):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_expansions_of_the_same_function_have_distance_zero(kernel, data):
     f = data.draw(functions(kernel))

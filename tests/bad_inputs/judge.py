@@ -59,16 +59,25 @@ class Case:
 
 
 def parametrised(cases: Iterable[Case]) -> list[Any]:
-    """One for each case and each estimator that it concerns."""
-    found = []
-    for case in cases:
-        given = case.given if case.number is None else f"{case.number}-{case.given}"
-        found += [pytest.param(case, (name,), id=f"{given}-{name}") for name in case.to]
-        found += [] if case.to else [pytest.param(case, (), id=given)]
-    return found
+    return [
+        pytest.param(case, id=case.given if case.number is None else f"{case.number}-{case.given}") for case in cases
+    ]
 
 
-def judge(case: Case, estimator: tuple[str, ...]) -> None:
+def judge(case: Case) -> None:
+    """Try the case with each estimator that it concerns, and say which of them fail."""
+    broken = []
+    for estimator in [(name,) for name in case.to] or [()]:
+        try:
+            judge_one(case, estimator)
+        except (Exception, pytest.fail.Exception) as failure:
+            if len(case.to) < 2:
+                raise
+            broken.append(f"{estimator[0]}: {type(failure).__name__}: {failure}")
+    assert not broken, "\n".join(broken)
+
+
+def judge_one(case: Case, estimator: tuple[str, ...]) -> None:
     start = time.perf_counter()
     outcomes = case.expect.outcomes if isinstance(case.expect, Either) else (case.expect,)
     failures = []

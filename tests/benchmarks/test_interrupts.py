@@ -53,7 +53,7 @@ def child():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_fit_in_two_threads_is_interrupted(child, name):
-    moment = float(np.random.default_rng().uniform(0.05, 0.8))
+    moment = float(np.random.default_rng().uniform(0.05, 0.4))
     answer = child.fit(name, 2, moment)
     assert isinstance(answer, interrupts.Answer), "the fit was over before the signal came"
     assert answer.seconds < PATIENCE, (moment, answer.where)

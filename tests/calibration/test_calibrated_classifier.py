@@ -18,19 +18,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PeerSVC
 from sklearn.svm import LinearSVC as PeerLinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contracts import scikit_learn_checks
 from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.held_out.machines import out_of_fold
 
 
 # A check has fewer than five samples of a class; scikit-learn's own is checked with cv=3 too.
-@parametrize_with_checks(
-    [CalibratedClassifier(method=method, cv=3) for method in ("sigmoid", "isotonic", "temperature", "venn-abers")]
+def test_scikit_learn_checks() -> None:
+    scikit_learn_checks.hold(CalibratedClassifier(cv=3))
+
+
+@scikit_learn_checks.of_each_in_turns(
+    [CalibratedClassifier(method=method, cv=3) for method in ("isotonic", "temperature", "venn-abers")], turns=3
 )
-def test_scikit_learn_checks(estimator, check) -> None:
-    check(estimator)
+def test_scikit_learn_checks_of_other_methods(estimator, share) -> None:
+    scikit_learn_checks.hold(estimator, share=share)
 
 
 def two_classes(n: int = 300, seed: int = 0):

@@ -11,23 +11,23 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contracts import scikit_learn_checks
 from mercer import SVR, NuSVR, RLSRegressor
 from mercer.calibration import CalibratedRegressor
 from mercer.errors import SingularSystemWarning
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
-@parametrize_with_checks(
-    [
-        CalibratedRegressor(),
-        CalibratedRegressor(RLSRegressor(), cv=3),
-        CalibratedRegressor(RLSRegressor(), cv="leave-one-out"),
-    ]
+def test_scikit_learn_checks() -> None:
+    scikit_learn_checks.hold(CalibratedRegressor())
+
+
+@scikit_learn_checks.of_each_in_turns(
+    [CalibratedRegressor(RLSRegressor(), cv=3), CalibratedRegressor(RLSRegressor(), cv="leave-one-out")], turns=2
 )
-def test_scikit_learn_checks(estimator, check) -> None:
-    check(estimator)
+def test_scikit_learn_checks_of_other_forms(estimator, share) -> None:
+    scikit_learn_checks.hold(estimator, share=share)
 
 
 def curve(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def two(folder):
     X, y = load_breast_cancer(return_X_y=True)
-    X = scale(X[::4]).round(4)
-    y = np.where(y[::4], 1, -1)
+    X = scale(X[::6]).round(4)
+    y = np.where(y[::6], 1, -1)
     write_libsvm(X, y, "two")
     return X, y
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import mercer
 from mercer import estimators
+from reference.child import run_python
 
 _LIBRARIES = {"numpy", "scipy", "sklearn", "pandas", "joblib"}
 _TEXT = "+1 1:0.7 2:1\n-1 1:0.5 2:-1\n+1 1:0.1 2:0.8\n-1 1:0.4 2:-0.7\n"
@@ -71,13 +73,28 @@ def test_every_name_is_found_and_listed() -> None:
     assert mercer.SVC is estimators.SVC
 
 
-@pytest.mark.parametrize("name", ["displays", "errors", "estimators", "files", "kernels", "losses", "margins"])
-def test_a_room_is_reached_from_mercer(name: str, tmp_path: Path) -> None:
-    modules_after(f"import mercer\nassert mercer.{name}.__name__ == 'mercer.{name}'", tmp_path)
+# Copies of a process that has the libraries, and nothing of mercer yet: each would take a second to import them.
+_COPIES = """
+import os, sys
+import numpy, scipy.sparse, sklearn.base, sklearn.utils.validation, sklearn.model_selection
+assert "mercer" not in sys.modules
+for code in sys.argv[1:]:
+    copy = os.fork()
+    if copy == 0:
+        exec(code)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) == 0, code
+"""
 
 
-def test_everything_can_be_imported_at_once(tmp_path: Path) -> None:
-    modules_after("from mercer import *\nSVC, linear_path, Certificate, save, show_versions", tmp_path)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be copied")
+def test_every_room_is_reached_from_mercer_and_everything_at_once() -> None:
+    rooms = ["displays", "errors", "estimators", "files", "kernels", "losses", "margins"]
+    codes = [f"import mercer\nassert mercer.{name}.__name__ == 'mercer.{name}'" for name in rooms]
+    codes.append(
+        "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian, mercer.explain"
+    )
+    run_python(_COPIES, *codes, "from mercer import *\nSVC, linear_path, Certificate, save, show_versions")
 
 
 def test_an_unknown_name_is_refused_as_in_any_module() -> None:

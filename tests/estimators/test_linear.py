@@ -327,9 +327,15 @@ def test_a_path_is_shown_in_one_line():
     assert "\n" not in shown
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("bias", [False, "regularized"])
-@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize(
+    ("load", "bias", "convert"),
+    [
+        (load_iris, False, sparse.csr_array),
+        (load_iris, "regularized", np.asarray),
+        (load_wine, False, np.asarray),
+        (load_wine, "regularized", sparse.csr_array),
+    ],
+)
 def test_crammer_singer_converges_on_raw_columns(load, bias, convert):
     """Columns of different scales: descent alone needs more than 10,000 passes, at a gap of 75 on wine."""
     X, y = load(return_X_y=True)

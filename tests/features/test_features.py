@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contracts import scikit_learn_checks
 from mercer import SVC, LinearSVC
 from mercer.features import GaussianSeries, Monomials, Nystrom, RandomFourier, mercer_expansion, mercer_integral
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid, Spectrum, rank_one
@@ -230,9 +230,9 @@ def test_the_kernel_of_one_function():
         rank_one(3)
 
 
-@parametrize_with_checks([Monomials((Linear() + 1.0) ** 2), GaussianSeries(), RandomFourier(), Nystrom()])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+@scikit_learn_checks.of_each([Monomials((Linear() + 1.0) ** 2), GaussianSeries(), RandomFourier(), Nystrom()])
+def test_scikit_learns_checks(estimator):
+    scikit_learn_checks.hold(estimator)
 
 
 @pytest.mark.parametrize("orthogonal", [False, True])

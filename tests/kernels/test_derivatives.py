@@ -101,14 +101,14 @@ def blocks(elements, rows=3):
 
 
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(X=blocks(quarters), Z=blocks(quarters))
 def test_smooth_kernels(kernel, X, Z):
     check_derivatives(kernel, X, Z)
 
 
 @pytest.mark.parametrize("kernel", ALMOST, ids=repr)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(X=blocks(st.integers(2, 12).map(lambda i: i / 4)), Z=blocks(st.integers(2, 12).map(lambda i: i / 4 + 0.1)))
 def test_kernels_away_from_their_kinks(kernel, X, Z):
     check_derivatives(kernel, X, Z)

@@ -13,7 +13,7 @@ from reference.problems import gram_matrix
 # Seconds after which a fit that would not end is ended, so that it fails its test's deadline and not the whole run.
 PATIENCE = 3.0
 # For laws that hold or fail whatever the numbers are, such as that threads and copies change nothing.
-FEW = settings(max_examples=settings().max_examples // 3)
+FEW = settings(max_examples=max(25, settings().max_examples // 3))
 KINDS = ("gaussian", "lattice", "constant column", "collinear", "scales")
 
 

@@ -37,7 +37,7 @@ def same_function(one, other, X, options):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=bound + 1e-7 * (1 + size**2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(problems(), st.randoms(use_true_random=False))
 def test_integer_weights_are_repeats_and_zero_is_removed(drawn, random):
     X, y, options = drawn
@@ -58,7 +58,7 @@ def hinges(f, y, machine):
     return (slack.max(axis=1) if machine == "crammer-singer" else slack.sum(axis=1)).sum()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_order_of_rows_threads_and_names_of_classes_do_not_matter(drawn, seed):
     X, y, options = drawn
@@ -84,7 +84,7 @@ def test_order_of_rows_threads_and_names_of_classes_do_not_matter(drawn, seed):
         np.testing.assert_allclose(f.sum(axis=1), 0.0, atol=1e-9 * (1 + np.abs(f).max()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(problems())
 def test_the_gap_bounds_the_distance_to_the_quadratic_program(drawn):
     X, y, options = drawn

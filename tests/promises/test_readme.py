@@ -6,6 +6,7 @@ import pkgutil
 import re
 import sys
 import types
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ DOCS = ROOT / "docs"
 MODULES = [
     module.name for module in pkgutil.walk_packages(mercer.__path__, "mercer.") if not module.name.endswith("_core")
 ]
+WITH_EXAMPLES = [name for name in MODULES if ">>> " in Path(find_spec(name).origin).read_text(encoding="utf-8")]
 
 
 def blocks(language):
@@ -114,7 +116,13 @@ def test_the_report_is_the_one_that_is_shown(tmp_path, monkeypatch, capsys):
     assert [m[0] for m in re.finditer(exact, printed)] == [m[0] for m in re.finditer(exact, shown)]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_doctests(name):
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(importlib.import_module(name), optionflags=options).failed == 0
+
+
+def test_every_other_module_is_importable_and_has_no_example():
+    finder = doctest.DocTestFinder()
+    for name in sorted(set(MODULES) - set(WITH_EXAMPLES)):
+        assert not [test.name for test in finder.find(importlib.import_module(name)) if test.examples]

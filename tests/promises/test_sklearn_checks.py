@@ -11,14 +11,11 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC as PeerSVC
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import (
-    check_dataframe_column_names_consistency,
-    estimator_checks_generator,
-    parametrize_with_checks,
-)
+from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, estimator_checks_generator
 
 import mercer
 import mercer.estimators
+from contracts import scikit_learn_checks
 from mercer import SVC
 from mercer.kernels import Gaussian, Linear
 
@@ -53,12 +50,12 @@ def keywords():
 # Its labels are unequal, and NuSVC says what it made of that.
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
 @pytest.mark.filterwarnings("ignore:nu=0.5 is infeasible")
-@parametrize_with_checks([getattr(mercer.estimators, name)() for name in mercer.estimators.__all__])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+@scikit_learn_checks.of_each([getattr(mercer.estimators, name)() for name in mercer.estimators.__all__])
+def test_scikit_learns_checks(estimator):
+    scikit_learn_checks.hold(estimator)
 
 
-@parametrize_with_checks(
+@scikit_learn_checks.of_each_in_turns(
     [
         SVC(kernel=Gaussian(gamma=0.5) + 0.1 * Linear()),
         SVC(multiclass="ovr", slack="l2", bias="regularized"),
@@ -76,26 +73,44 @@ def test_scikit_learns_checks(estimator, check):
         mercer.RLSRegressor(bias=False),
         mercer.RLSRegressor(kernel="linear"),
         mercer.RLSRegressorCV(kernel="linear", criterion="gcv"),
-    ]
+    ],
+    turns=4,
 )
-def test_scikit_learns_checks_of_other_forms(estimator, check):
-    check(estimator)
+def test_scikit_learns_checks_of_other_forms(estimator, share):
+    scikit_learn_checks.hold(estimator, share=share)
 
 
 @pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")  # one check gives numbers that are no kernel's
-@parametrize_with_checks(
+@scikit_learn_checks.of_each_in_turns(
     [
         getattr(mercer, name)(kernel="precomputed")
         for name in ("SVC", "SVR", "NuSVR", "QuantileSVR", "OneClassSVM", "RLSRegressor", "RLSClassifier")
     ],
-    expected_failed_checks=lambda estimator: (
-        dict.fromkeys(OUTLIER_CHECKS, "gives X of shape (300, 2) as the square matrix")
-        if isinstance(estimator, mercer.OneClassSVM)
-        else {}
-    ),
+    turns=2,
 )
-def test_scikit_learns_checks_of_given_matrices(estimator, check):
-    check(estimator)
+def test_scikit_learns_checks_of_given_matrices(estimator, share):
+    # These give X of shape (300, 2) as the square matrix.
+    expected = OUTLIER_CHECKS if isinstance(estimator, mercer.OneClassSVM) else ()
+    scikit_learn_checks.hold(estimator, expected, share)
+
+
+def test_a_broken_rule_is_told():
+    """A guard on the guard: every check in its turn, and what fails, or no longer fails, by its name."""
+
+    class Meddling(SVC):
+        def fit(self, X, y, sample_weight=None):
+            self.C = 2.0
+            return super().fit(X, y, sample_weight)
+
+    name = "check_estimators_overwrite_params"
+    names = [check.func.__name__ for _, check in estimator_checks_generator(Meddling())]
+    only = (names.index(name), len(names))
+    with pytest.raises(AssertionError, match=name):
+        scikit_learn_checks.hold(Meddling(), share=only)
+    scikit_learn_checks.hold(Meddling(), [name], only)
+    scikit_learn_checks.hold(SVC(), share=only)
+    with pytest.raises(AssertionError, match=f"{name} .*expected to fail"):
+        scikit_learn_checks.hold(SVC(), [name], only)
 
 
 @pytest.mark.parametrize("name", mercer.estimators.__all__)

@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from contracts import scikit_learn_checks
 from mercer import SVC, SVR, TunedOneClassSVM, TunedSVC, TunedSVR
 
 
@@ -30,9 +30,9 @@ CHECKED = [
 ]
 
 
-@parametrize_with_checks(CHECKED)
-def test_scikit_learns_checks(estimator, check) -> None:  # type: ignore[no-untyped-def]
-    check(estimator)
+@scikit_learn_checks.of_each(CHECKED)
+def test_scikit_learns_checks(estimator) -> None:  # type: ignore[no-untyped-def]
+    scikit_learn_checks.hold(estimator)
 
 
 def test_it_is_the_best_machine() -> None:

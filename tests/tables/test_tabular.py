@@ -16,9 +16,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from contracts import scikit_learn_checks
 from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.model_description import describe_model, rebuild_model
 
@@ -286,11 +286,16 @@ def test_it_is_an_estimator():
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
 @pytest.mark.filterwarnings("ignore:the column .* is left out")
-@parametrize_with_checks(
+def test_scikit_learns_checks():
+    scikit_learn_checks.hold(mercer.Tabular(mercer.SVC()))
+
+
+@pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
+@pytest.mark.filterwarnings("ignore:the column .* is left out")
+@scikit_learn_checks.of_each_in_turns(
     [
         mercer.Tabular(estimator)
         for estimator in (
-            mercer.SVC(),
             mercer.SVR(),
             mercer.RLSRegressor(),
             mercer.LinearSVC(),
@@ -298,10 +303,11 @@ def test_it_is_an_estimator():
             mercer.KernelPCA(2),
             mercer.KernelKMeans(3, random_state=0),
         )
-    ]
+    ],
+    turns=3,
 )
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+def test_scikit_learns_checks_of_other_machines(estimator, share):
+    scikit_learn_checks.hold(estimator, share=share)
 
 
 def test_a_weight_counts_as_so_many_rows_do_to_the_last_bit():

@@ -7,24 +7,23 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from contracts import scikit_learn_checks
 from mercer import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering
 
 ESTIMATORS = [KernelPCA, KernelKMeans, SpectralClustering, KernelCCA]
 
 
-@parametrize_with_checks([KernelPCA()])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+def test_scikit_learns_checks():
+    scikit_learn_checks.hold(KernelPCA())
 
 
 # A check gives four different samples to estimators that ask for eight clusters.
 @pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for 4 different samples")
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")  # one check gives numbers that are no kernel's
-@parametrize_with_checks(
+@scikit_learn_checks.of_each(
     [
         KernelKMeans(),
         SpectralClustering(),
@@ -37,18 +36,16 @@ def test_scikit_learns_checks(estimator, check):
         KernelCCA(kernel="precomputed", kernel_y="rbf"),
     ]
 )
-def test_scikit_learns_checks_of_the_others(estimator, check):
-    check(estimator)
+def test_scikit_learns_checks_of_the_others(estimator):
+    scikit_learn_checks.hold(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for . different samples")
 @pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
-@parametrize_with_checks(
-    [KernelKMeans(kernel="precomputed"), SpectralClustering(kernel="precomputed")],
-    expected_failed_checks=lambda estimator: {"check_clustering": "gives X of shape (50, 2) as the square matrix"},
-)
-def test_scikit_learns_checks_of_given_matrices(estimator, check):
-    check(estimator)
+@scikit_learn_checks.of_each([KernelKMeans(kernel="precomputed"), SpectralClustering(kernel="precomputed")])
+def test_scikit_learns_checks_of_given_matrices(estimator):
+    # One check gives X of shape (50, 2) as the square matrix.
+    scikit_learn_checks.hold(estimator, expected=["check_clustering"])
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

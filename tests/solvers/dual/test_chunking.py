@@ -20,7 +20,7 @@ from reference.problems import c_svc, machine_problem, machines
 STOP = Stop(tol=1e-6, max_iter=10**7)
 
 
-@pytest.mark.parametrize(("seed", "size"), [(0, 12), (1, 25), (0, 59)])
+@pytest.mark.parametrize(("seed", "size"), [(0, 16), (1, 25), (0, 59)])
 @pytest.mark.parametrize("maker", machines())
 def test_every_machine_reaches_the_same_optimum(maker, seed, size):
     problem, K = machine_problem(maker, seed)

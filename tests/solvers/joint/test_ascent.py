@@ -28,7 +28,7 @@ def test_blocks_shrinking_and_precision_change_nothing(machine, kernel, monkeypa
     X, y = StandardScaler().fit_transform(X)[:500], y[:500]
     monkeypatch.setattr(kernel_matrix, "_FLOAT64_ROWS", 100)  # from where float32 begins
     kernel = (lambda A, B: np.exp(-0.01 * ((A[:, None] - B[None]) ** 2).sum(-1))) if kernel == "callable" else kernel
-    n = 500 if isinstance(kernel, str) else 300
+    n = 400 if isinstance(kernel, str) else 150
     options = {"kernel": kernel, "multiclass": machine, "gamma": 0.01, "C": 0.1, "tol": 1e-4}
     whole = SVC(**options).fit(X[:n], y[:n])
     monkeypatch.setattr(solver, "_ONE_BLOCK_SAMPLES", 10)

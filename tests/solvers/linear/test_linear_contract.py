@@ -64,7 +64,7 @@ def case(request):
 class TestSolversOfLinearMachines(SolverContract):
     def test_from_a_point_outside_the_box(self, case):
         """As along a path over C: the start may come from a larger one."""
-        start, _ = case.solve(case.problem, case.place, replace(STOP, tol=1e-2))
+        start, _ = case.solve(case.problem, case.place, replace(STOP, tol=1e-4))
         if isinstance(case.problem, JointProblem):
             smaller = replace(case.problem, C=case.problem.C / 2)
         else:
