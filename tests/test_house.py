@@ -63,6 +63,7 @@ RANK = {
     "displays": 9,
     "explain": 9,
     "teaching": 9,
+    "toy": 9,
     "theory": 9,
     "cli": 10,
     "__init__": 11,

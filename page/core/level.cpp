@@ -1,0 +1,16 @@
+// The loops of src/core/simd that the page needs, compiled for WebAssembly's 128 bits; the rest of the table is empty.
+#include "simd/level.hpp"
+
+#include "simd/smo_passes.hpp"
+#include "simd/tiles.hpp"
+
+namespace mercer {
+
+extern const Level level_plain;
+constinit const Level level_plain = {
+    .name = "plain",
+    .smo_double = smo_passes<double>(),
+    .tiles_double = tiles<double>(),
+};
+
+}  // namespace mercer

@@ -1,0 +1,407 @@
+#include "machines.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "simd/level_entries.hpp"
+#include "solve/dual_findings.hpp"
+#include "solve/stored.hpp"
+
+namespace mercer {
+extern const Level level_plain;
+}
+
+namespace mercer::page {
+namespace {
+
+constexpr double kEps = std::numeric_limits<double>::epsilon();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// The violation at which pair steps end, for the equations of the free variables do the rest, and that if these fail.
+constexpr double kRough = 1e-4, kFine = 1e-11;
+// Pair steps for each variable, before the equations are tried and where they failed.
+constexpr std::int64_t kRoughSteps = 200, kFineSteps = 3000;
+// The bounds of mercer/solvers/dual/hulls.py: what rounding can leave of two equal points, the first tolerance as a
+// share of K, its factor, and the last.
+constexpr double kRoundingShare = 16.0 * kEps, kFirstTol = 1e-2, kTolFactor = 1e-2, kHardTol = 1e-10;
+
+SmoResult pair_steps(const Problem& problem, double tol, std::int64_t most, Vector* beta) {
+    // The core wants a column for every variable: of the two that a target has, both have their point's.
+    const std::size_t n = problem.n(), m = problem.m;
+    Vector wide;
+    const double* kernel = problem.kernel.data();
+    if (n != m) {
+        wide.resize(m * n);
+        for (std::size_t i = 0; i < m; ++i) {
+            for (std::size_t v = 0; v < n; ++v) {
+                wide[i * n + v] = kernel[i * m + static_cast<std::size_t>(problem.row[v])];
+            }
+        }
+        kernel = wide.data();
+    }
+    std::vector<std::int64_t> which(problem.row.begin(), problem.row.end());
+    const Vector d(n, 0.0);
+    Vector u(n, 0.0);
+    for (std::size_t v = 0; v < n; ++v) {
+        if ((*beta)[v] == 0.0) continue;
+        const double* const row = kernel + static_cast<std::size_t>(which[v]) * n;
+        for (std::size_t w = 0; w < n; ++w) u[w] += (*beta)[v] * row[w];
+    }
+    Poll poll;
+    const StoredProblem<double> stored{.kernel = kernel,
+                                       .stride = static_cast<std::ptrdiff_t>(n),
+                                       .which = which.data(),
+                                       .q = static_cast<std::int64_t>(n),
+                                       .p = problem.p.data(),
+                                       .beta = beta->data(),
+                                       .u = u.data(),
+                                       .lower = problem.lower.data(),
+                                       .upper = problem.upper.data(),
+                                       .d = d.data(),
+                                       .group = problem.group.data()};
+    const SmoStop stop{tol, most * static_cast<std::int64_t>(n), kInfinity};
+    return solve_stored(stored, stop, level_plain, poll);
+}
+
+Vector times(const Problem& problem, const Vector& coefficients) {
+    const std::size_t m = problem.m;
+    Vector u(m, 0.0);
+    for (std::size_t j = 0; j < m; ++j) {
+        if (coefficients[j] == 0.0) continue;
+        const double* const row = problem.kernel.data() + j * m;
+        for (std::size_t i = 0; i < m; ++i) u[i] += coefficients[j] * row[i];
+    }
+    return u;
+}
+
+// As mercer/certificates/dual.py has it.
+Certificate certify(const Part& part, const Problem& problem, const std::vector<Term>& terms, const Vector& beta,
+                    double* energy) {
+    const Vector coefficients = problem.coefficients(beta);
+    const Vector u = times(problem, coefficients), error = rounding(part.points(), terms, coefficients);
+    const Vector d(problem.n(), 0.0);
+    const std::vector<std::int64_t> row(problem.row.begin(), problem.row.end());
+    const DualPoint at{problem.p.data(),
+                       problem.lower.data(),
+                       problem.upper.data(),
+                       d.data(),
+                       row.data(),
+                       problem.group.data(),
+                       beta.data(),
+                       static_cast<std::int64_t>(problem.n()),
+                       problem.totals.data(),
+                       static_cast<std::int64_t>(problem.totals.size()),
+                       coefficients.data(),
+                       u.data(),
+                       error.data(),
+                       static_cast<std::int64_t>(problem.m)};
+    const DualFindings found = certify_dual(at);
+    const double summed = kEps * static_cast<double>(problem.n()), highest = found.found.losses;
+    double primal = 0.5 * found.energy + highest;
+    for (std::size_t g = 0; g < problem.totals.size(); ++g) primal += found.bias[g] * problem.totals[g];
+    const double dual = found.gain - 0.5 * found.energy - 0.5 * found.curved - found.unbalanced;
+    *energy = found.energy;
+    return {primal + 0.5 * found.wrong + summed * (found.size + highest),
+            dual - 0.5 * found.wrong - summed * (found.size + found.curved),
+            (found.found.shares + found.unbalanced) * (1.0 + summed),
+            found.violation,
+            found.found.box,
+            found.equality,
+            found.found.outward,
+            found.found.inward,
+            found.bias};
+}
+
+// What rounding has left in the sums goes to the free variable of each group that is furthest from its bounds.
+void balance(const Problem& problem, Vector* beta) {
+    for (std::size_t g = 0; g < problem.totals.size(); ++g) {
+        for (int again = 0; again < 2; ++again) {
+            ExactSum sum;
+            std::size_t best = problem.n();
+            double room = 0.0;
+            for (std::size_t v = 0; v < problem.n(); ++v) {
+                if (problem.group[v] != static_cast<std::int32_t>(g)) continue;
+                const double own = (*beta)[v];
+                sum.add(own);
+                const double here = std::min(own - problem.lower[v], problem.upper[v] - own);
+                if (here > room) {
+                    room = here;
+                    best = v;
+                }
+            }
+            sum.add(-problem.totals[g]);
+            const double missing = sum.value();
+            if (best < problem.n() && std::abs(missing) < room) (*beta)[best] -= missing;
+        }
+    }
+}
+
+// Points that are the same share what they have, as the library's fit of merged rows has it.
+void share_among_copies(const Part& part, Vector* beta) {
+    const Problem& problem = part.problem;
+    std::vector<bool> done(problem.n(), false);
+    for (std::size_t v = 0; v < problem.n(); ++v) {
+        if (done[v]) continue;
+        std::vector<std::size_t> same;
+        for (std::size_t w = v; w < problem.n(); ++w) {
+            if (problem.p[w] != problem.p[v] || problem.lower[w] != problem.lower[v] ||
+                problem.upper[w] != problem.upper[v]) {
+                continue;
+            }
+            const auto a = static_cast<std::size_t>(problem.row[v]) * part.d;
+            const auto b = static_cast<std::size_t>(problem.row[w]) * part.d;
+            bool equal = true;
+            for (std::size_t k = 0; k < part.d; ++k) equal = equal && part.x[a + k] == part.x[b + k];
+            if (equal) same.push_back(w);
+        }
+        if (same.size() < 2) continue;
+        double sum = 0.0;
+        bool at_bound = true;
+        for (const std::size_t w : same) {
+            done[w] = true;
+            sum += (*beta)[w];
+            at_bound = at_bound && (*beta)[w] == (*beta)[v];
+        }
+        if (at_bound) continue;
+        for (const std::size_t w : same) (*beta)[w] = sum / static_cast<double>(same.size());
+    }
+}
+
+Problem hulls(const Problem& problem) {
+    Problem two = problem;
+    const std::size_t n = problem.n();
+    two.totals = {1.0, -1.0};
+    for (std::size_t v = 0; v < n; ++v) {
+        const bool positive = problem.p[v] > 0;
+        two.p[v] = 0.0;
+        two.lower[v] = positive ? 0.0 : -2.0;
+        two.upper[v] = positive ? 2.0 : 0.0;
+        two.group[v] = positive ? 0 : 1;
+    }
+    return two;
+}
+
+}  // namespace
+
+Vector Problem::coefficients(const Vector& beta) const {
+    Vector out(m, 0.0);
+    for (std::size_t v = 0; v < n(); ++v) out[static_cast<std::size_t>(row[v])] += beta[v];
+    return out;
+}
+
+Family Problem::family() const {
+    Family out;
+    for (std::size_t v = 0; v < n(); ++v) {
+        out.p.push_back({p[v], 0.0});
+        out.lower.push_back({lower[v], 0.0});
+        out.upper.push_back({upper[v], 0.0});
+    }
+    out.total = {totals[0], 0.0};
+    out.row = &row;
+    out.kernel = kernel.data();
+    out.n_rows = m;
+    return out;
+}
+
+Family Problem::in_bounds() const {
+    Family out = family();
+    for (std::size_t v = 0; v < n(); ++v) {
+        out.lower[v] = {0.0, lower[v]};
+        out.upper[v] = {0.0, upper[v]};
+    }
+    out.total = {0.0, totals[0]};
+    return out;
+}
+
+Vector Problem::feasible_start() const {
+    Vector beta(n());
+    for (std::size_t v = 0; v < n(); ++v) beta[v] = std::clamp(0.0, lower[v], upper[v]);
+    for (std::size_t g = 0; g < totals.size(); ++g) {
+        double missing = totals[g];
+        for (std::size_t v = 0; v < n(); ++v) {
+            if (group[v] != static_cast<std::int32_t>(g) || missing == 0.0) continue;
+            const double to = std::clamp(beta[v] + missing, lower[v], upper[v]);
+            missing -= to - beta[v];
+            beta[v] = to;
+        }
+    }
+    return beta;
+}
+
+int Part::n_free() const {
+    int count = 0;
+    for (std::size_t v = 0; v < beta.size(); ++v) count += beta[v] > problem.lower[v] && beta[v] < problem.upper[v];
+    return count;
+}
+
+int Part::n_bounded() const {
+    int count = 0;
+    for (std::size_t v = 0; v < beta.size(); ++v) {
+        count += beta[v] != 0.0 && (beta[v] <= problem.lower[v] || beta[v] >= problem.upper[v]);
+    }
+    return count;
+}
+
+namespace {
+
+Problem rows_of(std::size_t variables, Vector kernel, std::size_t m) {
+    Problem out;
+    out.p.assign(variables, 0.0);
+    out.lower.assign(variables, 0.0);
+    out.upper.assign(variables, 0.0);
+    out.group.assign(variables, 0);
+    out.totals = {0.0};
+    out.kernel = std::move(kernel);
+    out.m = m;
+    for (std::size_t v = 0; v < variables; ++v) out.row.push_back(static_cast<int>(v % m));
+    return out;
+}
+
+}  // namespace
+
+Problem soft_margin(const Vector& y, double C, Vector kernel) {
+    Problem out = rows_of(y.size(), std::move(kernel), y.size());
+    out.p = y;
+    for (std::size_t i = 0; i < y.size(); ++i) (y[i] > 0 ? out.upper[i] : out.lower[i]) = y[i] > 0 ? C : -C;
+    return out;
+}
+
+Problem tube(const Vector& y, double C, double epsilon, Vector kernel) {
+    const std::size_t n = y.size();
+    Problem out = rows_of(2 * n, std::move(kernel), n);
+    for (std::size_t i = 0; i < n; ++i) {
+        out.p[i] = y[i] - epsilon;
+        out.p[n + i] = y[i] + epsilon;
+        out.upper[i] = C;
+        out.lower[n + i] = -C;
+    }
+    return out;
+}
+
+Problem one_class(std::size_t n, double nu, Vector kernel) {
+    Problem out = rows_of(n, std::move(kernel), n);
+    std::fill(out.upper.begin(), out.upper.end(), 1.0);
+    out.totals = {nu * static_cast<double>(n)};
+    return out;
+}
+
+void conclude(Part* part, const std::vector<Term>& terms, Vector beta) {
+    share_among_copies(*part, &beta);
+    balance(part->problem, &beta);
+    part->proof = certify(*part, part->problem, terms, beta, &part->energy);
+    part->b = part->proof.b[0];
+    part->beta = std::move(beta);
+}
+
+void solve(Part* part, const std::vector<Term>& terms) {
+    const Problem& problem = part->problem;
+    Vector rough = problem.feasible_start();
+    part->steps = pair_steps(problem, kRough, kRoughSteps, &rough).steps;
+    std::vector<std::int8_t> side;
+    Vector beta;
+    part->exact = settle(problem.family(), rough, &side, &beta);
+    for (const double value : beta) part->exact = part->exact && std::isfinite(value);
+    if (part->exact) {
+        conclude(part, terms, beta);
+        if (part->proof.violation <= 1e-3 * kRough) return;
+    }
+    part->exact = false;
+    part->steps += pair_steps(problem, kFine, kFineSteps, &rough).steps;
+    conclude(part, terms, rough);
+}
+
+// The nearest points of the two classes' hulls: apart, and then the margin; or they meet, which refutes every margin.
+void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
+    const Problem two = hulls(part->problem);
+    double typical = 0.0;
+    for (std::size_t i = 0; i < two.m; ++i) typical = std::max(typical, std::abs(two.kernel[i * two.m + i]));
+    Vector beta = two.feasible_start();
+    Certificate proof{};
+    double energy = 0.0, tol = kFirstTol * typical, unit = 0.0;
+    const double least = std::max(kEps * typical, std::numeric_limits<double>::min());
+    part->steps = 0;
+    part->exact = false;
+    part->verdict = -1;
+    while (true) {
+        const SmoResult result = pair_steps(two, tol, kFineSteps, &beta);
+        part->steps += result.steps;
+        balance(two, &beta);
+        proof = certify(*part, two, terms, beta, &energy);
+        double size = 0.0;
+        for (std::size_t i = 0; i < two.m; ++i) size += std::sqrt(std::abs(two.kernel[i * two.m + i])) * std::abs(beta[i]);
+        unit = size * size;
+        const double below = std::max(0.0, -2.0 * (proof.dual + proof.gap));
+        const double wanted = -kHardTol * proof.dual;
+        if (energy <= kRoundingShare * unit) part->verdict = 0;
+        if (below > kRoundingShare * unit) part->verdict = 1;
+        if (part->verdict == 0 || (part->verdict == 1 && proof.violation <= wanted)) break;
+        const std::string_view reason = result.reason;
+        if ((reason != "converged" && reason != "stalled") || tol <= least) break;
+        // At once what is wanted, if that is near; but rounding may keep the proof above it for ever.
+        const double next = wanted < proof.violation ? std::max(0.5 * wanted, kTolFactor * tol) : kTolFactor * tol;
+        tol = std::max(least, std::min(next, 0.5 * tol));
+    }
+    // In the machine's scale the equations of the support vectors make it exact, and may prove what pair steps could not;
+    // the box only has to be wide enough.
+    Problem wide = part->problem;
+    const double rho = -proof.dual;
+    if (part->verdict != 0 && rho > std::numeric_limits<double>::min()) {
+        double sum = 0.0;
+        Vector scaled(beta.size());
+        for (std::size_t i = 0; i < beta.size(); ++i) {
+            scaled[i] = beta[i] / rho;
+            sum += std::abs(scaled[i]);
+        }
+        for (std::size_t i = 0; i < beta.size(); ++i) {
+            (wide.p[i] > 0 ? wide.upper[i] : wide.lower[i]) = wide.p[i] * 10.0 * sum;
+        }
+        std::vector<std::int8_t> side;
+        Vector exact;
+        if (settle(wide.family(), scaled, &side, &exact)) {
+            double half = 0.0;
+            for (const double value : exact) half += 0.5 * std::abs(value);
+            Vector again(exact.size());
+            for (std::size_t i = 0; i < exact.size(); ++i) again[i] = exact[i] / half;
+            share_among_copies(*part, &again);
+            balance(two, &again);
+            const Certificate better = certify(*part, two, terms, again, &energy);
+            const bool apart = -2.0 * (better.dual + better.gap) > kRoundingShare * unit;
+            if (apart && better.violation <= proof.violation) {
+                proof = better;
+                beta = again;
+                part->exact = true;
+                part->verdict = 1;
+            }
+        }
+    }
+    part->hulls = beta;
+    if (part->verdict != 1) {
+        part->beta.assign(beta.size(), 0.0);
+        part->b = part->energy = 0.0;
+        part->proof = proof;
+        const double far = std::max(0.0, -2.0 * proof.dual);
+        part->proof.primal = part->proof.gap = kInfinity;
+        part->proof.dual = far > 0.0 ? 2.0 / far : kInfinity;
+        return;
+    }
+    const double scale = -proof.dual;
+    part->problem = wide;
+    part->beta.resize(beta.size());
+    for (std::size_t i = 0; i < beta.size(); ++i) part->beta[i] = beta[i] / scale;
+    part->b = 0.5 * (proof.b[0] + proof.b[1]) / scale;
+    part->energy = 2.0 / scale;
+    const double near = (1.0 - 8.0 * kEps) * std::sqrt(std::max(0.0, -2.0 * (proof.dual + proof.gap)));
+    const double far = (1.0 + 8.0 * kEps) * std::sqrt(std::max(0.0, -2.0 * proof.dual));
+    part->proof = proof;
+    part->proof.primal = near > 0.0 ? 2.0 / near / near : kInfinity;
+    part->proof.dual = 2.0 / far / far;
+    part->proof.gap = std::max(0.0, part->proof.primal - part->proof.dual);
+    part->proof.violation = proof.violation / scale;
+    part->proof.outward = proof.outward / scale;
+    part->proof.inward = proof.inward / scale;
+    part->proof.box = proof.box / scale;
+    part->proof.equality = proof.equality / scale;
+}
+
+}  // namespace mercer::page

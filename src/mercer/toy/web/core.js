@@ -1,0 +1,112 @@
+// The library's core, compiled to WebAssembly: arrays go in, solutions with their certificates come out.
+//
+// The page and the tests in node load this same file. A kernel is a list of terms {kind, scale, gamma, degree, coef0},
+// which are added; a point is {x, y} with a class `c`, or {x, y} with y the target of regression.
+
+const KINDS = { linear: 0, poly: 1, rbf: 2, laplacian: 3 };
+const RULES = { "most violating": 0, "maximum gain": 1, "second order": 2 };
+const REPORT = [
+  "primal", "dual", "gap", "violation", "box", "equality", "feasibility", "slackness", "b", "nFree", "nBounded",
+  "steps", "exact", "verdict", "energy", "variables",
+];
+
+export class Core {
+  static async load(bytes) {
+    const { instance } = await WebAssembly.instantiate(bytes, {});
+    instance.exports._initialize();
+    return new Core(instance.exports);
+  }
+
+  constructor(exports) {
+    this.wasm = exports;
+    this.n = 0;
+    this.columns = this.rows = 0;
+  }
+
+  // Memory may have moved since the last call, so that a view is made for each.
+  view(address, length) {
+    return new Float64Array(this.wasm.memory.buffer, address, length);
+  }
+
+  // Points as rows of coordinates, and their labels or targets. False where a kernel value is no finite number.
+  prepare(rows, targets, kernel) {
+    const d = rows.length ? rows[0].length : 2;
+    this.n = rows.length;
+    const x = this.wasm.points(this.n, d);
+    const flat = this.view(x, this.n * d);
+    rows.forEach((row, i) => flat.set(row, i * d));
+    this.view(this.wasm.targets(), this.n).set(targets);
+    this.wasm.clear_kernel();
+    for (const term of kernel) {
+      this.wasm.add_term(KINDS[term.kind], term.scale, term.gamma, term.degree, term.coef0);
+    }
+    return this.wasm.prepare() === 1;
+  }
+
+  gram() {
+    return Float64Array.from(this.view(this.wasm.gram(), this.n * this.n));
+  }
+
+  // machine: {name: "svc", C} | {name: "hard"} | {name: "svr", C, epsilon} | {name: "oneclass", nu}
+  fit(machine) {
+    const count = {
+      svc: () => this.wasm.fit_svc(machine.C),
+      hard: () => this.wasm.fit_hard_margin(),
+      svr: () => this.wasm.fit_svr(machine.C, machine.epsilon),
+      oneclass: () => this.wasm.fit_one_class(machine.nu),
+    }[machine.name]();
+    return Array.from({ length: count }, (_, k) => this.part(k));
+  }
+
+  part(k) {
+    const numbers = this.view(this.wasm.report(k), REPORT.length);
+    const out = Object.fromEntries(REPORT.map((name, i) => [name, numbers[i]]));
+    out.beta = Float64Array.from(this.view(this.wasm.coefficients(k), this.n));
+    out.f = Float64Array.from(this.view(this.wasm.values(k), this.n));
+    return out;
+  }
+
+  hull(k) {
+    return Float64Array.from(this.view(this.wasm.hull_coefficients(k), this.n));
+  }
+
+  // f of every part at columns x rows places; a view that the next call overwrites.
+  grid(parts, left, top, width, height, columns, rows) {
+    return this.view(this.wasm.grid(left, top, width, height, columns, rows), parts * columns * rows);
+  }
+
+  // The solutions of part k for every C of a range: segments on which the coefficients are linear in C.
+  path(k, from, to) {
+    const end = this.wasm.follow(k, from, to);
+    const segments = [];
+    for (let i = 0; i < this.wasm.path_segments(); ++i) {
+      const all = this.view(this.wasm.path_segment(k, i), 7 + 2 * this.n);
+      segments.push({
+        from: all[0], to: all[1], bFrom: all[2], bTo: all[3], nFree: all[4], nBounded: all[5], energy: all[6],
+        betaFrom: Float64Array.from(all.subarray(7, 7 + this.n)),
+        betaTo: Float64Array.from(all.subarray(7 + this.n)),
+      });
+    }
+    return { end: ["not begun", "converged", "rounding", "too many events"][end], segments };
+  }
+
+  // Part k at another C of the path that was followed last; null where that does not go.
+  moveAlong(k, C) {
+    return this.wasm.move_along(k, C) === 1 ? this.part(k) : null;
+  }
+
+  // The steps of Algorithm 4.2 on part k; alpha(i) is that after step i.
+  trace(k, C, rule = "second order", tol = 1e-3, most = 2000) {
+    const count = this.wasm.trace(k, C, RULES[rule], tol, most);
+    const steps = [];
+    for (let i = 0; i < Math.abs(count); ++i) {
+      const all = this.view(this.wasm.trace_step(k, i), 12 + this.n);
+      const [a, b, roomI, roomJ, newton, size, gain, dual, violation, bias, alphaI, alphaJ] = all;
+      steps.push({
+        i: a, j: b, roomI, roomJ, newton, size, gain, dual, violation, b: bias, alphaI, alphaJ,
+        alpha: Float64Array.from(all.subarray(12)),
+      });
+    }
+    return { converged: count >= 0, steps };
+  }
+}
