@@ -63,8 +63,8 @@ def test_float32_data_are_never_float64_as_a_whole():
                 warnings.simplefilter("ignore")
                 rng = np.random.default_rng(0)
                 X = rng.normal(size=(80_000, 100)).astype(sys.argv[1]); y = rng.integers(0, 2, len(X))
-                SVC(max_time=0.3).fit(X[:4000], y[:4000])
-                print(growth(lambda: SVC(cache_size=20, max_time=0.3).fit(X, y)))
+                SVC(max_iter=50).fit(X[:4000], y[:4000])
+                print(growth(lambda: SVC(cache_size=20, max_iter=50).fit(X, y)))
                 """,
                 kind,
             )
