@@ -11,7 +11,7 @@ rows of u are recomputed in float64, as in every other fit, and the solver goes 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -142,9 +142,7 @@ class StoredField:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def pair_steps(
-        self, problem: DualProblem, tol: float, most: int, seconds: float
-    ) -> tuple[Floats, int, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
+    def pair_steps(self, problem: DualProblem, tol: float, most: int, seconds: float) -> tuple[Floats, int, str]:
         """β after at most so many steps from here, how many there were, and why they ended; u and e go with it.
 
         Where a number is no longer finite, everything stays as it was.

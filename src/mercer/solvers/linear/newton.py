@@ -112,8 +112,9 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
             if (exhausted or near) and judge(point) <= 1:
                 return point
-            stale_rounds = 0 if gain + shares < 0.9 * least else stale_rounds + 1
-            least = min(least, gain + shares)
+            left = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
+            stale_rounds = 0 if left < 0.9 * least else stale_rounds + 1
+            least = min(least, left)
             if stale_rounds > _PATIENCE_ROUNDS:
                 return replace(point, reason="stalled")
             if not smooth and (round_steps > 0 or exhausted):
