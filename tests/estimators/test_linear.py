@@ -374,3 +374,14 @@ def test_small_targets_give_the_same_model_scaled(loss, unit):
     assert small.converged_
     assert small.certificate_.relative_gap < 1e-3
     np.testing.assert_allclose(small.predict(X) / unit, whole.predict(X), atol=1e-3)
+
+
+def test_newtons_method_ends_where_rounding_leaves_nothing_to_gain():
+    """Features of 1e30: what is left to gain is zero to rounding, and may come out below it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 2)) * 1e30, np.arange(10) % 3
+    model = LinearSVC(loss="squared_hinge", bias="regularized", C=0.01, tol=0.01)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.stop_reason_ == "stalled"
+    assert model.n_iter_ < 2000
