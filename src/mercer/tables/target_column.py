@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.arrays import Indices
-from mercer.cli.tables import numbers
 from mercer.tables.cells import is_missing
+from mercer.tables.reading import numbers
 from mercer.tables.spelling import INTEGER, NUMBER, PADDED
 
 _EXACT_IN_FLOAT64: Final = 2**53
