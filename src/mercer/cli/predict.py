@@ -18,13 +18,14 @@ from mercer.cli.formats import FORMATS, format_of
 from mercer.cli.libsvm.flags import PREDICT
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
 from mercer.cli.signs_of_life import waiting
+from mercer.cli.table_options import add_flags, asked_for
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model import Model
 from mercer.files.models import read_model
-from mercer.tables.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembered
+from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
 from mercer.tables.target_column import known_truth

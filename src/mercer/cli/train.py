@@ -10,8 +10,8 @@ from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
 from mercer.cli.libsvm.flags import TRAIN
 from mercer.cli.machines import MACHINES, class_weights
 from mercer.cli.signs_of_life import waiting
+from mercer.cli.table_options import add_flags
 from mercer.cli.terminal import Clock, Subparsers, add_command
-from mercer.tables.dialect import add_flags
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data

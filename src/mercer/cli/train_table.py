@@ -19,10 +19,10 @@ from mercer.cli.data import Data, embedded, read_data
 from mercer.cli.formats import plain_name
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
+from mercer.cli.table_options import asked_for
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
 from mercer.tables.choose import Wishes, encodings_for
-from mercer.tables.dialect import asked_for
 from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame

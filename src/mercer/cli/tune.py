@@ -78,7 +78,7 @@ def read_rows(file: str, machine: str = "c_svc") -> Any:
     from dataclasses import replace
 
     from mercer.cli.data import read_data
-    from mercer.tables.target_column import integer_labels
+    from mercer.cli.libsvm.labels import integer_labels
 
     if format_of(file, None) != "libsvm":
         raise ValueError(f"{file} is a table, and this command reads LIBSVM text; mercer tune searches tables")

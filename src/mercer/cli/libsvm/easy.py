@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> None:
 
     import mercer
     from mercer.cli.libsvm.grid_search import GridSearch
+    from mercer.cli.libsvm.labels import order_of_appearance
     from mercer.cli.libsvm.scaling import Scaling
     from mercer.files.libsvm_estimator import libsvm_from_estimator
     from mercer.files.libsvm_model import write_libsvm_model
-    from mercer.tables.target_column import order_of_appearance
 
     def say(text: str) -> None:
         if not args.quiet:

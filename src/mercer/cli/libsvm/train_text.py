@@ -19,6 +19,7 @@ from mercer.calibration.density_marks import density_marks
 from mercer.calibration.laplace import laplace_scale
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
+from mercer.cli.libsvm.labels import integer_labels, order_of_appearance
 from mercer.cli.libsvm.probability import fit_sigmoid
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
 from mercer.cli.signs_of_life import waiting
@@ -28,7 +29,6 @@ from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libs
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.fitting.dual_status import n_bounded
 from mercer.kernels import as_kernel
-from mercer.tables.target_column import integer_labels, order_of_appearance
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows
