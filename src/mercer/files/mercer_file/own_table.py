@@ -223,15 +223,13 @@ def _given_to_search(model: Any) -> dict[str, Any]:
 
 _SEARCH: Final = row(
     "mercer.selection.tuned",
-    holds="best_estimator_",
     **dict.fromkeys(("best_index_", "best_score_", "n_splits_", "search_gap_"), _FIGURE),
     **dict.fromkeys(("search_gap_reason_", "shared_", "choice_"), Text()),
     complete_=Flag(),
     best_params_=Parameters(),
     best_estimator_=Model(methods=("predict",)),
     cv_results_=_Results(),
-    given=_given_to_search,
-)
+).but(holds="best_estimator_", given=_given_to_search)
 
 
 # --- calibrated machines ---------------------------------------------------------------------------------------------
@@ -339,7 +337,6 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
 OWN: Final[dict[str, Row]] = {
     "Tabular": row(
         "mercer.tables.estimator",
-        holds="estimator_",
         estimator_=Model(),
         columns_=ListOf(
             _Encoding(dict.fromkeys(("Numbers", "Levels", "Dates", "Words", "LeftOut"), "mercer.tables.encodings"))
@@ -348,6 +345,8 @@ OWN: Final[dict[str, Row]] = {
         target_scale_=Array(None, single=True),
         n_rows_dropped_=Count(),
         reading_=_Reading(),
+    ).but(
+        holds="estimator_",
         optional=("reading_",),
         given=_given_to_table,
         params=_wishes,
@@ -357,11 +356,12 @@ OWN: Final[dict[str, Row]] = {
     **dict.fromkeys(("TunedSVC", "TunedSVR", "TunedOneClassSVM"), _SEARCH),
     "CalibratedClassifier": row(
         "mercer.calibration",
-        holds="estimator_",
         estimator_=Model(methods=("predict",)),
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
         _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
+    ).but(
+        holds="estimator_",
         given=_around_itself,
         params=_calibrated_params,
         whole=_calibrated_classifier,
@@ -369,7 +369,6 @@ OWN: Final[dict[str, Row]] = {
     ),
     "CalibratedRegressor": row(
         "mercer.calibration",
-        holds="estimator_",
         estimator_=Model(methods=("predict",)),
         residuals_=Array(None),
         _folds_=_Folds(),
@@ -381,6 +380,8 @@ OWN: Final[dict[str, Row]] = {
             },
             or_none=True,
         ),
+    ).but(
+        holds="estimator_",
         given=_around_itself,
         params=_calibrated_params,
         whole=_calibrated_regressor,

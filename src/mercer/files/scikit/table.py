@@ -7,7 +7,7 @@ or on parameters, a function that checks it (mercer.files.scikit.checks).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
@@ -41,6 +41,10 @@ class Row:
     whole: Check = checks.nothing  # and for attributes that contradict each other
     finish: Check = checks.nothing  # makes what follows from the rest, and is not in the file
 
+    def but(self, **changes: Any) -> Row:
+        """This row with some of it changed."""
+        return replace(self, **changes)
+
     def always_has(self, name: str, version: tuple[int, ...]) -> bool:
         """Whether every fit leaves this attribute, in this version of scikit-learn."""
         unsaved = isinstance(self.fitted[name], Unsaved)
@@ -50,10 +54,13 @@ class Row:
 EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": Config()}
 
 
-def row(module: str, **parts: Any) -> Row:
-    """A row of fitted attributes by name, and of what else `Row` has."""
-    options = {one.name: parts.pop(one.name) for one in fields(Row) if one.name in parts}
-    return Row(module, {**EVERY, **parts}, **options)
+def row(module: str, **fitted: Kind) -> Row:
+    """A row of fitted attributes by name, beside those that every class may have."""
+    return Row(module, {**EVERY, **fitted})
+
+
+def _row(module: str, **fitted: Kind) -> Row:
+    return row(f"sklearn.{module}", **fitted)
 
 
 def _floats(*shape: str | None, or_none: bool = False) -> Array:
@@ -85,60 +92,42 @@ def _calibrated(**values: Any) -> Any:
 
 SCIKIT: Final[dict[str, Row]] = {
     # Columns of numbers.
-    "StandardScaler": row(
-        "sklearn.preprocessing",
+    "StandardScaler": _row(
+        "preprocessing",
         mean_=_FEATURES_OR_NONE,
         var_=_FEATURES_OR_NONE,
         scale_=_FEATURES_OR_NONE,
         n_samples_seen_=_SEEN,
-        needs={"with_mean": "mean_", "with_std": "scale_"},
-    ),
-    "MinMaxScaler": row(
-        "sklearn.preprocessing",
+    ).but(needs={"with_mean": "mean_", "with_std": "scale_"}),
+    "MinMaxScaler": _row(
+        "preprocessing",
         **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
         n_samples_seen_=_SEEN,
     ),
-    "MaxAbsScaler": row("sklearn.preprocessing", max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN),
-    "RobustScaler": row(
-        "sklearn.preprocessing",
-        center_=_FEATURES_OR_NONE,
-        scale_=_FEATURES_OR_NONE,
-        needs={"with_centering": "center_", "with_scaling": "scale_"},
+    "MaxAbsScaler": _row("preprocessing", max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN),
+    "RobustScaler": _row("preprocessing", center_=_FEATURES_OR_NONE, scale_=_FEATURES_OR_NONE).but(
+        needs={"with_centering": "center_", "with_scaling": "scale_"}
     ),
-    "Normalizer": row("sklearn.preprocessing"),
-    "Binarizer": row("sklearn.preprocessing"),
-    "QuantileTransformer": row(
-        "sklearn.preprocessing",
+    "Normalizer": _row("preprocessing"),
+    "Binarizer": _row("preprocessing"),
+    "QuantileTransformer": _row(
+        "preprocessing",
         n_quantiles_=Count(),
         references_=_floats("n_quantiles_"),
         quantiles_=_floats("n_quantiles_", "n_features_in_"),
     ),
-    "PowerTransformer": row(
-        "sklearn.preprocessing",
-        lambdas_=_FEATURES,
-        _scaler=_TRANSFORMER,
-        optional=("_scaler",),
-        needs={"standardize": "_scaler"},
+    "PowerTransformer": _row("preprocessing", lambdas_=_FEATURES, _scaler=_TRANSFORMER).but(
+        optional=("_scaler",), needs={"standardize": "_scaler"}
     ),
-    "KBinsDiscretizer": row(
-        "sklearn.preprocessing",
-        bin_edges_=Edges(),
-        n_bins_=Array("n_features_in_", kinds="i"),
-        _encoder=_TRANSFORMER,
-        optional=("_encoder",),
-        whole=checks.bins,
-    ),
-    "PolynomialFeatures": row(
-        "sklearn.preprocessing",
-        _min_degree=Count(),
-        _max_degree=Count(),
-        n_output_features_=Count(),
-        _n_out_full=Count(),
-        whole=checks.polynomial,
-    ),
-    "FunctionTransformer": row("sklearn.preprocessing", params=checks.function_transformer),
-    "PCA": row(
-        "sklearn.decomposition",
+    "KBinsDiscretizer": _row(
+        "preprocessing", bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER
+    ).but(optional=("_encoder",), whole=checks.bins),
+    "PolynomialFeatures": _row(
+        "preprocessing", _min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()
+    ).but(whole=checks.polynomial),
+    "FunctionTransformer": _row("preprocessing").but(params=checks.function_transformer),
+    "PCA": _row(
+        "decomposition",
         n_components_=Count(),
         n_samples_=Count(),
         mean_=_FEATURES,
@@ -149,82 +138,66 @@ SCIKIT: Final[dict[str, Row]] = {
         noise_variance_=Number(finite=False),
         _fit_svd_solver=Text(),
     ),
-    "TruncatedSVD": row(
-        "sklearn.decomposition",
+    "TruncatedSVD": _row(
+        "decomposition",
         components_=_floats(None, "n_features_in_"),
         explained_variance_=_floats(None),
         explained_variance_ratio_=_floats(None),
         singular_values_=_floats(None),
     ),
-    "Nystroem": row(
-        "sklearn.kernel_approximation",
+    "Nystroem": _row(
+        "kernel_approximation",
         components_=_floats(None, "n_features_in_"),
         normalization_=_floats("_n_features_out", "_n_features_out"),
         component_indices_=Places(),
         _n_features_out=Count(),
-        whole=checks.nystroem,
-    ),
-    "RBFSampler": row(
-        "sklearn.kernel_approximation",
+    ).but(whole=checks.nystroem),
+    "RBFSampler": _row(
+        "kernel_approximation",
         random_weights_=_floats("n_features_in_", "_n_features_out"),
         random_offset_=_floats("_n_features_out"),
         _n_features_out=Count(),
         _gamma=Number(finite=False),
     ),
-    "SelectKBest": row("sklearn.feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
-    "SelectPercentile": row("sklearn.feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
-    "VarianceThreshold": row("sklearn.feature_selection", variances_=_FEATURES),
+    "SelectKBest": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
+    "SelectPercentile": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
+    "VarianceThreshold": _row("feature_selection", variances_=_FEATURES),
     # Missing cells and categories.
-    "SimpleImputer": row(
-        "sklearn.impute",
+    "SimpleImputer": _row(
+        "impute",
         statistics_=Array("n_features_in_", kinds="fiubOU"),
         indicator_=Model(methods=("transform",), words=(None,)),
         _fit_dtype=Type(),
         _fill_dtype=Type(),
-        since={"_fill_dtype": (1, 8)},
-        needs={"add_indicator": "indicator_"},
+    ).but(since={"_fill_dtype": (1, 8)}, needs={"add_indicator": "indicator_"}),
+    "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
+        whole=checks.indicator
     ),
-    "MissingIndicator": row(
-        "sklearn.impute",
-        features_=Places("_n_features"),
-        _n_features=Count(),
-        _precomputed=Flag(),
-        whole=checks.indicator,
-    ),
-    "OneHotEncoder": row(
-        "sklearn.preprocessing",
+    "OneHotEncoder": _row(
+        "preprocessing",
         categories_=_CATEGORIES,
         drop_idx_=_DROPPED,
         _drop_idx_after_grouping=_DROPPED,
         _n_features_outs=ListOf(Count(), "n_features_in_"),
         **_GROUPS,
-        optional=_GROUPED,
-        params=checks.number_type,
-        whole=checks.one_hot,
-    ),
-    "OrdinalEncoder": row(
-        "sklearn.preprocessing",
-        categories_=_CATEGORIES,
-        _missing_indices=Kind(),
-        **_GROUPS,
-        optional=_GROUPED,
-        params=checks.number_type,
-        whole=checks.ordinal,
+    ).but(optional=_GROUPED, params=checks.number_type, whole=checks.one_hot),
+    "OrdinalEncoder": _row("preprocessing", categories_=_CATEGORIES, _missing_indices=Kind(), **_GROUPS).but(
+        optional=_GROUPED, params=checks.number_type, whole=checks.ordinal
     ),
     # Texts.
-    "CountVectorizer": row("sklearn.feature_extraction.text", **_TEXT, params=checks.texts),
-    "TfidfVectorizer": row(
-        "sklearn.feature_extraction.text", **_TEXT, _tfidf=_TRANSFORMER, params=checks.texts, whole=checks.tfidf
+    "CountVectorizer": _row("feature_extraction.text", **_TEXT).but(params=checks.texts),
+    "TfidfVectorizer": _row("feature_extraction.text", **_TEXT, _tfidf=_TRANSFORMER).but(
+        params=checks.texts, whole=checks.tfidf
     ),
-    "TfidfTransformer": row(
-        "sklearn.feature_extraction.text", idf_=_FEATURES, optional=("idf_",), needs={"use_idf": "idf_"}
+    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(
+        optional=("idf_",), needs={"use_idf": "idf_"}
     ),
-    "HashingVectorizer": row("sklearn.feature_extraction.text", _stop_words_id=Unsaved(), params=checks.texts),
+    "HashingVectorizer": _row("feature_extraction.text", _stop_words_id=Unsaved()).but(params=checks.texts),
     # Models made of others.
-    "Pipeline": row("sklearn.pipeline", given=_without_memory, params=checks.pipeline),
-    "FeatureUnion": row("sklearn.pipeline", _transformers_feature_names_out=Unsaved(), params=checks.union),
-    "ColumnTransformer": row(
-        "sklearn.compose",
+    "Pipeline": _row("pipeline").but(given=_without_memory, params=checks.pipeline),
+    "FeatureUnion": _row("pipeline", _transformers_feature_names_out=Unsaved()).but(params=checks.union),
+    "ColumnTransformer": _row(
+        "compose",
         transformers_=Kind(),
         _columns=Kind(),
         _transformer_to_input_indices=Kind(),
@@ -232,55 +205,42 @@ SCIKIT: Final[dict[str, Row]] = {
         sparse_output_=Flag(),
         output_indices_=Kind(),
         _transformers_feature_names_out=Unsaved(),
-        params=checks.column_parts,
-        whole=checks.columns,
-    ),
-    "make_column_selector": row("sklearn.compose", params=checks.selector),
-    "TransformedTargetRegressor": row(
-        "sklearn.compose",
+    ).but(params=checks.column_parts, whole=checks.columns),
+    "make_column_selector": _row("compose").but(params=checks.selector),
+    "TransformedTargetRegressor": _row(
+        "compose",
         regressor_=Model(methods=("predict",)),
         transformer_=Model(methods=("inverse_transform",)),
         _training_dim=One((1, 2)),
     ),
-    "CalibratedClassifierCV": row(
-        "sklearn.calibration",
+    "CalibratedClassifierCV": _row(
+        "calibration",
         calibrated_classifiers_=Made(_calibrated, frozenset({"estimator", "calibrators", "classes", "method"})),
         classes_=Labels(alone=True),
-        whole=checks.calibrated,
-    ),
-    "_SigmoidCalibration": row("sklearn.calibration", a_=Number(finite=False), b_=Number(finite=False)),
-    "_TemperatureScaling": row("sklearn.calibration", beta_=Number(finite=False)),
-    "IsotonicRegression": row(
-        "sklearn.isotonic",
+    ).but(whole=checks.calibrated),
+    "_SigmoidCalibration": _row("calibration", a_=Number(finite=False), b_=Number(finite=False)),
+    "_TemperatureScaling": _row("calibration", beta_=Number(finite=False)),
+    "IsotonicRegression": _row(
+        "isotonic",
         increasing_=Flag(),
         X_min_=Number(finite=False),
         X_max_=Number(finite=False),
         X_thresholds_=_floats(None),
         y_thresholds_=_floats("X_thresholds_"),
         f_=Unsaved(),
-        whole=checks.isotonic,
-        finish=checks.isotonic_function,
-    ),
-    "FrozenEstimator": row("sklearn.frozen", params=checks.frozen),
-    "VotingClassifier": row(
-        "sklearn.ensemble",
+    ).but(whole=checks.isotonic, finish=checks.isotonic_function),
+    "FrozenEstimator": _row("frozen").but(params=checks.frozen),
+    "VotingClassifier": _row(
+        "ensemble",
         classes_=Labels(alone=True),
         estimators_=ListOf(Model(methods=("predict", "classes_"))),
         le_=Unsaved(),
         named_estimators_=Unsaved(),
-        params=checks.voters,
-        whole=checks.voting_classes,
-        finish=checks.voting_names,
-    ),
-    "VotingRegressor": row(
-        "sklearn.ensemble",
-        estimators_=ListOf(Model(methods=("predict",))),
-        named_estimators_=Unsaved(),
-        params=checks.voters,
-        whole=checks.voting,
-        finish=checks.voting_names,
-    ),
+    ).but(params=checks.voters, whole=checks.voting_classes, finish=checks.voting_names),
+    "VotingRegressor": _row(
+        "ensemble", estimators_=ListOf(Model(methods=("predict",))), named_estimators_=Unsaved()
+    ).but(params=checks.voters, whole=checks.voting, finish=checks.voting_names),
     # How the samples were split: of use for another fit.
-    "KFold": row("sklearn.model_selection"),
-    "StratifiedKFold": row("sklearn.model_selection"),
+    "KFold": _row("model_selection"),
+    "StratifiedKFold": _row("model_selection"),
 }
