@@ -13,7 +13,7 @@ from mercer.calibration.isotonic import fit_steps
 from mercer.calibration.sigmoid import fit_sigmoids
 from mercer.calibration.temperature import fit_temperature
 from mercer.calibration.venn_abers import fit_venn_abers
-from mercer.cli.probability import fit_sigmoid as libsvm_sigmoid
+from mercer.cli.libsvm.probability import fit_sigmoid as libsvm_sigmoid
 
 START = np.array([0])
 

@@ -7,8 +7,8 @@ import pytest
 
 import mercer
 from mercer.cli.data import read_data
-from mercer.cli.dialect import Dialect
 from mercer.cli.main import main
+from mercer.tables.dialect import Dialect
 
 pytestmark = pytest.mark.usefixtures("folder")
 

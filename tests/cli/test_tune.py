@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from mercer import SVC, SVR
-from mercer.cli.grid_file import exponents
+from mercer.cli.libsvm.grid_file import exponents
 from mercer.cli.main import main
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.cli.dialect import UNKNOWN
 from mercer.cli.main import main
-from mercer.cli.tables import read_csv
-from mercer.cli.units import from_text, to_text
+from mercer.tables.dialect import UNKNOWN
+from mercer.tables.reading import read_csv
+from mercer.tables.units import from_text, to_text
 
 N = 60
 AMOUNTS = np.random.default_rng(0).lognormal(6, 1, N).round(2)

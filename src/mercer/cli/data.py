@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import is_sparse
-from mercer.cli.dialect import UNKNOWN, Dialect, with_holes
 from mercer.cli.formats import TITLES, format_of, is_packed
-from mercer.cli.labels import classes_in, expect_whole
-from mercer.cli.tables import is_number, numbers, read_csv, read_parquet
 from mercer.files.libsvm_text import content_of, read_labelled_text
+from mercer.tables.dialect import UNKNOWN, Dialect, with_holes
 from mercer.tables.frame import Frame
+from mercer.tables.reading import is_number, numbers, read_csv, read_parquet
+from mercer.tables.target_column import classes_in, expect_whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ import numpy as np
 
 from mercer.arrays import take
 from mercer.cli.formats import FORMATS
-from mercer.cli.labels import known_truth
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
 from mercer.files.model import Model
 from mercer.files.models import read_model
+from mercer.tables.target_column import known_truth
 from mercer.threads import effective_n_threads
 
 _TRIAL_ROWS = 512

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import mercer
-from mercer.cli.libsvm_flags import translate
+from mercer.cli.libsvm.flags import translate
 from mercer.cli.quick_start import import_scikit_learn
 from mercer.cli.terminal import EXIT_CODES, WithExamples, as_options, examples, show_warning
 
@@ -31,6 +31,8 @@ _COMMANDS = {
     "plot": "draw the decision of a model",
     "install-libsvm-names": "programs called svm-train and so on",
 }
+# Modules of commands that are called otherwise than the command.
+_HOMES = {"easy": "libsvm.easy", "scale": "libsvm.scale", "install-libsvm-names": "libsvm.install_names"}
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)
@@ -106,7 +108,7 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
         if name == given:
-            import_module(f"mercer.cli.{name.replace('-', '_')}").register(commands)
+            import_module(f"mercer.cli.{_HOMES.get(name, name)}").register(commands)
         else:
             commands.add_parser(name, help=purpose)
     return parser, commands.choices

@@ -12,13 +12,13 @@ from sklearn.base import is_regressor
 
 from mercer.cli.data import Data, read_data
 from mercer.cli.formats import FORMATS
-from mercer.cli.labels import known_truth
 from mercer.cli.predict import model_beside
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.optional import require
 from mercer.tables.as_pipeline import as_pipeline, used_columns
+from mercer.tables.target_column import known_truth
 
 
 def register(commands: Subparsers) -> None:

@@ -13,12 +13,11 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.calibration.density_marks import normal_probabilities
 from mercer.cli.data import Data, read_data
-from mercer.cli.dialect import UNKNOWN, Dialect, add_flags, asked_for, remembered
 from mercer.cli.folds import squared_correlation
 from mercer.cli.formats import FORMATS, format_of
-from mercer.cli.labels import known_truth
-from mercer.cli.libsvm_flags import PREDICT
-from mercer.cli.probability import class_probabilities, pair_probabilities
+from mercer.cli.libsvm.flags import PREDICT
+from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
+from mercer.cli.table_options import add_flags, asked_for
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
@@ -26,8 +25,10 @@ from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model import Model
 from mercer.files.models import read_model
 from mercer.progress import waiting
+from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
+from mercer.tables.target_column import known_truth
 
 
 def register(commands: Subparsers) -> None:

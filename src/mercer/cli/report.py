@@ -18,11 +18,11 @@ from mercer.cli.data import Data
 from mercer.cli.machines import machine_of
 from mercer.cli.quality import ClassFigures, column_lines
 from mercer.cli.terminal import rounded
-from mercer.cli.units import from_text, units_told
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.dual_status import free_and_bounded
 from mercer.tables.estimator import Tabular
+from mercer.tables.units import from_text, units_told
 
 Rows = tuple[Any, Any]
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mercer.cli.dialect import add_flags
 from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
-from mercer.cli.libsvm_flags import TRAIN
+from mercer.cli.libsvm.flags import TRAIN
 from mercer.cli.machines import MACHINES, class_weights
+from mercer.cli.table_options import add_flags
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.progress import waiting
 
@@ -216,7 +216,7 @@ def run(args: argparse.Namespace) -> None:
 def _training(args: argparse.Namespace) -> Training:
     """The training on these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
     if args.file is not None and format_of(args.file, args.format) == "libsvm":
-        from mercer.cli.train_text import LibsvmText
+        from mercer.cli.libsvm.train_text import LibsvmText
 
         return LibsvmText(args)
     from mercer.cli.train_table import Table

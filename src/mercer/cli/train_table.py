@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
-from mercer.cli.dialect import asked_for
 from mercer.cli.formats import plain_name
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
+from mercer.cli.table_options import asked_for
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
 from mercer.tables.choose import Wishes, encodings_for

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer.cli.formats import FORMATS, format_of
-from mercer.cli.grid_file import exponents, read_rates
+from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.terminal import Subparsers, add_command
 
 GRID_LETTERS = {"log2c": "--log2c", "log2g": "--log2g", "v": "--folds", "m": "--cache-size", "e": "--tol"}
@@ -63,7 +63,7 @@ def add_grid_options(parser: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mercer.cli.grid_search import GridSearch
+    from mercer.cli.libsvm.grid_search import GridSearch
 
     data = read_rows(args.file, args.machine) if format_of(args.file, args.format) == "libsvm" else _read_table(args)
     search = GridSearch.of(args, data)
@@ -78,7 +78,7 @@ def read_rows(file: str, machine: str = "c_svc") -> Any:
     from dataclasses import replace
 
     from mercer.cli.data import read_data
-    from mercer.cli.labels import integer_labels
+    from mercer.cli.libsvm.labels import integer_labels
 
     if format_of(file, None) != "libsvm":
         raise ValueError(f"{file} is a table, and this command reads LIBSVM text; mercer tune searches tables")

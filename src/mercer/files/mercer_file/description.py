@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections import UserList
 from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
 
@@ -29,8 +30,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import kernels
+from mercer.arrays import freeze
 from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.stored_array import DTYPES, Array
+from mercer.fitting.kinds import expect
 from mercer.kernels import Kernel
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.
@@ -165,162 +168,148 @@ def _kernel_class(name: object) -> type[Kernel] | None:
 
 def rebuild(description: Any, arrays: Mapping[str, Array], where: str, other: Rebuild | None = None) -> Any:
     """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary."""
-    if isinstance(description, list):
-        return [rebuild(item, arrays, f"{where}.{i}", other) for i, item in enumerate(description)]
-    if not isinstance(description, dict):
-        return description
-    if "$" not in description:
-        return {key: rebuild(item, arrays, f"{where}.{key}", other) for key, item in description.items()}
-    kind = description["$"]
-    if kind == "estimator" and other is not None:
-        return other(description, arrays, where)
-    if not isinstance(kind, str) or kind not in _READERS:
-        raise ModelFormatError(f"{where}: {kind!r} is not a kind of value that this mercer knows")
-    fields, read = _READERS[kind]
-    if description.keys() != {"$", *fields}:
-        raise ModelFormatError(f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(description)}")
-    if kind in ("tuple", "dict"):  # which hold anything
-        return read(description | {"items": _items(description, arrays, where, other)}, arrays, where)
-    return read(description, arrays, where)
+    return _Reader(arrays, other).value(description, where)
 
 
-def _read_float(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> float:
-    if description["value"] not in ("inf", "-inf", "nan"):
-        raise ModelFormatError(f"{where}: {description['value']!r} is none of 'inf', '-inf', 'nan'")
-    return float(description["value"])
+@dataclass(frozen=True)
+class _Reader:
+    """Turns descriptions into values; each kind has a method of its own."""
+
+    arrays: Mapping[str, Array]
+    other: Rebuild | None
+
+    def value(self, told: Any, where: str) -> Any:
+        if isinstance(told, list):
+            return [self.value(item, f"{where}.{i}") for i, item in enumerate(told)]
+        if not isinstance(told, dict):
+            return told
+        if "$" not in told:
+            return {key: self.value(item, f"{where}.{key}") for key, item in told.items()}
+        kind = told["$"]
+        if kind == "estimator" and self.other is not None:
+            return self.other(told, self.arrays, where)
+        known = isinstance(kind, str) and kind in _FIELDS
+        expect(known, f"{where}: {kind!r} is not a kind of value that this mercer knows")
+        fields = _FIELDS[kind]
+        whole = told.keys() == {"$", *fields}
+        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)}")
+        return getattr(self, f"_{kind}")(told, where)
+
+    def _items(self, told: dict[str, Any], where: str) -> list[Any]:
+        expect(isinstance(told["items"], list), f"{where}: its items must be a list")
+        # Only tuples and dictionaries may hold models.
+        reader = self if told["$"] in ("tuple", "dict") else _Reader(self.arrays, None)
+        return [reader.value(item, f"{where}.{i}") for i, item in enumerate(told["items"])]
+
+    def _float(self, told: dict[str, Any], where: str) -> float:
+        value = told["value"]
+        expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
+        return float(value)
+
+    def _scalar(self, told: dict[str, Any], where: str) -> Any:
+        dtype, value = told["dtype"], self.value(told["value"], where)
+        number = dtype in DTYPES and isinstance(value, (bool, int, float))
+        expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
+        try:
+            return np.dtype(dtype).type(value)
+        except OverflowError as error:
+            raise ModelFormatError(f"{where}: {error}") from None
+
+    def _tuple(self, told: dict[str, Any], where: str) -> tuple[Any, ...]:
+        return tuple(self._items(told, where))
+
+    def _dict(self, told: dict[str, Any], where: str) -> dict[Any, Any]:
+        items = self._items(told, where)
+        pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
+        expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
+        try:
+            return dict(items)
+        except TypeError as error:
+            raise ModelFormatError(f"{where}: {error}") from None
+
+    def _array(self, told: dict[str, Any], where: str) -> Array:
+        name = told["name"]
+        known = isinstance(name, str) and name in self.arrays
+        expect(known, f"{where}: the file has no array named {name!r}")
+        return self.arrays[name]
+
+    def _csr(self, told: dict[str, Any], where: str) -> Any:
+        shape, parts = told["shape"], {}
+        counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
+        expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
+        for part, kind, named in (("data", "f", "numbers"), ("indices", "i", "integers"), ("indptr", "i", "integers")):
+            parts[part] = array = self.value(told[part], f"{where}.{part}")
+            flat = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
+            expect(flat, f"{where}.{part}: one-dimensional {named} expected")
+        data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
+        ends = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(data)
+        rises = ends and not (indptr[1:] < indptr[:-1]).any()
+        expect(bool(rises), f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
+        inside = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
+        expect(bool(inside), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
+        build = sp.csr_matrix if told["matrix"] is True else sp.csr_array
+        if indices.dtype != indptr.dtype:
+            return build((data, indices, indptr), shape=tuple(shape))
+        # SciPy's constructor copies what is a view of something larger, such as a mapped file.
+        matrix = build(tuple(shape), dtype=data.dtype)
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+        return matrix
+
+    def _strings(self, told: dict[str, Any], where: str) -> Any:
+        items = self._items(told, where)
+        expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
+        return freeze(np.array(items, dtype=object if told["object"] is True else np.str_))
+
+    def _objects(self, told: dict[str, Any], where: str) -> Any:
+        items, shape = self._items(told, where), told["shape"]
+        plain = all(isinstance(item, _ITEMS) for item in items)
+        expect(plain, f"{where}: every item must be a string, a number or null")
+        counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
+        fits = counts and math.prod(shape) == len(items) and max(shape, default=0) <= max(len(items), 1)
+        expect(fits, f"{where}: {shape!r:.60} is not the shape of {len(items)} items")
+        objects = np.empty(len(items), dtype=object)
+        objects[:] = items
+        return freeze(objects.reshape(shape))
+
+    def _slice(self, told: dict[str, Any], where: str) -> slice:
+        items = self._items(told, where)
+        whole = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
+        expect(whole, f"{where}: a slice has a start, a stop and a step")
+        return slice(*items)
+
+    def _type(self, told: dict[str, Any], where: str) -> Any:
+        name = told["name"]
+        known = isinstance(name, str) and name in _TYPES
+        expect(known, f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
+        return np.dtype(_TYPES[name]) if told["instance"] is True else _TYPES[name]
+
+    def _function(self, told: dict[str, Any], where: str) -> Any:
+        found = _function_named(told["name"])
+        expect(found is not None, f"{where}: {told['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}")
+        return found
+
+    def _kernel(self, told: dict[str, Any], where: str) -> Kernel:
+        found = _kernel_class(told["name"])
+        if found is None:
+            raise ModelFormatError(f"{where}: {told['name']!r} is not a kernel of this mercer")
+        params = _Reader(self.arrays, None).value(told["params"], where)
+        known = isinstance(params, dict) and set(params) <= set(found._get_param_names())
+        expect(known, f"{where}: {params!r} are not parameters of {found.__name__}")
+        return found(**params)
 
 
-def _read_scalar(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
-    dtype, value = description["dtype"], rebuild(description["value"], arrays, where)
-    if dtype not in DTYPES or not isinstance(value, (bool, int, float)):
-        raise ModelFormatError(f"{where}: {value!r} is not a number of dtype {dtype!r}")
-    try:
-        return np.dtype(dtype).type(value)
-    except OverflowError as error:
-        raise ModelFormatError(f"{where}: {error}") from None
-
-
-def _read_tuple(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> tuple[Any, ...]:
-    return tuple(description["items"])
-
-
-def _read_dict(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> dict[Any, Any]:
-    items = description["items"]
-    if not all(isinstance(pair, list) and len(pair) == 2 for pair in items):
-        raise ModelFormatError(f"{where}: a dictionary is written as a list of [key, value] pairs")
-    try:
-        return dict(items)
-    except TypeError as error:
-        raise ModelFormatError(f"{where}: {error}") from None
-
-
-def _read_array(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
-    name = description["name"]
-    if not isinstance(name, str) or name not in arrays:
-        raise ModelFormatError(f"{where}: the file has no array named {name!r}")
-    return arrays[name]
-
-
-def _read_csr(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
-    data, indices, indptr = (
-        rebuild(description[part], arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")
-    )
-    shape = description["shape"]
-    if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
-        raise ModelFormatError(f"{where}: {shape!r} is not the shape of a matrix")
-    for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
-        wanted = "f" if part == "data" else "i"
-        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind != wanted:
-            raise ModelFormatError(
-                f"{where}.{part}: one-dimensional {'numbers' if wanted == 'f' else 'integers'} expected"
-            )
-    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
-        raise ModelFormatError(f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
-    if len(indices) != len(data) or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
-        raise ModelFormatError(f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
-    build = sp.csr_matrix if description["matrix"] is True else sp.csr_array
-    if indices.dtype != indptr.dtype:
-        return build((data, indices, indptr), shape=tuple(shape))
-    # SciPy's constructor copies what is a view of something larger, such as a mapped file.
-    matrix = build(tuple(shape), dtype=data.dtype)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    return matrix
-
-
-def _read_strings(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
-    items = _items(description, arrays, where)
-    if not all(isinstance(item, str) for item in items):
-        raise ModelFormatError(f"{where}: every item must be a string")
-    strings = np.array(items, dtype=object if description["object"] is True else np.str_)
-    strings.flags.writeable = False
-    return strings
-
-
-def _read_objects(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Array:
-    items, shape = _items(description, arrays, where), description["shape"]
-    if not all(isinstance(item, _ITEMS) for item in items):
-        raise ModelFormatError(f"{where}: every item must be a string, a number or null")
-    counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
-    if not counts or math.prod(shape) != len(items) or max(shape, default=0) > max(len(items), 1):
-        raise ModelFormatError(f"{where}: {shape!r:.60} is not the shape of {len(items)} items")
-    objects = np.empty(len(items), dtype=object)
-    objects[:] = items
-    objects = objects.reshape(shape)
-    objects.flags.writeable = False
-    return objects
-
-
-def _read_slice(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> slice:
-    items = _items(description, arrays, where)
-    if len(items) != 3 or not all(item is None or isinstance(item, (int, str, np.integer)) for item in items):
-        raise ModelFormatError(f"{where}: a slice has a start, a stop and a step")
-    return slice(*items)
-
-
-def _read_type(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
-    name = description["name"]
-    if not isinstance(name, str) or name not in _TYPES:
-        raise ModelFormatError(f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
-    return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
-
-
-def _read_function(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Any:
-    found = _function_named(description["name"])
-    if found is None:
-        told = ", ".join((*FUNCTIONS, *_SCORES))
-        raise ModelFormatError(f"{where}: {description['name']!r:.60} is none of {told}")
-    return found
-
-
-def _read_kernel(description: dict[str, Any], arrays: Mapping[str, Array], where: str) -> Kernel:
-    found = _kernel_class(description["name"])
-    if found is None:
-        raise ModelFormatError(f"{where}: {description['name']!r} is not a kernel of this mercer")
-    params = rebuild(description["params"], arrays, where)
-    if not isinstance(params, dict) or not set(params) <= set(found._get_param_names()):
-        raise ModelFormatError(f"{where}: {params!r} are not parameters of {found.__name__}")
-    return found(**params)
-
-
-def _items(
-    description: dict[str, Any], arrays: Mapping[str, Array], where: str, other: Rebuild | None = None
-) -> list[Any]:
-    if not isinstance(description["items"], list):
-        raise ModelFormatError(f"{where}: its items must be a list")
-    return [rebuild(item, arrays, f"{where}.{i}", other) for i, item in enumerate(description["items"])]
-
-
-_READERS: Final[dict[str, tuple[list[str], Rebuild]]] = {
-    "float": (["value"], _read_float),
-    "scalar": (["dtype", "value"], _read_scalar),
-    "tuple": (["items"], _read_tuple),
-    "dict": (["items"], _read_dict),
-    "array": (["name"], _read_array),
-    "csr": (["shape", "matrix", "data", "indices", "indptr"], _read_csr),
-    "strings": (["object", "items"], _read_strings),
-    "objects": (["shape", "items"], _read_objects),
-    "slice": (["items"], _read_slice),
-    "type": (["name", "instance"], _read_type),
-    "function": (["name"], _read_function),
-    "kernel": (["name", "params"], _read_kernel),
+# What a value of each kind is written with.
+_FIELDS: Final = {
+    "float": ["value"],
+    "scalar": ["dtype", "value"],
+    "tuple": ["items"],
+    "dict": ["items"],
+    "array": ["name"],
+    "csr": ["shape", "matrix", "data", "indices", "indptr"],
+    "strings": ["object", "items"],
+    "objects": ["shape", "items"],
+    "slice": ["items"],
+    "type": ["name", "instance"],
+    "function": ["name"],
+    "kernel": ["name", "params"],
 }

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from mercer.data.labels import REST, planes
 from mercer.files.scikit.kinds import Model
-from mercer.files.scikit.table import EVERY, Row
+from mercer.files.scikit.table import Row, row
 from mercer.fitting.kinds import (
     Array,
     Count,
@@ -104,10 +104,6 @@ _NESTED: Final = {
         }
     ),
 }
-
-
-def _row(module: str, holds: str, **fitted: Kind) -> Row:
-    return Row(f"mercer.{module}", {**EVERY, **fitted}, holds=holds)
 
 
 def _around_itself(model: Any) -> dict[str, Any]:
@@ -225,19 +221,15 @@ def _given_to_search(model: Any) -> dict[str, Any]:
     return params
 
 
-_SEARCH: Final = replace(
-    _row(
-        "selection.tuned",
-        "best_estimator_",
-        **dict.fromkeys(("best_index_", "best_score_", "n_splits_", "search_gap_"), _FIGURE),
-        **dict.fromkeys(("search_gap_reason_", "shared_", "choice_"), Text()),
-        complete_=Flag(),
-        best_params_=Parameters(),
-        best_estimator_=Model(methods=("predict",)),
-        cv_results_=_Results(),
-    ),
-    given=_given_to_search,
-)
+_SEARCH: Final = row(
+    "mercer.selection.tuned",
+    **dict.fromkeys(("best_index_", "best_score_", "n_splits_", "search_gap_"), _FIGURE),
+    **dict.fromkeys(("search_gap_reason_", "shared_", "choice_"), Text()),
+    complete_=Flag(),
+    best_params_=Parameters(),
+    best_estimator_=Model(methods=("predict",)),
+    cv_results_=_Results(),
+).but(holds="best_estimator_", given=_given_to_search)
 
 
 # --- calibrated machines ---------------------------------------------------------------------------------------------
@@ -343,19 +335,18 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
 
 
 OWN: Final[dict[str, Row]] = {
-    "Tabular": replace(
-        _row(
-            "tables.estimator",
-            "estimator_",
-            estimator_=Model(),
-            columns_=ListOf(
-                _Encoding(dict.fromkeys(("Numbers", "Levels", "Dates", "Words", "LeftOut"), "mercer.tables.encodings"))
-            ),
-            target_mean_=Array(None, single=True),
-            target_scale_=Array(None, single=True),
-            n_rows_dropped_=Count(),
-            reading_=_Reading(),
+    "Tabular": row(
+        "mercer.tables.estimator",
+        estimator_=Model(),
+        columns_=ListOf(
+            _Encoding(dict.fromkeys(("Numbers", "Levels", "Dates", "Words", "LeftOut"), "mercer.tables.encodings"))
         ),
+        target_mean_=Array(None, single=True),
+        target_scale_=Array(None, single=True),
+        n_rows_dropped_=Count(),
+        reading_=_Reading(),
+    ).but(
+        holds="estimator_",
         optional=("reading_",),
         given=_given_to_table,
         params=_wishes,
@@ -363,36 +354,34 @@ OWN: Final[dict[str, Row]] = {
         finish=_clone_inside,
     ),
     **dict.fromkeys(("TunedSVC", "TunedSVR", "TunedOneClassSVM"), _SEARCH),
-    "CalibratedClassifier": replace(
-        _row(
-            "calibration",
-            "estimator_",
-            estimator_=Model(methods=("predict",)),
-            classes_=Unsaved(),
-            probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
-            _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
-        ),
+    "CalibratedClassifier": row(
+        "mercer.calibration",
+        estimator_=Model(methods=("predict",)),
+        classes_=Unsaved(),
+        probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
+        _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
+    ).but(
+        holds="estimator_",
         given=_around_itself,
         params=_calibrated_params,
         whole=_calibrated_classifier,
         finish=_classes_inside,
     ),
-    "CalibratedRegressor": replace(
-        _row(
-            "calibration",
-            "estimator_",
-            estimator_=Model(methods=("predict",)),
-            residuals_=Array(None),
-            _folds_=_Folds(),
-            _without_=Places(),
-            _functions_=Declared(
-                {
-                    "LeaveOneOutFunctions": "mercer.calibration.leave_one_out_functions",
-                    "FunctionsLeftOut": "mercer.paths.functions_left_out",
-                },
-                or_none=True,
-            ),
+    "CalibratedRegressor": row(
+        "mercer.calibration",
+        estimator_=Model(methods=("predict",)),
+        residuals_=Array(None),
+        _folds_=_Folds(),
+        _without_=Places(),
+        _functions_=Declared(
+            {
+                "LeaveOneOutFunctions": "mercer.calibration.leave_one_out_functions",
+                "FunctionsLeftOut": "mercer.paths.functions_left_out",
+            },
+            or_none=True,
         ),
+    ).but(
+        holds="estimator_",
         given=_around_itself,
         params=_calibrated_params,
         whole=_calibrated_regressor,

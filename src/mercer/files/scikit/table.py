@@ -54,8 +54,13 @@ class Row:
 EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": Config()}
 
 
+def row(module: str, **fitted: Kind) -> Row:
+    """A row of fitted attributes by name, beside those that every class may have."""
+    return Row(module, {**EVERY, **fitted})
+
+
 def _row(module: str, **fitted: Kind) -> Row:
-    return Row(f"sklearn.{module}", {**EVERY, **fitted})
+    return row(f"sklearn.{module}", **fitted)
 
 
 def _floats(*shape: str | None, or_none: bool = False) -> Array:

@@ -19,9 +19,9 @@ from mercer.calibration.density_marks import density_marks
 from mercer.calibration.laplace import laplace_scale
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
-from mercer.cli.labels import integer_labels, order_of_appearance
+from mercer.cli.libsvm.labels import integer_labels, order_of_appearance
+from mercer.cli.libsvm.probability import fit_sigmoid
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
-from mercer.cli.probability import fit_sigmoid
 from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled

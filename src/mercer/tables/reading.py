@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.cli.dialect import Dialect, decoded, separator_of, with_holes, with_points
-from mercer.cli.units import from_text, to_text, without_units
 from mercer.optional import require
+from mercer.tables.dialect import Dialect, decoded, separator_of, with_holes, with_points
 from mercer.tables.frame import frame_of
+from mercer.tables.units import from_text, to_text, without_units
 
 
 def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tuple[list[str], list[Any], Dialect]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.arrays import Indices
-from mercer.cli.tables import numbers
 from mercer.tables.cells import is_missing
+from mercer.tables.reading import numbers
 from mercer.tables.spelling import INTEGER, NUMBER, PADDED
 
 _EXACT_IN_FLOAT64: Final = 2**53
@@ -85,22 +85,3 @@ def _missing_rows(column: Any) -> Indices:
 
 def _cell(name: str, row: int, title: str) -> str:
     return f"{name}: row {row + 1} of the column {title!r}"
-
-
-def integer_labels(y: Any, source: str) -> Any:
-    """Labels of classification in LIBSVM text: integers, which LIBSVM would make of any number by cutting it off."""
-    whole = y.astype(np.int64)
-    if (whole != y).any():
-        row = int(np.argmax(whole != y))
-        raise ValueError(
-            f"{source}: row {row + 1} has the label {y[row]:g}, but classes are integers; "
-            "for regression use -s 3 or -s 4"
-        )
-    return whole
-
-
-def order_of_appearance(y: Any) -> list[int]:
-    """LIBSVM's order of the classes: as they first appear, except that +1 stands before −1."""
-    labels, first = np.unique(y, return_index=True)
-    order: list[int] = labels[np.argsort(first)].tolist()
-    return [1, -1] if order == [-1, 1] else order

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cli.commands import run
-from mercer.cli.libsvm_flags import TRAIN, translate
+from mercer.cli.libsvm.flags import TRAIN, translate
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 

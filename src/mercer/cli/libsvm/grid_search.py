@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data
-from mercer.cli.grid_file import Cell, line_of
+from mercer.cli.libsvm.grid_file import Cell, line_of
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.tables.estimator import Tabular
 

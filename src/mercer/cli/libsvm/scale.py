@@ -8,8 +8,8 @@ from typing import Any
 
 from mercer.cli.data import read_data
 from mercer.cli.formats import format_of
-from mercer.cli.libsvm_flags import SCALE
-from mercer.cli.scaling import Scaling
+from mercer.cli.libsvm.flags import SCALE
+from mercer.cli.libsvm.scaling import Scaling
 from mercer.cli.terminal import Subparsers, add_command
 
 _ROWS_AT_ONCE = 4096

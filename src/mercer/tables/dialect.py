@@ -6,7 +6,6 @@ names the flag.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import re
@@ -17,7 +16,6 @@ from typing import Any, Final
 from mercer.tables.spelling import MISSING, NUMBER, WITH_COMMA, WITH_POINT
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
-_NAMES: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
 _SAMPLE_CHARACTERS: Final = 1 << 16  # enough lines to see whether they have the same number of cells
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
@@ -42,26 +40,6 @@ class Dialect:
 UNKNOWN: Final = Dialect()
 
 
-def add_flags(group: Any) -> None:
-    """The options of every command that reads tables."""
-    group.add_argument(
-        "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"
-    )
-    group.add_argument("--decimal", choices=(",", "."), help="mark of a CSV's fractions; default: as its numbers show")
-    group.add_argument(
-        "--na",
-        type=_marks,
-        metavar="MARKS",
-        help="between commas, what stands for a hole in a table's cells beside blanks, NA and the like, such as k.A.,-",
-    )
-    group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
-
-
-def asked_for(args: argparse.Namespace) -> Dialect:
-    """What the flags say."""
-    return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
-
-
 def remembered(read: Mapping[str, str]) -> Dialect:
     """What a model's file says of the table it was trained on."""
     return Dialect(**{one.name: read.get(one.name) for one in fields(Dialect)})
@@ -78,17 +56,6 @@ def with_holes(columns: list[Any], na: str | None) -> list[Any]:
         else ["" if isinstance(cell, str) and cell.strip() in marks else cell for cell in column]
         for column in columns
     ]
-
-
-def _marks(text: str) -> str:
-    return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
-
-
-def _separator(text: str) -> str:
-    found = _NAMES.get(text.lower(), text)
-    if len(found) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor one of {', '.join(_NAMES)}")
-    return found
 
 
 def decoded(content: bytes, name: str, asked: str | None, before: str | None) -> tuple[str, str]:

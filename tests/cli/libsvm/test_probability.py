@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from mercer.calibration.density_marks import density_marks, normal_probabilities
 from mercer.calibration.laplace import laplace_scale
 from mercer.cli.folds import checked, deal, squared_correlation
-from mercer.cli.probability import class_probabilities, fit_sigmoid, pair_probabilities
+from mercer.cli.libsvm.probability import class_probabilities, fit_sigmoid, pair_probabilities
 
 
 @pytest.mark.parametrize("seed", range(5))
