@@ -139,7 +139,7 @@ def _regressor(state: dict[str, Any], machine: Any) -> Any:
 
 def _functions(told: Any, machine: Any, residuals: Any) -> Any:
     from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
-    from mercer.paths.functions_left_out import FunctionsLeftOut
+    from mercer.held_out.leave_one_out import FunctionsLeftOut
 
     expect(isinstance(told, dict) and isinstance(told.get("kernel"), Kernel), "functions have a kernel")
     n = len(residuals)
