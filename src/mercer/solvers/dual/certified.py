@@ -19,6 +19,7 @@ from mercer.gram.gram import Gram, Products
 from mercer.gram.stored_field import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.dual.start import starting_point
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
@@ -28,10 +29,8 @@ from mercer.solvers.solver import Solver
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
-# On a stored K, pair steps have this many steps per variable before the general solver and its Newton steps take over.
-_STORED_STEPS = 20
-# The share of tol that they leave: what is left of it covers the rounding errors that the certificate adds.
-_SOLVED_SHARE = 0.85
+# The share of tol that steps on a stored K leave: the rest covers the rounding errors that the certificate adds.
+SOLVED_SHARE = 0.85
 # A gap above the first share of the dual value, more than the second of which is rounding of stored values in β'Kβ, is
 # worth rows with a coefficient in float64: the losses of these rows have as much again.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
@@ -125,8 +124,8 @@ def _stored_steps(
     shrinking: bool,
 ) -> Solution:
     """Pair steps from where the field is. Those that settled nothing end as a limit would: another solver goes on."""
-    most = min(_STORED_STEPS * problem.n_variables, stop.max_iter)
-    beta, steps, reason = field.pair_steps(problem, _SOLVED_SHARE * stop.tol, most, stop.seconds)
+    most = min(INNER_STEPS * problem.n_variables, stop.max_iter)
+    beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
     ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
     return Solution(beta, steps, ends.get(reason, "max_iter"))
 
