@@ -76,19 +76,24 @@ def _at_once(
         return Solution(start, 0, "stalled"), None
     K = gram.full(np.float64)
     gram.evaluations += gram.n**2
-    solution = solve_one_block(problem, gram, K, start, None, np.float64, stop, report)
+    u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
+    solution = solve_one_block(problem, gram, K, start, u, np.float64, stop, report)
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
-    # Without a second matrix, and without the threads that BLAS starts. In which order NumPy adds is its own affair;
-    # sums with zero are exact.
-    u = np.asarray(np.einsum("ij,j->i", K, coefficients))
+    # In which order NumPy adds is its own affair; sums with zero are exact.
+    u = _times(K, coefficients)
     error = gram.errors(coefficients, in_any_order=int(np.count_nonzero(coefficients)))
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
         certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
         certificate = certificate_of(problem, solution.beta, u, PROOF["yes"], "float64", error)
     return replace(solution, u=u), certificate if stop.met(certificate) else None
+
+
+def _times(K: Any, coefficients: Floats) -> Floats:
+    """Kβ without a second matrix, and without the threads that BLAS starts."""
+    return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
 
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
