@@ -145,7 +145,7 @@ class StoredField:
     def pair_steps(
         self, problem: DualProblem, tol: float, most: int, seconds: float
     ) -> tuple[Floats, int, Literal["converged", "max_steps", "max_seconds", "stalled", "unbounded", "nonfinite"]]:
-        """β after at most so many steps from here, how many there were, and why they ended; u and e go with it.
+        """β after at most `most` steps from here, how many there were, and why they ended; u and e go with it.
 
         Where a number is no longer finite, everything stays as it was.
         """
