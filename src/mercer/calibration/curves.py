@@ -24,7 +24,7 @@ class Curves(Protocol):
         """From decision values, both with a column for each plane."""
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one plane."""
+        """P of one plane's positive side."""
 
 
 FitCurves = Callable[[Floats, Flags, Floats, Indices], Curves]

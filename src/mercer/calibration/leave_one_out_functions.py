@@ -24,7 +24,7 @@ from mercer.kernels import Kernel
 # Eigenvalues as shares of the largest, and shares 1 − h of a sample that others decide: below this they are nearly
 # rounding, whose errors they would magnify.
 _CLEAR = 1e-9
-# So near to the machine's own values, as a share of the spread of y, must those found here be.
+# The largest difference from the machine's own values that is allowed here, as a share of the spread of y.
 _SAME = 1e-6
 
 

@@ -28,9 +28,9 @@ from mercer.fitting.fit import read_samples
 from mercer.fitting.notebook import ShowsCertificate
 from mercer.held_out.around import machine_of, weight_option, without_names
 from mercer.held_out.folds import splits_of
+from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import fold_machines
 from mercer.parameters import one_of
-from mercer.paths.functions_left_out import FunctionsLeftOut
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 

@@ -14,9 +14,20 @@ import numpy as np
 from mercer.arrays import Flags, Floats, Indices
 
 _MOST_STEPS = 100
-_MOST_HALVINGS = 40
-# The gradient that ends the search, as a share of the weight. Steps are Newton's, so the next digit costs one more.
-_FLAT = 1e-10
+
+
+@dataclass(frozen=True)
+class Search:
+    """When a search for the best sigmoid ends. Steps are Newton's, so the next digit costs one more."""
+
+    flat: float = 1e-10  # the gradient that ends it, as a share of the weight
+    ridge: float = 1e-12  # as a share of the trace
+    halvings: int = 40
+    absolute: bool = False  # whether `flat` and `ridge` are no shares, and no rounding is allowed for
+
+
+# LIBSVM's own numbers: its searches end earlier, and the same digits are printed.
+AS_LIBSVM = Search(flat=1e-5, ridge=1e-12, halvings=34, absolute=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,36 +42,44 @@ class Sigmoids:
         return logistic(self.slope * f + self.offset)
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one output."""
+        """P of one output's positive side."""
         return logistic(self.slope[k] * f + self.offset[k])
 
 
 def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
     """The sigmoids of several outputs, whose values stand one after another and begin at `starts`."""
-    target = soft_targets(positive, weight, starts)
     unit = np.maximum.reduceat(np.abs(f), starts)  # so that a is near 1 whatever the unit of f
     unit[unit == 0] = 1.0
-    n = len(starts)
-    ends, output = np.append(starts[1:], len(f)), _outputs(starts, len(f))
-    values = np.stack([f / unit[output], target, weight])
+    target = soft_targets(positive, weight, starts)
     share = np.add.reduceat(weight * target, starts) / np.add.reduceat(weight, starts)
-    slope, offset = np.zeros(n), np.log(share / (1.0 - share))
-    constant, going = offset.copy(), np.arange(n)
-    for _ in range(_MOST_STEPS):
-        # Only outputs that still move are computed.
-        places = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
-        sizes = ends[going] - starts[going]
-        part = values if len(going) == n else values[:, places]
-        moved, (slope[going], offset[going]) = _newton_step(part, np.cumsum(sizes) - sizes, slope[going], offset[going])
-        going = going[moved]
-        if len(going) == 0:
-            break
+    constant = np.log(share / (1.0 - share))  # the best b where a is 0
+    values = np.stack([f / unit[_outputs(starts, len(f))], target, weight])
+    slope, offset = likeliest(values, starts, constant, Search())
     flipped = slope < 0
     slope[flipped], offset[flipped] = 0.0, constant[flipped]
     return Sigmoids(slope / unit, offset)
 
 
-def _newton_step(values: Floats, starts: Indices, slope: Floats, offset: Floats) -> tuple[Flags, tuple[Floats, Floats]]:
+def likeliest(values: Floats, starts: Indices, offset: Floats, search: Search) -> tuple[Floats, Floats]:
+    """a, of either sign, and b of each output, from a = 0 and some b on; `values`: f, the targets and the weights."""
+    n, ends = len(starts), np.append(starts[1:], values.shape[1])
+    slope, offset, going = np.zeros(n), offset.copy(), np.arange(n)
+    for _ in range(_MOST_STEPS):
+        # Only outputs that still move are computed.
+        places = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
+        sizes = ends[going] - starts[going]
+        part = values if len(going) == n else values[:, places]
+        at, own = (slope[going], offset[going]), np.cumsum(sizes) - sizes
+        moved, (slope[going], offset[going]) = _newton_step(part, own, *at, search)
+        going = going[moved]
+        if len(going) == 0:
+            break
+    return slope, offset
+
+
+def _newton_step(
+    values: Floats, starts: Indices, slope: Floats, offset: Floats, search: Search
+) -> tuple[Flags, tuple[Floats, Floats]]:
     """Which outputs moved, and where to: Newton's step, halved until the likelihood rises as it should."""
     f, target, weight = values
     output = _outputs(starts, len(f))
@@ -76,16 +95,17 @@ def _newton_step(values: Floats, starts: Indices, slope: Floats, offset: Floats)
     p = np.where(t >= 0, 1.0, small) / (1.0 + small)
     error, curvature = weight * (p - target), weight * p * (1.0 - p)
     ga, gb = total(error * f), total(error)
-    going = np.maximum(np.abs(ga), np.abs(gb)) > _FLAT * total(weight)
+    unit = 1.0 if search.absolute else total(weight)
+    going = np.maximum(np.abs(ga), np.abs(gb)) > search.flat * unit
     haa, hab, hbb = total(curvature * f**2), total(curvature * f), total(curvature)
-    ridge = 1e-12 * (haa + hbb) + np.finfo(float).tiny
+    ridge = search.ridge * (1.0 if search.absolute else haa + hbb) + np.finfo(float).tiny
     haa, hbb = haa + ridge, hbb + ridge
     determinant = haa * hbb - hab * hab
     da = np.where(going, (hab * gb - hbb * ga) / determinant, 0.0)
     db = np.where(going, (hab * ga - haa * gb) / determinant, 0.0)
     descent, value, length = da * ga + db * gb, loss(t, small), np.ones(len(starts))
-    rounding = 4 * np.finfo(float).eps * np.abs(value)
-    for _ in range(_MOST_HALVINGS):
+    rounding = 0.0 if search.absolute else 4 * np.finfo(float).eps * np.abs(value)
+    for _ in range(search.halvings):
         t = (slope + length * da)[output] * f + (offset + length * db)[output]
         tried = loss(t, np.exp(-np.abs(t)))
         worse = going & ~(tried <= value + 1e-4 * length * descent + rounding)

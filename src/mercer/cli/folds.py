@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Flags, Floats, Indices, take
+from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
 from mercer.estimators import NuSVC
+from mercer.held_out.folds import part_of
 from mercer.progress import waiting
-from mercer.tables.frame import Frame
 
 Split = tuple[Indices, Indices]
 
@@ -47,9 +47,8 @@ def checked(k: int, n: int) -> int:
 
 def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     """Some rows of X; of a kernel matrix, their values with the training rows ``among``."""
-    if isinstance(X, Frame):
-        return X.rows(rows)
-    return X[np.ix_(rows, among)] if getattr(machine_of(model), "kernel", None) == "precomputed" else take(X, rows)
+    square = getattr(machine_of(model), "kernel", None) == "precomputed"
+    return part_of(X, rows, among if square else None)
 
 
 def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:

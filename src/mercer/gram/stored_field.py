@@ -143,7 +143,7 @@ class StoredField:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def pair_steps(self, problem: DualProblem, tol: float, most: int, seconds: float) -> tuple[Floats, int, str]:
-        """β after at most so many steps from here, how many there were, and why they ended; u and e go with it.
+        """β after at most `most` steps from here, how many there were, and why they ended; u and e go with it.
 
         Where a number is no longer finite, everything stays as it was.
         """

@@ -1,4 +1,4 @@
-"""Machines inside of pipelines, tables and frozen models: what is calibrated decides on what the steps before make."""
+"""Machines inside of pipelines, tables and frozen models, which see what the steps before them make of the samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer.data import samples
 
 
 def machine_of(model: Any) -> Any:
-    """The fitted machine that decides; the model itself where nothing is around it."""
+    """The machine that decides; the model itself where nothing is around it."""
     return _steps_of(model)[-1][1]
 
 
@@ -62,7 +62,7 @@ def _steps_of(model: Any) -> list[tuple[Any, Any]]:
         elif isinstance(model, FrozenEstimator):
             inner = model.estimator
         elif hasattr(model, "encode"):  # a table's columns
-            inner = model.estimator_
+            inner = getattr(model, "estimator_", model.estimator)
         else:
             return [*found, (model, model)]
         found.append((model, inner))

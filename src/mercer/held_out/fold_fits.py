@@ -28,9 +28,8 @@ from mercer.fitting.side_by_side import map_side_by_side
 from mercer.fitting.task import Solved, Task
 from mercer.gram import Gram
 from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import SharedNumbers, StoredGram, shares_numbers
+from mercer.gram.stored_gram import StoredGram
 from mercer.held_out.folds import Fold, SharedFolds
-from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.dual.certified import solve_stored
 
 # What a variable of a pair takes: five numbers, a row and a group.
@@ -103,14 +102,14 @@ def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
 
 def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener, n_threads: int, budget: int) -> None:
     """Fit every machine to every fold that could be read; what goes wrong is told of the fits that it ends."""
-    maker = _MatrixMaker(shared, budget, len(batches) > 1)
+    matrices = _Matrices(shared, budget)
     chains: list[tuple[_BatchFit, Fold]] = []
     for batch in batches:
         batch = [(name, clone(machine).set_params(solver="decomposition")) for name, machine in batch]
         try:
             kernels = shared.kernels(batch[0][1])
             groups = [
-                _BatchFit(maker, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
+                _BatchFit(matrices, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
                 for own in shared.same(kernels)
             ]
         except Exception as error:  # a kernel that raises ends its own batch only
@@ -138,46 +137,33 @@ def _bytes(shared: SharedFolds, twins: bool) -> int:
     return (3 if twins else 1) * 4 * len(shared.whole.merged.y) ** 2
 
 
-class _MatrixMaker:
-    """Makes K of all samples for one kernel after another, and keeps the numbers that several kernels share."""
+class _Matrices:
+    """K of all samples for one kernel after another, as many at a time as there is room for."""
 
-    def __init__(self, shared: SharedFolds, budget: int, several_kernels: bool) -> None:
+    def __init__(self, shared: SharedFolds, budget: int) -> None:
         self.shared, self.budget = shared, budget
-        self._several, self._numbers = several_kernels, {}  # type: tuple[bool, dict[str, SharedNumbers | None]]
-        self._lock, self._room = threading.Lock(), 0
-
-    def gram(self, kernel: Kernel) -> Gram:
-        """K of all samples, not stored."""
-        return replace(self.shared.whole, kernel=kernel, _places={}).gram()
+        self._lock, self._taken = threading.Lock(), 0
 
     def stored(self, gram: Gram, twins: bool) -> StoredGram:
-        """K of all samples, once there is room for it beside others; to be given back."""
-        need = _bytes(self.shared, twins)
-        while not self._take(need):
+        """K, once there is room for it; to be given back."""
+        while not self._take(_bytes(self.shared, twins)):
             _core.check_stop()
             time.sleep(_WAKE_SECONDS)
         try:
-            recipe = gram.kernel.recipe() if gram.kernel.accepts == "vectors" else None
-            several = self._several and need + _bytes(self.shared, False) <= self.budget
-            if recipe is None or not several or self.shared.whole.constant or not shares_numbers(recipe):
-                return StoredGram.of(gram)
-            with self._lock:
-                if recipe.inner not in self._numbers:
-                    self._numbers[recipe.inner] = SharedNumbers.of(self.gram(as_kernel("linear")), recipe)
-            return StoredGram.of(gram, self._numbers[recipe.inner])
+            return StoredGram.of(gram)
         except BaseException:
             self.give_back(twins)
             raise
 
     def give_back(self, twins: bool) -> None:
         with self._lock:
-            self._room -= _bytes(self.shared, twins)
+            self._taken -= _bytes(self.shared, twins)
 
     def _take(self, need: int) -> bool:
         with self._lock:
-            if self._room and self._room + need > self.budget:
+            if self._taken and self._taken + need > self.budget:
                 return False
-            self._room += need
+            self._taken += need
             return True
 
 
@@ -185,16 +171,16 @@ class _BatchFit:
     """The fits of a batch in folds that have the same kernel."""
 
     def __init__(
-        self, maker: _MatrixMaker, kernel: Any, batch: Batch, folds: list[Fold], listener: Listener, n_threads: int
+        self, matrices: _Matrices, kernel: Any, batch: Batch, folds: list[Fold], listener: Listener, n_threads: int
     ) -> None:
-        self._maker, self._kernel, self._batch, self.folds = maker, kernel, batch, folds
-        self._listener, self._n_threads, self._shared = listener, n_threads, maker.shared
+        self._matrices, self._kernel, self._batch, self.folds = matrices, kernel, batch, folds
+        self._listener, self._n_threads, self._shared = listener, n_threads, matrices.shared
         self._lock, self._left = threading.Lock(), len(folds)
         self._stored: StoredGram | None = None
 
     @cached_property
     def _gram(self) -> Gram:
-        gram = self._maker.gram(self._kernel)
+        gram = replace(self._shared.whole, kernel=self._kernel, _places={}).gram()
         gram.share()
         return gram
 
@@ -215,9 +201,6 @@ class _BatchFit:
         tasks: Sequence[Task] = machine._tasks(fit)
         return tasks
 
-    def _wanted(self, fold: Fold) -> list[tuple[int, Any]]:
-        return [(name, machine) for name, machine in self._batch if self._listener.wanted(name, fold.number)]
-
     # --- every problem is about all samples --------------------------------------------------------------------------
 
     def run_fold(self, fold: Fold) -> None:
@@ -228,7 +211,7 @@ class _BatchFit:
                     with self._lock:  # the first fold makes K for all
                         twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
                         if self._stored is None:
-                            self._stored = self._maker.stored(self._gram, twins)
+                            self._stored = self._matrices.stored(self._gram, twins)
                 except Exception as error:  # a kernel that raises ends its own batch only
                     _tell(self._listener, self._batch, [fold], error)
                 else:
@@ -237,7 +220,7 @@ class _BatchFit:
             with self._lock:
                 self._left -= 1
                 if self._left == 0 and self._stored is not None:
-                    self._maker.give_back("doubled" in vars(self._stored))
+                    self._matrices.give_back("doubled" in vars(self._stored))
                     self._stored = None
 
     def _along(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
@@ -296,7 +279,7 @@ class _BatchFit:
             variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
             # For how many machines at a time the problems of all pairs and folds take at most a quarter of the budget.
             each = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
-            step = max(1, int(self._maker.budget / 4 / each))
+            step = max(1, int(self._matrices.budget / 4 / each))
             for first in range(0, len(self._batch), step):
                 self._run_some_pairs(self._batch[first : first + step])
         except Exception as error:

@@ -29,6 +29,7 @@ from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
 from mercer.solvers.block_steps import INNER_STEPS
+from mercer.solvers.dual.certified import SOLVED_SHARE
 from mercer.solvers.dual.decomposition import decompose
 from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
@@ -36,8 +37,6 @@ from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 _STORED_ROWS = 6000
 # Rows this far outside the margin, in its own unit, are not stored.
 _NEAR_MARGIN = 1.0
-# The share of tol that steps on stored rows leave: products with other rows are rounded in other places.
-_SOLVED_SHARE = 0.85
 
 
 def values_from_solution(
@@ -115,7 +114,7 @@ def _without_stored(
     field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
     field.move(part, after[near])
     most = min(INNER_STEPS * len(near), stop.max_iter)
-    after[near] = field.pair_steps(part, _SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
+    after[near] = field.pair_steps(part, SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
     return after, near, field.u
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 
 from mercer.errors import warn_user
+from mercer.held_out.around import weight_option
 from mercer.selection.cells import Cells
 from mercer.selection.grids import edges_of, made, price_of
 from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen
@@ -42,9 +42,7 @@ def conclude(
     _tell_early(cells, best)
     if refit and not interrupted:
         model = made(search.estimator, result.best_params_)
-        result.best_estimator_ = model.fit(
-            search.X, search.y, **weights_for_fit(search.estimator, search.sample_weight)
-        )
+        result.best_estimator_ = model.fit(search.X, search.y, **weight_option(model, search.sample_weight))
         if not cells.complete:
             told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
             warn_user(f"{told}; the best of those was taken. Raise max_time, or try fewer points", ConvergenceWarning)
@@ -101,12 +99,3 @@ def _tell_early(cells: Cells, best: int) -> None:
         "Scale the features, lower C, or raise max_iter or tol; cv_results_['why'] names the cells",
         ConvergenceWarning,
     )
-
-
-def weights_for_fit(estimator: Any, sample_weight: Any) -> dict[str, Any]:
-    """The weights as an argument of `fit`."""
-    if sample_weight is None:
-        return {}
-    if isinstance(estimator, Pipeline):
-        return {f"{estimator.steps[-1][0]}__sample_weight": sample_weight}
-    return {"sample_weight": sample_weight}

@@ -7,12 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
+from mercer.held_out.around import machine_of, weight_option
 from mercer.held_out.folds import part_of
-from mercer.selection.conclusion import weights_for_fit
 from mercer.selection.scoring import asks_predictions_only, scored
-from mercer.tables.estimator import Tabular
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search
@@ -33,29 +31,18 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 model = clone(search.estimator)
             try:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
-                if warm is not None and hasattr(_last(model), "certificate_"):
+                if warm is not None and hasattr(machine_of(model), "certificate_"):
                     model.set_params(**{warm: True})
-                model.fit(X, y, **weights_for_fit(search.estimator, weight))
+                model.fit(X, y, **weight_option(model, weight))
                 score = scored(search.scorer, model, search.samples(fold), *search.targets(fold))
             except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
                 search.cells.fail(point, fold, error)
             else:
-                proof = getattr(_last(model), "certificate_", None)
+                proof = getattr(machine_of(model), "certificate_", None)
                 gap, relative = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
-                ended = getattr(_last(model), "stop_reason_", "converged")
+                ended = getattr(machine_of(model), "stop_reason_", "converged")
                 search.cells.put(point, fold, score, gap, relative, time.perf_counter() - begun, ended)
             search.told(point, fold)
-
-
-def _last(model: Any) -> Any:
-    """The fitted machine, where it is."""
-    while True:
-        if isinstance(model, Pipeline):
-            model = model.steps[-1][1]
-        elif isinstance(model, Tabular):
-            model = getattr(model, "estimator_", None)
-        else:
-            return model
 
 
 def _training(search: Search, train: Any) -> tuple[Any, Any]:

@@ -90,7 +90,7 @@ def tune(
     verbose: bool = False,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> TuningResult:
-    """Choose parameters by cross-validation, with kernel values shared between folds, prices and kernels.
+    """Choose parameters by cross-validation, with kernel values shared between folds and prices.
 
     Parameters
     ----------

@@ -15,42 +15,16 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats
 from mercer.calibration.coupling import SMALLEST, equations
-from mercer.calibration.sigmoid import logistic, soft_targets
+from mercer.calibration.sigmoid import AS_LIBSVM, likeliest, logistic, soft_targets
 
 
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
     """A and B that make the labels likeliest."""
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    target = soft_targets(positive, np.ones(len(f)), np.zeros(1, dtype=np.intp))
-    A, B = 0.0, float(np.log((n_negative + 1.0) / (n_positive + 1.0)))
-    value = _cross_entropy(f, target, A, B)
-    for _ in range(100):
-        p = logistic(-(A * f + B))
-        curvature = p * (1.0 - p)
-        slope = target - p
-        h11, h22 = 1e-12 + (f * f * curvature).sum(), 1e-12 + curvature.sum()
-        h21 = (f * curvature).sum()
-        g1, g2 = (f * slope).sum(), slope.sum()
-        if abs(g1) < 1e-5 and abs(g2) < 1e-5:
-            break
-        determinant = h11 * h22 - h21 * h21
-        dA, dB = -(h22 * g1 - h21 * g2) / determinant, -(h11 * g2 - h21 * g1) / determinant
-        descent = g1 * dA + g2 * dB
-        step = 1.0
-        while step >= 1e-10:
-            trial = _cross_entropy(f, target, A + step * dA, B + step * dB)
-            if trial < value + 1e-4 * step * descent:
-                A, B, value = A + step * dA, B + step * dB, trial
-                break
-            step /= 2.0
-        else:
-            break  # the line search found nothing better: as good as it gets
-    return float(A), float(B)
-
-
-def _cross_entropy(f: Floats, target: Floats, A: float, B: float) -> float:
-    t = A * f + B
-    return float((np.logaddexp(0.0, -t) + target * t).sum())
+    weight, starts = np.ones(len(f)), np.zeros(1, dtype=np.intp)
+    begun = np.log([(positive.sum() + 1.0) / ((~positive).sum() + 1.0)])
+    values = np.stack([f, soft_targets(positive, weight, starts), weight])
+    slope, offset = likeliest(values, starts, begun, AS_LIBSVM)
+    return -float(slope[0]), -float(offset[0])
 
 
 def pair_probabilities(decisions: Floats, A: Floats, B: Floats) -> Floats:

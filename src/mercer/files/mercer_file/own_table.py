@@ -376,7 +376,7 @@ OWN: Final[dict[str, Row]] = {
         _functions_=Declared(
             {
                 "LeaveOneOutFunctions": "mercer.calibration.leave_one_out_functions",
-                "FunctionsLeftOut": "mercer.paths.functions_left_out",
+                "FunctionsLeftOut": "mercer.held_out.leave_one_out",
             },
             or_none=True,
         ),

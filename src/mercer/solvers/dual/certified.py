@@ -19,6 +19,7 @@ from mercer.gram.gram import Gram, Products
 from mercer.gram.stored_field import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.dual.start import starting_point
@@ -27,10 +28,8 @@ from mercer.solvers.solver import Solver
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
-# On a stored K, pair steps have this many steps per variable before the general solver and its Newton steps take over.
-_STORED_STEPS = 20
-# The share of tol that they leave: what is left of it covers the rounding errors that the certificate adds.
-_SOLVED_SHARE = 0.85
+# The share of tol that steps on a stored K leave: the rest covers the rounding errors that the certificate adds.
+SOLVED_SHARE = 0.85
 # A gap above the first share of the dual value, more than the second of which is rounding of stored values in β'Kβ, is
 # worth rows with a coefficient in float64: the losses of these rows have as much again.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
@@ -76,19 +75,24 @@ def _at_once(
         return Solution(start, 0, "stalled"), None
     K = gram.full(np.float64)
     gram.evaluations += gram.n**2
-    solution = solve_one_block(problem, gram, K, start, None, np.float64, stop, report)
+    u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
+    solution = solve_one_block(problem, gram, K, start, u, np.float64, stop, report)
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
-    # Without a second matrix, and without the threads that BLAS starts. In which order NumPy adds is its own affair;
-    # sums with zero are exact.
-    u = np.asarray(np.einsum("ij,j->i", K, coefficients))
+    # In which order NumPy adds is its own affair; sums with zero are exact.
+    u = _times(K, coefficients)
     error = gram.errors(coefficients, in_any_order=int(np.count_nonzero(coefficients)))
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
         certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
         certificate = certificate_of(problem, solution.beta, u, PROOF["yes"], "float64", error)
     return replace(solution, u=u), certificate if stop.met(certificate) else None
+
+
+def _times(K: Any, coefficients: Floats) -> Floats:
+    """Kβ without a second matrix, and without the threads that BLAS starts."""
+    return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
 
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
@@ -124,8 +128,8 @@ def _stored_steps(
     shrinking: bool,
 ) -> Solution:
     """Pair steps from where the field is. Those that settled nothing end as a limit would: another solver goes on."""
-    most = min(_STORED_STEPS * problem.n_variables, stop.max_iter)
-    beta, steps, reason = field.pair_steps(problem, _SOLVED_SHARE * stop.tol, most, stop.seconds)
+    most = min(INNER_STEPS * problem.n_variables, stop.max_iter)
+    beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
     ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
     return Solution(beta, steps, ends.get(reason, "max_iter"))
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from mercer.arrays import Flags, Floats, freeze, sums_by
+from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
+from mercer.expansion import Expansion
+from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
@@ -92,13 +94,17 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
     0.027
     """
-    fit, found = settlements(model, X, y, sample_weight)
+    fit, solved = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
-    values = np.full((fit.n, len(found)), np.nan)
+    values = np.full((fit.n, len(solved)), np.nan)
     removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
-    for k, one in enumerate(found):
+    for k, one in enumerate(solved):
         values[merged.rows, k] = _of_others(fit, one)[merged.member] if len(one.rows) < len(merged.y) else np.nan
-        _leave_each_out(fit, one, values[:, k], removed, unique)
+        for found in _removals(fit, one):
+            row, (_, _, own, sole) = found.row, found.solved()
+            values[row, k] = own
+            removed[row] |= found.moved
+            unique[row] &= sole
     if classifies:
         labels, several = fit.target.labels, len(fit.target.labels) > 2
         if several and not model._function_per_class:
@@ -116,7 +122,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         losses = np.abs(residuals)
     weight = fit.weight[merged.rows]
     return LeaveOneOutResult(
-        values=freeze(values[:, 0].copy() if len(found) == 1 else values),
+        values=freeze(values[:, 0].copy() if len(solved) == 1 else values),
         predictions=freeze(predictions.copy()),
         wrong=None if wrong is None else freeze(wrong),
         residuals=None if residuals is None else freeze(residuals),
@@ -134,16 +140,8 @@ def _of_others(fit: Fit, one: Settlement) -> Floats:
     return np.asarray(gram.product(coefficients) + one.b)
 
 
-def _leave_each_out(fit: Fit, one: Settlement, values: Floats, removed: Flags, unique: Flags) -> None:
-    """Put f of each of the caller's rows without that row into `values`."""
-    for found in removals(fit, one):
-        removed[found.row] |= found.moved
-        values[found.row], sole = found.own_value()
-        unique[found.row] &= sole
-
-
 @dataclass(frozen=True, eq=False)
-class Removal:
+class _Removal:
     """The exact solution without one of the caller's rows."""
 
     row: int
@@ -153,22 +151,18 @@ class Removal:
     variables: list[int]  # those of the row's sample
     share: float  # of the sample's weight that the row has
 
-    def solved(self) -> tuple[Floats, Floats, float, bool]:
-        """β, the gradient, the b that a fit without the row would choose, and whether it must."""
-        segment = self.walk.segment()
+    def solved(self) -> tuple[Floats, float, float, bool]:
+        """β, the b that a fit without the row would choose, f of the row itself, and whether both are the only ones."""
+        segment, v = self.walk.segment(), self.variables[0]
         beta = self.walk.beta(self.walk.t, segment)
         h = segment.rho_at(self.walk.t) + segment.b_at(self.walk.t)
         among = np.ones(len(h), dtype=np.bool_)
         among[self.variables] = self.share < 1
-        return beta, h, *chosen_b(self.problem, beta, h, among)
-
-    def own_value(self) -> tuple[float, bool]:
-        """f of the row itself, and whether it is the only one."""
-        (beta, h, b, sole), v = self.solved(), self.variables[0]
-        return float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
+        b, sole = chosen_b(self.problem, beta, h, among)
+        return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
 
 
-def removals(fit: Fit, one: Settlement) -> Iterator[Removal]:
+def _removals(fit: Fit, one: Settlement) -> Iterator[_Removal]:
     """The solutions without each of the caller's rows that the problem is about."""
     merged, problem = fit.merged, one.problem
     place = np.full(len(merged.y), -1)
@@ -188,7 +182,7 @@ def removals(fit: Fit, one: Settlement) -> Iterator[Removal]:
                 walk = settled(less, one.walk.K, beta)
             else:
                 walk = without(problem, one.walk, one.segment, variables, share)
-        yield Removal(i, moved, less, walk, variables, share)
+        yield _Removal(i, moved, less, walk, variables, share)
 
 
 def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:
@@ -201,3 +195,46 @@ def _with_less(problem: DualProblem, variables: list[int], share: float) -> Dual
         upper[variables] *= 1 - share
         d[variables] /= 1 - share
     return DualProblem(problem.p, lower, upper, d, problem.row, problem.group, problem.totals)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionsLeftOut:
+    """All n functions that leave one sample out, exactly; one output for each that differs from the others."""
+
+    expansion: Expansion
+    output: Indices  # the output without each of the caller's rows
+    residuals: Floats  # y_i − f₋ᵢ(x_i)
+    n_threads: int
+
+    @classmethod
+    def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
+        """From a trained machine of one output and its training samples."""
+        fit, (one,) = settlements(machine, X, y, sample_weight)
+        n, own = len(one.rows), np.zeros(fit.n)
+        moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
+        need = 8 * n * (moved + 1)
+        if need > machine.cache_size * 1e6:
+            raise MemoryError(
+                f"leaving out each of {moved} support vectors takes {megabytes(need)}, but "
+                f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
+            )
+        if len(fit.merged.rows) < fit.n:
+            raise ValueError("cv='leave-one-out' needs positive weights; leave samples without weight out")
+        output = np.zeros(fit.n, dtype=np.intp)
+        coefficients, offsets = [sums_by(one.problem.row, one.beta, n)], [one.b]
+        for found in _removals(fit, one):
+            beta, b, own[found.row], _ = found.solved()
+            if found.moved:
+                output[found.row] = len(offsets)
+                coefficients.append(sums_by(one.problem.row, beta, n))
+                offsets.append(b)
+        table = np.column_stack(coefficients)
+        # A regularised b is the weight of a constant feature.
+        each_b = np.asarray(table.sum(axis=0) if fit.constant else offsets, dtype=np.float64)
+        used = np.flatnonzero(table.any(axis=1))
+        expansion = expansion_of(fit, np.ascontiguousarray(table[used]), each_b, used)
+        return cls(expansion, output, y - own, fit.limits.n_threads)
+
+    def __call__(self, X: Any) -> Floats:
+        """A row for each x, a column for each sample left out."""
+        return np.asarray(self.expansion(X, self.n_threads)[:, self.output])
