@@ -32,8 +32,7 @@ from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import Point, Referee
 from mercer.solvers.solver import refuses
 
 

@@ -17,9 +17,8 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.pegasos.draws import draw, one_pass
 from mercer.solvers.pegasos.early_stopping import EarlyStopping
-from mercer.solvers.pegasos.iterates import Iterates
+from mercer.solvers.pegasos.iterates import Iterates, Trail
 from mercer.solvers.pegasos.spaces import Call, KernelSpace, Space
-from mercer.solvers.pegasos.trail import Trail
 
 # Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
 # make no more steps and touch no more entries than this (some tenths of a second on one core).
