@@ -9,7 +9,7 @@ from typing import Any
 from mercer.certificates.certificate import Certificate
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
-from mercer.solvers.active_set.exact import exactly
+from mercer.solvers.active_set.settle import exactly
 from mercer.solvers.dual.pairs import Blocks
 
 
