@@ -52,6 +52,7 @@ def test_what_was_left_out_is_there_when_it_is_used(tmp_path: Path) -> None:
     code = (
         "from mercer.cli.quick_start import import_scikit_learn\nimport_scikit_learn()\n"
         "import sklearn.base, scipy.stats\n"
+        "import sys; assert not [one for one in sys.meta_path if type(one).__module__.startswith('mercer')]\n"
         "from scipy.special import expit\nassert scipy.stats.norm.cdf(0) == 0.5 and expit(0) == 0.5\n"
         "import numpy as np\nfrom sklearn.preprocessing import StandardScaler, SplineTransformer\n"
         "try: import pandas as pd\nexcept ImportError: pass\n"

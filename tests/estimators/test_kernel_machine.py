@@ -18,8 +18,7 @@ from mercer.gram import gram_for
 from mercer.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
-from mercer.solvers.hinge import solve_hinge
-from mercer.solvers.representer import solve_representer
+from mercer.solvers.representer import solve_hinge, solve_representer
 from reference.losses import LogCosh
 
 rng = np.random.default_rng(5)

@@ -22,8 +22,7 @@ from mercer.fitting.task import Solutions, Task, Tasks
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
-from mercer.solvers.hinge import solve_hinge
-from mercer.solvers.representer import solve_representer
+from mercer.solvers.representer import solve_hinge, solve_representer
 
 # What max_iter=-1 stands for, in Newton steps.
 _MAX_STEPS = 200

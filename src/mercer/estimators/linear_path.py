@@ -15,7 +15,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.linear_machine import linear_solver, warn_of_early_ends
 from mercer.fitting.telling import Progress
 from mercer.parameters import positive
-from mercer.solvers.linear.outcome import LinearSolution
+from mercer.solvers.linear.referee import LinearSolution
 
 
 @dataclass(frozen=True, eq=False)

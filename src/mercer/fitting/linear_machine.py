@@ -25,7 +25,7 @@ from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Solve
 from mercer.solvers.linear.choose import METHODS, solve_linear
-from mercer.solvers.linear.outcome import LinearSolution
+from mercer.solvers.linear.referee import LinearSolution
 from mercer.threads import effective_n_threads
 
 # What max_iter=-1 stands for, in Newton steps or passes over the data.

@@ -23,7 +23,7 @@ from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.covariance import solve_sums
-from mercer.solvers.least_squares.memory import covariance_bytes, memory_error
+from mercer.solvers.least_squares.solution import covariance_bytes, memory_error
 
 
 class RecursiveLeastSquares(LeastSquaresMachine):

@@ -20,8 +20,7 @@ from mercer.fitting.coefficients import expansion_of
 from mercer.fitting.fit import Fit
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.removal import without
-from mercer.solvers.active_set.settle import settled
+from mercer.solvers.active_set.settle import settled, without
 from mercer.solvers.active_set.walk import Walk
 
 

@@ -20,8 +20,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.active_set.family import Family
 from mercer.solvers.active_set.kernel_rows import KernelRows
-from mercer.solvers.active_set.segment import Segment
-from mercer.solvers.active_set.sets import LOWER, UPPER
+from mercer.solvers.active_set.sets import LOWER, UPPER, Segment
 from mercer.solvers.active_set.settle import settled
 from mercer.solvers.active_set.walk import Stalled, Walk
 from mercer.solvers.dual.certified import solve_certified

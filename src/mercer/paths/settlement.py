@@ -14,7 +14,7 @@ from mercer.fitting.fit import Fit
 from mercer.fitting.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.kernel_rows import KernelRows
-from mercer.solvers.active_set.segment import Segment
+from mercer.solvers.active_set.sets import Segment
 from mercer.solvers.active_set.settle import settled
 from mercer.solvers.active_set.walk import Walk
 

@@ -32,8 +32,7 @@ from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import Point, Referee
 from mercer.solvers.solver import refuses
 
 
@@ -46,6 +45,7 @@ class _Package:
     steps: str | None = None
     most_steps: int = 0
     seconds: str | None = None
+    boxes: bool = False  # knows bounds, infinite ones among them, apart from other inequalities
     other: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -58,7 +58,10 @@ PACKAGES: Final = {
         other={"max_threads": 1},
     ),
     "piqp": _Package(
-        ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"), steps="max_iter", most_steps=500
+        ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"),
+        steps="max_iter",
+        most_steps=500,
+        boxes=True,
     ),
     "quadprog": _Package(),
     "osqp": _Package(
@@ -83,9 +86,9 @@ _TOLERANCES: Final = (1e-12, 1e-10, 1e-8)
 # program is then solved around its last solution (proximal points), which takes it out again.
 _PROXIMAL_SHARE: Final = 1e-8
 _PROXIMAL_ROUNDS: Final = 20
-# Memory for each entry of P: P, the package's factor and copies (bytes; clarabel, the largest, took 66 with 1,000
-# variables and 64 with 2,000), and the budget of linear machines, which have no `cache_size`.
-_BYTES_PER_ENTRY: Final = 70
+# Memory for each entry of P: P, the package's factor and copies (bytes that a process grew by; clarabel, the largest,
+# took 83 with 1,500 variables and 82 with 2,200), and the budget of linear machines, which have no `cache_size`.
+_BYTES_PER_ENTRY: Final = 85
 _LINEAR_BUDGET: Final = 10**9
 # A solution smaller than this, in the unit of its box, is asked for again in a unit of its own size: a box much wider
 # than the solution, as the hard margin's is, makes a package's tolerances coarse beside its numbers.
@@ -153,21 +156,22 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
         settings[one.steps] = max(1, min(one.most_steps, stop.max_iter))
     if one.seconds is not None and math.isfinite(stop.deadline):
         settings[one.seconds] = max(1e-3, stop.seconds)
-    # Bounds go into a matrix of rows, because most packages take an infinite bound for a large number.
-    eye = sp.eye_array(m, format="csr")
     above, below = np.flatnonzero(np.isfinite(program.upper)), np.flatnonzero(np.isfinite(program.lower))
-    sparse: Any = sp.csc_matrix
-    dense = np.asarray if package in qpsolvers.dense_solvers else sparse
+    dense = package in qpsolvers.dense_solvers
     limits: dict[str, Any] = {}
-    if len(above) + len(below):
-        G = sparse(sp.vstack([eye[above], -eye[below]]))
+    if one.boxes:
+        limits = {"lb": program.lower, "ub": program.upper}
+    elif len(above) + len(below):  # as rows of a matrix: most packages take an infinite bound for a large number
+        eye = sp.eye_array(m, format="csr")
+        G = sp.csc_matrix(sp.vstack([eye[above], -eye[below]]))
         limits["G"] = G if package in qpsolvers.sparse_solvers else G.toarray()
         limits["h"] = np.concatenate([program.upper[above], -program.lower[below]])
     if len(program.totals):
-        limits |= {"A": dense(program.A), "b": program.totals}
+        limits |= {"A": program.A if dense else sp.csc_matrix(program.A), "b": program.totals}
 
     def solve(P: Floats, q: Floats) -> Any:
-        return qpsolvers.solve_problem(qpsolvers.Problem(dense(P), q, **limits), package, **settings)
+        matrix = P if dense else sp.csc_matrix(np.triu(P))  # of a sparse matrix they read the upper triangle
+        return qpsolvers.solve_problem(qpsolvers.Problem(matrix, q, **limits), package, **settings)
 
     with _SILENCE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -177,9 +181,12 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
             found = None
     if found is None or found.x is None:
         return np.full(m, np.nan), np.zeros(m), np.zeros(len(program.totals)), False
-    price, z = np.zeros(m), np.asarray(found.z, dtype=np.float64)
-    price[above] += z[: len(above)]
-    price[below] -= z[len(above) :]
+    price = np.zeros(m)
+    if one.boxes:
+        price += found.z_box
+    else:
+        price[above] += found.z[: len(above)]
+        price[below] -= found.z[len(above) :]
     return np.array(found.x, dtype=np.float64), price, np.asarray(found.y, dtype=np.float64), bool(found.found)
 
 

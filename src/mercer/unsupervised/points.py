@@ -30,7 +30,7 @@ from mercer.gram.landmarks import draw
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels import Kernel
 from mercer.solution import Report
-from mercer.solvers.least_squares.memory import memory_error
+from mercer.solvers.least_squares.solution import memory_error
 from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
 
 Pairs = tuple[Floats, Floats]

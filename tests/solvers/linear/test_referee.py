@@ -10,8 +10,7 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from mercer.solution import Stop
 from mercer.solvers.linear import referee as module
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import Point, Referee
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3))

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.solvers.active_set.segment import Near, Segment
-from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Sets
+from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Near, Segment, Sets
 
 # Slacks and residuals within this of zero are ties, in units of f.
 _TIE = 1e-12

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 
@@ -46,21 +47,9 @@ def solve_hard_margin(
 
     `centring` says what was done to the samples; a b whose rounding exceeds the tolerance is a "rounding floor".
     """
-    if len(problem.totals):
-        return _with_bias(problem, gram, stop, start, report, shrinking, inner_solver, centring)
-    return _through_origin(problem, gram, stop, start, report, shrinking, inner_solver)
-
-
-def _with_bias(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None,
-    report: Report | None,
-    shrinking: bool,
-    inner_solver: Solver,
-    centring: Centring,
-) -> tuple[Solution, Certificate]:
+    if not len(problem.totals):
+        inner = partial(inner_solver, report=report, shrinking=shrinking)
+        return _through_origin(problem.p, gram, stop, start, inner)
     two = hulls(problem.p)
     if start is not None:
         half = 0.5 * float(np.abs(start).sum())
@@ -81,22 +70,17 @@ def _with_bias(
 
 
 def _through_origin(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None,
-    report: Report | None,
-    shrinking: bool,
-    inner_solver: Solver,
+    y: Floats, gram: Gram, stop: Stop, start: Floats | None, inner_solver: Solver
 ) -> tuple[Solution, Certificate]:
-    y, largest, steps = problem.p, float(np.abs(gram.diagonal).max()), 0
+    """The soft margin with larger and larger C, until no multiplier reaches it."""
+    largest, steps = float(np.abs(gram.diagonal).max()), 0
     # ½‖w‖² of a margin that is rounding: ρ = √eps·max √k(x, x).
     hopeless = 0.5 / (float(np.finfo(float).eps) * largest) if largest > 0 else 0.0
     C = _FIRST_C / largest if largest > 0 else 1.0
     while True:
         soft = soft_margin(y, np.full(len(y), C)).without_bias()
         begin = None if start is None else soft.nearest_feasible(start)
-        solution, certificate = inner_solver(soft, gram, stop.after(steps), begin, report, shrinking=shrinking)
+        solution, certificate = inner_solver(soft, gram, stop.after(steps), begin)
         start, steps = solution.beta, steps + solution.steps
         proof = hard_margin_through_origin(certificate, gram, y, solution.beta)
         bounded = bool((np.abs(solution.beta) >= C).any())

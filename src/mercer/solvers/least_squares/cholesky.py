@@ -24,8 +24,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.eigen import solve_eigen
-from mercer.solvers.least_squares.memory import factor_bytes, memory_error
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, factor_bytes, memory_error, residual_share
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500

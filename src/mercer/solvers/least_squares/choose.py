@@ -18,8 +18,7 @@ from mercer.solvers.least_squares.cholesky import solve_cholesky
 from mercer.solvers.least_squares.covariance import solve_covariance
 from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.lsqr import solve_lsqr
-from mercer.solvers.least_squares.memory import covariance_bytes, factor_bytes
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, factor_bytes
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
 from mercer.solvers.solver import Solver
 

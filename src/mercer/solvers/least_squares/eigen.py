@@ -25,8 +25,13 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.memory import REMEDY, memory_error, spectrum_bytes
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, residual_share
+from mercer.solvers.least_squares.solution import (
+    REMEDY,
+    LeastSquaresSolution,
+    memory_error,
+    residual_share,
+    spectrum_bytes,
+)
 from mercer.solvers.least_squares.spectrum import Eigensystem, rounding, spectrum_of
 
 # The rows of Q∘Q, and the residuals of all λ, that are made at a time take about this many bytes.

@@ -20,8 +20,12 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.covariance import refined_weights, solve_covariance
 from mercer.solvers.least_squares.eigen import Judge, PathValues, SpectralFit, solution_of
-from mercer.solvers.least_squares.memory import linear_spectrum_bytes, memory_error, spectrum_bytes
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import (
+    LeastSquaresSolution,
+    linear_spectrum_bytes,
+    memory_error,
+    spectrum_bytes,
+)
 from mercer.solvers.least_squares.spectrum import lams_from, linear_spectrum_of, spectrum_of
 
 # What is minimised over λ, one number for each.

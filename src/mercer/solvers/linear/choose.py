@@ -16,8 +16,7 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.linear.descent import descend
 from mercer.solvers.linear.direction import FEW_COLUMNS, few_columns
 from mercer.solvers.linear.newton import newton
-from mercer.solvers.linear.outcome import LinearSolution, Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import LinearSolution, Point, Referee
 from mercer.solvers.linear.turns import take_turns
 from mercer.solvers.qp import NAMES, solve_linear_by_qp
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import inner
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import Point, Referee
 
 # The method of multipliers moves b₀ after this many passes.
 _PASSES_PER_MULTIPLIER = 5

@@ -22,7 +22,7 @@ from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.linear.choose import solve_linear
-from mercer.solvers.linear.outcome import LinearSolution
+from mercer.solvers.linear.referee import LinearSolution
 
 # Newton's w is not quite X'β, and its gap holds ½‖w − X'β‖². Ask for a relative gap of `_FIRST_GAP`; if the certificate
 # of the corrected β still fails, ask for `_GAP_FACTOR` times that, in at most `_ROUNDS` rounds.

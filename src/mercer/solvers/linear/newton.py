@@ -26,10 +26,8 @@ from mercer.arrays import Floats, inner
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import StopReason
 from mercer.solvers.linear.direction import ByColumns, BySamples, few_columns
-from mercer.solvers.linear.line_search import step_length
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Judge, Referee
-from mercer.solvers.linear.smoothed import SmoothedLosses
+from mercer.solvers.linear.referee import Judge, Point, Referee
+from mercer.solvers.linear.smoothed import SmoothedLosses, step_length
 
 # The first smoothing is _FIRST_SMOOTHING · mean|p|, and mean|p| is the mean error at w = 0. After a pilot it is
 # _AFTER_PILOT of that, from a given (w, b, β) _AFTER_PILOT² of it. It shrinks by _SHRINK per round, down to _LEAST.

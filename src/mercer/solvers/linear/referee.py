@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Stop, Words
-from mercer.solvers.linear.outcome import Point
+from mercer.solution import Report, Stop, StopReason, Words
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """(w, b) and the dual variables β they were found with, the steps or passes so far, and why the solver left it."""
+
+    w: Floats
+    b: float
+    beta: Floats
+    steps: int = 0
+    reason: StopReason = "converged"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """w, b and β, the steps or passes they took, why it stopped, and which method it was and why.
+
+    A joint multi-class machine has a row of w and an entry of b per class, and a column of β.
+    """
+
+    w: Floats
+    b: float | Floats
+    beta: Floats
+    steps: int
+    stop_reason: StopReason
+    solver: str
+
 
 # How many times too large the violation or the gap of a point is, as `Stop.missed` counts; at most 1 ends the solve.
 Judge = Callable[[Point], float]

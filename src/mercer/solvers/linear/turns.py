@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from mercer.solvers.linear.descent import descend
 from mercer.solvers.linear.newton import newton
-from mercer.solvers.linear.outcome import Point
-from mercer.solvers.linear.referee import Referee
+from mercer.solvers.linear.referee import Point, Referee
 
 # Descent pauses after this many passes and then whenever they have doubled. Text takes fewer in all. Newton's method
 # may take over from the second pause on: one pause shows no rate.

@@ -12,8 +12,7 @@ from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.descent import FeatureSpace
 from mercer.gram.gram import Gram
-from mercer.solvers.pegasos.iterates import Iterates
-from mercer.solvers.pegasos.trail import Counts
+from mercer.solvers.pegasos.iterates import Counts, Iterates
 
 # Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
 _ROWS_PER_FETCH, _DRAWS_AHEAD = 256, 4096
