@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
-from mercer.gram.rounding import Rounding
+from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import unit_rows, width
@@ -30,7 +30,6 @@ _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
 _OF_DIFFERENCES = {"gaussian": 5, "laplacian": 6}
 # The precision of float64 values that do not cancel.
 EXACT = "exact"
-_ROUNDOFF = 2.0**-53
 # Norms of samples that are not prepared as a whole are computed in this many times smaller blocks than usual, because
 # memory is scarce then.
 _NORM_BLOCKS = 16
@@ -157,7 +156,7 @@ class PreparedSamples:
         if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
             return True  # differences of unscaled rows cost no more
         largest = float(self.norms.max(initial=0.0))
-        return not _ROUNDOFF * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+        return not DOUBLE * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
 
     @property
     def _mapped_cancels(self) -> bool:
@@ -166,7 +165,7 @@ class PreparedSamples:
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
         largest = float(np.max(self.sizes, initial=0.0))
-        return not _ROUNDOFF * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
+        return not DOUBLE * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
 
     @property
     def has_exact(self) -> bool:
@@ -189,7 +188,7 @@ class PreparedSamples:
         if exact is None or not is_sparse(self._X):
             return exact
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
-        trace = 3 * (2 * _ROUNDOFF * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
         small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
         return exact if small and not trace <= _CANCELLED_EXPONENT else _ExactSparse(self.lowering)
 
