@@ -32,7 +32,7 @@ class Ball(NamedTuple):
         return Ball(self.value[rows], self.error[rows])
 
     def rounded(self, roundings: int = 1) -> Ball:
-        """These values after rounding their true numbers, or after so many roundings of them."""
+        """These values after this many roundings."""
         return Ball(self.value, self.error + gamma(roundings) * np.abs(self.value))
 
     def plus(self, other: Ball) -> Ball:

@@ -32,7 +32,7 @@ class LinearGram:
 
     @classmethod
     def of(cls, gram: Gram) -> LinearGram | None:
-        """The same matrix through its samples; None if its kernel is not linear."""
+        """A Gram's matrix through its samples; None if its kernel is not linear."""
         scale = linear_scale(gram.kernel)
         return None if scale is None else cls(gram.X, scale)
 

@@ -129,7 +129,7 @@ class PreparedSamples:
 
     @cached_property
     def sizes(self) -> Floats:
-        """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        """`norms` for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
         if self.lowering.recipe.factor is None:
             norms = self.norms
             if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
@@ -139,7 +139,7 @@ class PreparedSamples:
         return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
 
     def sizes_of(self, X: Any) -> Floats:
-        """The same of other samples."""
+        """`sizes` of other samples."""
         factor = self.lowering.recipe.factor
         if factor is None:
             norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
@@ -160,7 +160,7 @@ class PreparedSamples:
 
     @property
     def _mapped_cancels(self) -> bool:
-        """The same behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        """`cancels` behind a factor, where only differences taken before it help: the kernel computes these itself."""
         factor = self.lowering.recipe.factor
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
@@ -240,7 +240,7 @@ class Lowering:
             full, centre = _full_columns(X, used)
         else:
             with np.errstate(over="ignore"):
-                # np.mean asks so much first that it takes three times as long on a small array.
+                # np.mean checks so many things that it takes three times as long on a small array.
                 total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
                 centre = np.asarray(total).ravel() / X.shape[0]
             if sparse:
@@ -255,7 +255,7 @@ class Lowering:
         return self.recipe.ending in _OF_DIFFERENCES and self.recipe.factor is None
 
     def by_differences(self) -> Lowering | None:
-        """The same values from differences of dense rows as they are; None for a recipe of inner products."""
+        """This recipe from differences of dense rows as they are; None for a recipe of inner products."""
         recipe = self.recipe
         if not self.of_differences:
             return None
