@@ -1,5 +1,5 @@
 // One sample's problem against what defines its solution, and whole blocks against slow ascent; on every level.
-#include "solve/joint.hpp"
+#include "solve/joint_ascent.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 
 #include "check.hpp"
 #include "linear/descent.hpp"
-#include "linear/joint.hpp"
+#include "linear/joint_descent.hpp"
 #include "linear/packed_csr.hpp"
 #include "linear/response.hpp"
 #include "simd/dispatch.hpp"

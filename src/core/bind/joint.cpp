@@ -1,5 +1,5 @@
 // The joint multi-class solver as Python sees it.
-#include "solve/joint.hpp"
+#include "solve/joint_ascent.hpp"
 #include "bind/variables.hpp"
 #include "simd/dispatch.hpp"
 

@@ -8,7 +8,7 @@
 #include "bind/arguments.hpp"
 #include "linear/descent.hpp"
 #include "linear/doubled.hpp"
-#include "linear/joint.hpp"
+#include "linear/joint_descent.hpp"
 #include "linear/packed_csr.hpp"
 #include "linear/response.hpp"
 #include "linear/rows.hpp"

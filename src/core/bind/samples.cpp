@@ -273,7 +273,7 @@ bool dense(const Samples& self) {
     return std::visit([]<class Kind>(const Kind&) { return is_dense<Kind>; }, self.any);
 }
 
-bool dear(const Samples& self) {
+bool expensive(const Samples& self) {
     return std::visit(
         []<class Kind>(const Kind& samples) {
             if constexpr (is_dense<Kind>) return samples.d >= kExpensiveFeatures;
@@ -301,7 +301,7 @@ void bind_samples(nb::module_& m) {
              "coefficients"_a, "weights"_a,
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
         .def("block", &block, "which"_a, "columns"_a, "K[which, columns].")
-        .def_prop_ro("dear", &dear, "Whether computing a value costs far more than reading one that was kept.")
+        .def_prop_ro("expensive", &expensive, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &dtype, nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"))
         .def("table", &table, "rows"_a, "which"_a, "room"_a = 0,
              "K[rows, which] with contiguous rows, and `room` more rows that are not set.")

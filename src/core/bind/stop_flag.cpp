@@ -11,7 +11,7 @@ void bind_stop_flag(nb::module_& m) {
         .def("stop", &StopFlag::raise, "End those calls, and all later ones, with Cancelled.")
         .def("watch", &StopFlag::watch, "Let this thread watch this flag, and no other, from now on.");
     nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
-    nb::class_<TimeLimit>(m, "TimeLimit", "A context in which this thread's calls end after so many seconds.")
+    nb::class_<TimeLimit>(m, "TimeLimit", "A context in which this thread's calls end with OutOfTime after `seconds`.")
         .def(nb::init<double>(), "seconds"_a)
         .def("__enter__", &TimeLimit::begin)
         .def("__exit__", [](const TimeLimit& limit, const nb::args&) { limit.end(); },

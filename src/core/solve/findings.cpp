@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algebra/doubled.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
@@ -93,19 +94,17 @@ double bias_of(const KernelPoint& at) {
 PairFindings certify_pair(const KernelPoint& at) {
     PairFindings out;
     if (at.paired) out.b = bias_of(at);
-    double rest = 0.0;  // what rounding takes from the sum of beta: b is a factor of it
+    Doubled<double> total;  // with what rounding takes from the sum of beta: b is a factor of it
     for (std::int64_t i = 0; i < at.n; ++i) {
         const double beta = at.beta[i];
         accumulate(at.p[i], at.u[i] + out.b, at.error[i], at.d[i], at.lower[i], at.upper[i], beta, i, &out.found);
-        const double sum = out.found.total + beta, back = sum - out.found.total;
-        rest += (out.found.total - (sum - back)) + (beta - back);
-        out.found.total = sum;
+        total.collect(beta);
         out.energy += beta * at.u[i];
         out.wrong += std::abs(beta) * at.error[i];
         out.gain += at.p[i] * beta;
         out.curved += at.d[i] * beta * beta;
     }
-    out.found.total += rest;
+    out.found.total = total.high + total.low;
     return out;
 }
 

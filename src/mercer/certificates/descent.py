@@ -19,6 +19,7 @@ from mercer import _core
 from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
+from mercer.gram.ball import Ball
 from mercer.problems.pegasos import PegasosProblem
 
 
@@ -33,14 +34,14 @@ class FeatureSpace(Protocol):
     def square(self, w: Floats, outputs: Floats) -> float:
         """‖w‖², given the outputs of w."""
 
-    def combine(self, beta: Floats) -> tuple[Floats, Floats]:
-        """Σ β_iφ(x_i) in coordinates, and bounds on their errors, which allow for a few roundings of β too."""
+    def combine(self, beta: Floats) -> Ball:
+        """Σ β_iφ(x_i) in coordinates; the errors allow for a few roundings of β too."""
 
-    def outputs_bound(self, w: Floats, error: Floats) -> tuple[Floats, Floats]:
-        """The outputs from fresh values, and bounds on their errors that allow for a few roundings of w too."""
+    def outputs_bound(self, w: Ball) -> Ball:
+        """The outputs from fresh values; the errors allow for a few roundings of w too."""
 
-    def square_bound(self, w: Floats, error: Floats, outputs: Floats, outputs_error: Floats) -> tuple[float, float]:
-        """‖w‖² and a bound on its error."""
+    def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        """‖w‖², given the outputs of w."""
 
 
 def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, share: Floats) -> Certificate:
@@ -56,37 +57,38 @@ def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, sha
 
 
 def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floats) -> Certificate:
-    n, exact = len(C), np.zeros_like(w)
-    f, e_f = space.outputs_bound(w, exact)
-    v, e_v = space.combine(y * alpha)
-    u, e_u = space.outputs_bound(v, e_v)
-    square, energy = space.square_bound(w, exact, f, e_f), space.square_bound(v, e_v, u, e_u)
-    if 0 < energy[0] < np.inf:
+    n, given = len(C), Ball(w, np.zeros_like(w))
+    f, v = space.outputs_bound(given), space.combine(y * alpha)
+    u = space.outputs_bound(v)
+    square, energy = space.square_bound(given, f), space.square_bound(v, u)
+    if 0 < energy.value < np.inf:
         largest = float(np.divide(alpha, C, out=np.zeros(n), where=C > 0).max())
-        m = min(float(alpha.sum()) / energy[0], 1.0 / largest)
+        m = min(float(alpha.sum()) / energy.value, 1.0 / largest)
         alpha = np.minimum(m * alpha, C)
-        v, u = m * v, m * u
         # Twice the errors: they allow for the roundings of m·α.
-        e_v, e_u = 2 * m * e_v + gamma(4) * np.abs(v), 2 * m * e_u + gamma(4) * np.abs(u)
-        energy = space.square_bound(v, e_v, u, e_u)
-    apart = f - u
-    distance = sum(
-        space.square_bound(w - v, e_v + gamma(1) * np.abs(w - v), apart, e_f + e_u + gamma(1) * np.abs(apart))
-    )
+        v, u = (Ball(m * some.value, 2 * m * some.error).rounded(4) for some in (v, u))
+        energy = space.square_bound(v, u)
+    distance = space.square_bound(given.minus(v), f.minus(u)).high
     bound, zeros, summed = y * C, np.zeros(n), gamma(n + 8)
     losses, shares, _, worst, box, outward, inward, _, _ = _core.linear_findings(
-        y, np.minimum(bound, 0.0), np.maximum(bound, 0.0), zeros, zeros, f, e_f + gamma(4) * (1 + np.abs(f)), y * alpha
+        y,
+        np.minimum(bound, 0.0),
+        np.maximum(bound, 0.0),
+        zeros,
+        zeros,
+        f.value,
+        f.rounded(4).error + gamma(4),
+        y * alpha,
     )
-    slope, e_slope = 1.0 - y * u, e_u + gamma(4) * (1 + np.abs(u))  # of the dual in α
-    rising, falling = slope + e_slope, e_slope - slope
-    primal = (0.5 * sum(square) + losses) * (1 + summed)
-    off = (square[1] + 2 * inner(C, e_f)) * (1 + summed) + 4 * summed * abs(primal)  # at most what `primal` adds
+    slope = Ball(1.0 - y * u.value, u.rounded(4).error + gamma(4))  # of the dual in α
+    primal = (0.5 * square.high + losses) * (1 + summed)
+    off = (square.error + 2 * inner(C, f.error)) * (1 + summed) + 4 * summed * abs(primal)  # at most what `primal` adds
     return Certificate(
         primal=primal,
         # Only an indefinite K makes it larger than the primal value, and then it bounds nothing.
-        dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * sum(energy) * (1 + summed)),
+        dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * energy.high * (1 + summed)),
         gap=(0.5 * float(np.maximum(distance, 0.0)) + shares) * (1 + summed),
-        violation=max(float(rising[alpha < C].max(initial=0.0)), float(falling[alpha > 0].max(initial=0.0))),
+        violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
         kkt={
             "dual feasibility: box": box,
             "dual feasibility: equality": 0.0,

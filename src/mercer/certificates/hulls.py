@@ -16,6 +16,7 @@ from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify
 from mercer.certificates.reach import roots
+from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.problems import classification
 from mercer.problems.dual_problem import DualProblem
@@ -28,7 +29,7 @@ _ROUNDOFF = 1.01 * 2.0**-53
 class Centring:
     """What subtracting a centre from all samples costs: the most that rounding moved one, in feature space.
 
-    Prediction adds ⟨w, centre⟩ back, a sum of so many `terms` that rounds with the centre's `length`.
+    Prediction adds ⟨w, centre⟩ back, a sum of this many `terms` that rounds with the centre's `length`.
     """
 
     moved: float = 0.0
@@ -86,9 +87,9 @@ def certify_hard_margin(problem: DualProblem, gram: Gram, beta: Floats) -> Certi
         told = hard_margin_certificate(proof, rho, classification.rho_and_b(proof.b)[1] / rho)
     else:  # nothing can be divided by it
         told = hard_margin_certificate(proof, 1.0, 0.0)
-    energy, low, high = _energy_and_values(gram, beta)
-    smallest = 0.5 * float(low[y > 0].min() - high[y < 0].max())
-    rounding = gamma(4) * float(np.maximum(np.abs(low), np.abs(high)).max())
+    energy, u = _energy_and_values(gram, beta)
+    smallest = 0.5 * float(u.low[y > 0].min() - u.high[y < 0].max())
+    rounding = gamma(4) * float(u.size.max())
     primal = min(told.primal, _feasible_value(energy, smallest - rounding))
     return replace(told, primal=primal, gap=_gap(primal, told.dual))
 
@@ -100,20 +101,19 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     of β, (y'β)²/(2β'Kβ), or that of the soft margin, which no hard one can undercut. Kβ is recomputed as exactly as it
     gets.
     """
-    energy, low, high = _energy_and_values(gram, beta)
-    primal = _feasible_value(energy, float(np.where(y > 0, low, -high).min()) * (1 - gamma(4)))
+    energy, u = _energy_and_values(gram, beta)
+    primal = _feasible_value(energy, float(np.where(y > 0, u.low, -u.high).min()) * (1 - gamma(4)))
     alpha, summed = float(np.abs(beta).sum()), gamma(len(beta) + 16)
     best = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
     best = max(soft.dual, best if math.isfinite(best) else 0.0)
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
 
-def _energy_and_values(gram: Gram, beta: Floats) -> tuple[float, Floats, Floats]:
-    """A bound on β'Kβ from above, and bounds on every (Kβ)_i from below and above; Kβ as exactly as it gets."""
-    u, e = gram.product_bound(beta, level=gram.levels[-1])
+def _energy_and_values(gram: Gram, beta: Floats) -> tuple[float, Ball]:
+    """A bound on β'Kβ from above, and Kβ as exactly as it gets."""
+    u = Ball(*gram.product_bound(beta, level=gram.levels[-1]))
     size, summed = np.abs(beta), gamma(len(beta) + 16)  # in whatever order NumPy adds
-    energy = inner(beta, u) + inner(size, e) + 2 * summed * (inner(size, np.abs(u)) + inner(size, e))
-    return energy, u - e, u + e
+    return inner(beta, u.value) + inner(size, u.error) + 2 * summed * inner(size, u.size), u
 
 
 def _feasible_value(energy: float, smallest: float) -> float:

@@ -24,6 +24,7 @@ from mercer.arrays import Floats, gamma, row_blocks, sums_by
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
 from mercer.certificates.reach import roots
+from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 
@@ -46,20 +47,20 @@ def of_sums(n: int) -> float:
     return gamma(n + _PER_TERM)
 
 
-def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-    """KC from fresh kernel values, and what bounds its error by entry."""
+def products_with_bounds(gram: Gram, C: Floats) -> Ball:
+    """KC from fresh kernel values."""
     errors = np.column_stack([gram.errors(column) for column in C.T])
     if C.shape[1] > 1:  # the values are computed once for all columns, and summed in one go
         root = roots(gram)
         errors += gamma(gram.n) * np.outer(root, root @ np.abs(C))
-    return gram.products(C), errors
+    return Ball(gram.products(C), errors)
 
 
-def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-    """The same as exact as it gets, which is slower: column by column, or in partial sums of about √n given values."""
+def closer_products(gram: Gram, C: Floats) -> Ball:
+    """KC as exact as it gets, which is slower: column by column, or in partial sums of about √n given values."""
     if not gram.stored:
         pairs = [gram.product_bound(np.ascontiguousarray(column), level=gram.levels[-1]) for column in C.T]
-        return np.column_stack([u for u, _ in pairs]), np.column_stack([e for _, e in pairs])
+        return Ball(np.column_stack([u for u, _ in pairs]), np.column_stack([e for _, e in pairs]))
     U, errors, size, everything = np.zeros_like(C), np.zeros_like(C), np.abs(C), np.arange(gram.n)
     few = math.isqrt(gram.n) + 1
     for rows in row_blocks(gram.n, 8 * gram.n):
@@ -67,7 +68,7 @@ def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
         for left in range(0, gram.n, few):
             U[rows] += K[:, left : left + few] @ C[left : left + few]
         errors[rows] = np.abs(K, out=K) @ size
-    return U, gamma(2 * few + 8) * errors
+    return Ball(U, gamma(2 * few + 8) * errors)
 
 
 def certify_solution(
@@ -149,14 +150,12 @@ def certify_limit(problem: LeastSquares, gram: Gram, C: Floats, U: Floats, b: Fl
 
     `gap` is the most that a step along a single k(x_i, ·) would gain.
     """
-    U_error = products_with_bounds(gram, C)[1]
-    R = problem.mean - U - b
-    R_error = U_error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b))
-    total = problem.total[:, None]
-    G, G_error = products_with_bounds(gram, total * R)
-    root = roots(gram)
-    G_error += np.outer(root, root @ (total * R_error))
-    return limit_of_outputs(problem, R, R_error, G, G_error, problem.total * gram.diagonal**2, b)
+    error = products_with_bounds(gram, C).error
+    R = Ball(problem.mean - U - b, error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b)))
+    total, root = problem.total[:, None], roots(gram)
+    G = products_with_bounds(gram, total * R.value)
+    G = Ball(G.value, G.error + np.outer(root, root @ (total * R.error)))
+    return limit_of_outputs(problem, R, G, problem.total * gram.diagonal**2, b)
 
 
 def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
@@ -240,13 +239,11 @@ def certificate_of_output(
     )
 
 
-def limit_of_outputs(
-    problem: LeastSquares, R: Floats, R_error: Floats, G: Floats, G_error: Floats, curvature: Floats, b: Floats
-) -> Certificate:
+def limit_of_outputs(problem: LeastSquares, R: Ball, G: Ball, curvature: Floats, b: Floats) -> Certificate:
     """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes."""
     apart = problem.Y - problem.mean[problem.member]
-    rows = np.abs(apart + R[problem.member])
-    off = R_error[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(apart) + rows)
+    rows = np.abs(apart + R.value[problem.member])
+    off = R.error[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(apart) + rows)
     summed = of_sums(len(rows))
     with np.errstate(over="ignore", invalid="ignore"):
         risks = 0.5 * (problem.weight @ rows**2)
@@ -254,9 +251,9 @@ def limit_of_outputs(
     parts = []
     for k in range(problem.n_outputs):
         high, low = float(risks[k] + offs[k]), float(risks[k] - offs[k])
-        g = np.abs(G[:, k]) + G_error[:, k]
+        g = G.size[:, k]
         gains = np.divide(g * g, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
-        sums = abs(float(problem.total @ R[:, k])) + float(problem.total @ R_error[:, k]) if problem.bias else 0.0
+        sums = abs(float(problem.total @ R.value[:, k])) + float(problem.total @ R.error[:, k]) if problem.bias else 0.0
         gain = float(gains.max(initial=0.0))
         kkt = {"normal equations": float(g.max(initial=0.0)), "residuals sum to 0": sums}
         parts.append(

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, inner
+from mercer.arrays import Floats, gamma, inner
 from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
 
-_ROUNDOFF = 2.0**-53
 # A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6
 
@@ -27,8 +26,8 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
     f = rows.product(w, b)
     lengths = np.sqrt(rows.lengths)
     # The bias of rows that were not centred is b − w'c, rounded.
-    error = (rows.d + 6) * _ROUNDOFF * (lengths * norm_of(w) + abs(b)) + 4 * _ROUNDOFF * rows.origin * norm_of(w)
-    error += 2 * _ROUNDOFF * (np.abs(problem.p) + np.abs(f))
+    error = gamma(rows.d + 6) * (lengths * norm_of(w) + abs(b)) + gamma(4) * rows.origin * norm_of(w)
+    error += gamma(2) * (np.abs(problem.p) + np.abs(f))
     off, off_error = _difference(rows, w, beta, lengths)
     combined = w - off
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
@@ -36,13 +35,13 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
     )
     norm, energy = inner(w, w), _square(norm_of(combined) + off_error)
     distance = _square(norm_of(off) + off_error)
-    total_error = rows.n * _ROUNDOFF * float(np.abs(beta).sum())
+    total_error = gamma(rows.n) * float(np.abs(beta).sum())
     if problem.bias not in (0, np.inf):
         own, meant = b / problem.bias, problem.bias * total
-        wrong = problem.bias * total_error + 2 * _ROUNDOFF * (abs(own) + abs(meant))
+        wrong = problem.bias * total_error + gamma(2) * (abs(own) + abs(meant))
         norm, energy = norm + own * own, energy + _square(abs(meant) + wrong)
         distance += _square(abs(own - meant) + wrong)
-    summed = (rows.n + rows.d + 8) * _ROUNDOFF
+    summed = gamma(rows.n + rows.d + 8)
     primal = (0.5 * norm + losses) * (1 + summed)
     terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
     unbalanced = abs(b) * (abs(total) + total_error) if problem.exact_bias else 0.0
@@ -77,9 +76,9 @@ def _square(x: float) -> float:
 def _difference(rows: LinearRows, w: Floats, beta: Floats, lengths: Floats) -> tuple[Floats, float]:
     """w − X'β, and a bound on the length of its error."""
     summed, terms = float(np.abs(beta) @ lengths), rows.n + 8
-    error = terms * _ROUNDOFF * summed
+    error = gamma(terms) * summed
     if error <= _LARGEST_ERROR_SHARE * norm_of(w):
         return w - rows.transposed(beta), error
     hi, lo = rows.doubled_transposed(beta)
     off = (w - hi) - lo
-    return off, 4 * _ROUNDOFF * norm_of(off) + (terms * _ROUNDOFF) ** 2 * summed + 2 * _ROUNDOFF * norm_of(lo)
+    return off, gamma(4) * norm_of(off) + gamma(terms) ** 2 * summed + gamma(2) * norm_of(lo)

@@ -7,7 +7,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 
-# The bound of a product with K counts so many roundings of each value, or more.
+# The bound of a product with K counts at least four roundings of each value.
 _COUNTED = 4 * 2.0**-53
 
 

@@ -25,6 +25,7 @@ from mercer.certificates.least_squares import (
     sums_of,
 )
 from mercer.certificates.sums import least_curvature
+from mercer.gram.ball import Ball
 from mercer.gram.linear_gram import LinearGram
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares
@@ -46,7 +47,8 @@ def certify_weights(
     if problem.lam == 0:
         return None, certify_weights_limit(problem, linear, W, b, centre)
     with np.errstate(over="ignore", invalid="ignore"):
-        R, R_error = _residuals(problem, linear, W, b, centre)
+        residuals = _residuals(problem, linear, W, b, centre)
+        R = residuals.value
         beta = (problem.weight / problem.lam)[:, None] * R
         if problem.bias:  # what rounding left of the sum, spread by weight
             beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
@@ -55,24 +57,20 @@ def certify_weights(
             least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
             beta[least, np.arange(len(b))] -= sums_of(beta)
         totals = sums_of(beta) if problem.bias else np.zeros(len(b))
-        V, V_error = _combination(problem, linear, beta, totals, centre)
-        apart = W - V  # f − f_β
-        apart_error = V_error + gamma(1) * np.abs(apart)
-        distance = 0.5 * np.sum((np.abs(apart) + apart_error) ** 2, axis=0) / linear.scale
+        apart = Ball(W, 0.0).minus(_combination(problem, linear, beta, totals, centre))  # f − f_β
+        distance = 0.5 * np.sum(apart.size**2, axis=0) / linear.scale
         squares = np.sum(W * W, axis=0) / linear.scale + np.sum(problem.weight[:, None] * R**2, axis=0) / problem.lam
         off = (
-            np.sum(problem.weight[:, None] * (np.abs(R) + R_error) * R_error, axis=0) / problem.lam
+            np.sum(problem.weight[:, None] * residuals.size * residuals.error, axis=0) / problem.lam
             + of_sums(len(R) + len(W)) * squares
         )
         ridge = (problem.lam / problem.weight)[:, None] * beta
-        rest_error = R_error + ROUNDINGS * (np.abs(R) + np.abs(ridge))
+        rest = Ball(R - ridge, residuals.error + ROUNDINGS * (np.abs(R) + np.abs(ridge)))
         # y − f_β − b − dβ = (f − f_β) + (r − dβ); what the centre adds to f − f_β is the same everywhere.
-        tilt, tilt_error = linear.times_bound(apart, apart_error, centre)
-        tilt = tilt[problem.member] + (R - ridge)
-        tilt_error = tilt_error[problem.member] + rest_error + ROUNDINGS * np.abs(tilt)
+        tilt = linear.times_bound(apart, centre).take(problem.member).plus(rest)
         c = np.zeros(len(W)) if centre is None else centre
-        above = _above(problem, linear, R, np.abs(apart) + apart_error, np.abs(R - ridge) + rest_error, totals, sums)
-        shift, shift_error = c @ apart, np.abs(c) @ (apart_error + gamma(len(c)) * np.abs(apart))
+        above = _above(problem, linear, R, apart.size, rest.size, totals, sums)
+        shift, shift_error = c @ apart.value, np.abs(c) @ apart.rounded(len(c)).error
     parts = [
         certificate_of_output(
             problem,
@@ -82,9 +80,9 @@ def certify_weights(
             distance=float(distance[k]),
             off=float(off[k]),
             residual=R[:, k],
-            rest=np.abs(R[:, k] - ridge[:, k]) + rest_error[:, k],
-            low=tilt[:, k] - tilt_error[:, k],
-            high=tilt[:, k] + tilt_error[:, k],
+            rest=rest.size[:, k],
+            low=tilt.low[:, k],
+            high=tilt.high[:, k],
             shift=(float(shift[k]), float(shift_error[k])),
             reach=linear.reach,
             proves="optimality",
@@ -123,47 +121,39 @@ def _above(
 def certify_weights_limit(
     problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None = None
 ) -> Certificate:
-    """The same for weights of the features, whose normal equations are XᵀW(y − f) = 0.
+    """λ = 0 and weights of the features, whose normal equations are XᵀW(y − f) = 0.
 
     `gap` is the most that a step along a single feature would gain.
     """
-    F, F_error = _values(linear, W, b, centre)
-    R, R_error = problem.mean - F, F_error + ROUNDINGS * (np.abs(problem.mean) + np.abs(F))
+    F = _values(linear, W, b, centre)
+    R = Ball(problem.mean - F.value, F.error + ROUNDINGS * (np.abs(problem.mean) + np.abs(F.value)))
     total = problem.total[:, None]
-    G, G_error = linear.transposed_bound(total * R, total * np.abs(R), total * R_error, centre)
-    length = linear.transposed_squares(problem.total, centre)
-    return limit_of_outputs(problem, R, R_error, G, G_error, length, b)
+    G = linear.transposed_bound(Ball(total * R.value, total * R.error), total * np.abs(R.value), centre)
+    return limit_of_outputs(problem, R, G, linear.transposed_squares(problem.total, centre), b)
 
 
-def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> tuple[Floats, Floats]:
-    """f + b of the distinct samples, with bounds; b + ⟨w, c⟩ is summed in extended precision, where there is one."""
-    F, errors = linear.times_bound(W, 0.0, centre)
+def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
+    """f + b of the distinct samples; b + ⟨w, c⟩ is summed in extended precision, where there is one."""
+    F = linear.times_bound(Ball(W, 0.0), centre)
     if centre is None:
-        return F + b, errors + gamma(1) * np.abs(F + b)
+        return F.plus(Ball(b, 0.0))
     wide = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
-    eps = float(np.finfo(np.longdouble).eps)
-    moved = np.asarray(wide, dtype=np.float64)
-    size = (len(W) + 2) * eps * (np.abs(b) + np.abs(centre) @ np.abs(W)) + gamma(1) * np.abs(moved)
-    return F + moved, errors + size + gamma(1) * np.abs(F + moved)
+    summed = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * (np.abs(b) + np.abs(centre) @ np.abs(W))
+    return F.plus(Ball(np.asarray(wide, dtype=np.float64), summed).rounded())
 
 
-def _residuals(
-    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None
-) -> tuple[Floats, Floats]:
-    """y − f − b of the rows, with bounds."""
-    F, errors = _values(linear, W, b, centre)
-    R = problem.Y - F[problem.member]
-    return R, errors[problem.member] + gamma(1) * np.abs(R)
+def _residuals(problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
+    """y − f − b of the rows."""
+    return Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))
 
 
 def _combination(
     problem: LeastSquares, linear: LinearGram, beta: Floats, totals: Floats, centre: Floats | None
-) -> tuple[Floats, Floats]:
-    """scale·Xᵀβ over the rows, the weights of f_β, with bounds."""
+) -> Ball:
+    """scale·Xᵀβ over the rows, the weights of f_β."""
     size = joint(problem, np.abs(beta))
     copies = int(np.bincount(problem.member).max())
-    V, errors = linear.transposed_bound(joint(problem, beta), size, gamma(copies - 1) * size, centre)
-    if centre is not None:
-        V, errors = V + np.outer(centre, totals), errors + 2 * gamma(1) * np.abs(np.outer(centre, totals))
-    V, errors = linear.scale * V, linear.scale * errors
-    return V, errors + 2 * gamma(1) * np.abs(V)
+    V = linear.transposed_bound(Ball(joint(problem, beta), gamma(copies - 1) * size), size, centre)
+    if centre is not None:  # the sums of β are rounded too
+        V = V.plus(Ball(np.outer(centre, totals), 0.0).rounded(2))
+    return V.times(linear.scale)

@@ -109,7 +109,7 @@ def _squared_distances(span: Span, nearest: Indices, k: int) -> Floats:
 
 
 def _near_ones(apart: Floats, size: int) -> Indices:
-    """Groups of so many classes: each begins with the class that is farthest from all that are left."""
+    """Groups of `size` classes: each begins with the class that is farthest from all that are left."""
     groups, left, number = np.zeros(len(apart), dtype=np.intp), list(range(len(apart))), 0
     while left:
         members = [max(left, key=lambda i: float(apart[i, left].sum()))]

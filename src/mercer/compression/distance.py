@@ -18,6 +18,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, stack, take
 from mercer.compression.doubled import doubled_squares, has_doubled_values
 from mercer.expansion import Expansion
+from mercer.gram.ball import Ball
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.source import value_error
 from mercer.kernels.matrices import dense
@@ -39,8 +40,8 @@ def distances(one: Expansion, other: Expansion, report: Callable[[float], None] 
     C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
     parts = _parts(C)
     for number, outputs in enumerate(parts):
-        squares, errors = _squares(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
-        found[outputs] = np.sqrt(np.maximum(squares + errors, 0.0)) * (1 + 2.0**-50)
+        squares = _squares(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
+        found[outputs] = np.sqrt(np.maximum(squares.high, 0.0)) * (1 + 2.0**-50)
     return found
 
 
@@ -55,29 +56,33 @@ def _parts(C: Floats) -> list[Indices]:
     return [every[o : o + 1] for o in every] if p > 1 and alone < n**2 * (1 + p / _PRODUCTS_PER_VALUE) else [every]
 
 
-def _squares(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> tuple[Floats, Floats]:
-    """‖w − w'‖² of each output, and how far it may be off."""
+def _squares(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> Ball:
+    """‖w − w'‖² of each output."""
     used = np.flatnonzero(C.any(axis=1))
     vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
     if not len(C):
-        return np.zeros(C.shape[1]), np.zeros(C.shape[1])
+        return Ball(np.zeros(C.shape[1]), np.zeros(C.shape[1]))
     refuse_vanishing(one.kernel, vectors)
     lengths = lengths_of(one.kernel, vectors, C)
     with np.errstate(over="ignore", invalid="ignore"):
         if linear_scale(one.kernel) is not None and not is_sparse(vectors):
-            squares, errors = _of_weights(linear_scale(one.kernel) or 0.0, vectors, C)
+            squares = _of_weights(linear_scale(one.kernel) or 0.0, vectors, C)
         elif has_doubled_values(one.kernel, vectors):
-            squares, share = doubled_squares(one.kernel, vectors, C, report)
-            errors = share * lengths**2 + 2.0**-52 * np.abs(squares)
+            sums, share = doubled_squares(one.kernel, vectors, C, report)
+            squares = Ball(sums, share * lengths**2).rounded(2)
         else:
-            squares, errors = _in_float64(one, vectors, C, lengths, report)
-    if not np.isfinite(squares + errors).all():
+            squares = _in_float64(one, vectors, C, lengths, report)
+    if not np.isfinite(squares.high).all():
         raise FloatingPointError(
             f"‖w − w'‖² overflows float64 with {one.kernel!r}: its values or the coefficients are too large; scale the "
             "features"
         )
-    refuse_negative(one, squares, errors)
-    return squares, errors
+    if (squares.high < 0).any():
+        raise ValueError(
+            f"{one.kernel!r} is not positive definite: ‖w − w'‖² = {float(squares.value.min()):.3g} is negative, so "
+            "that there is no distance to bound; compress a machine with a positive definite kernel"
+        )
+    return squares
 
 
 def refuse_vanishing(kernel: Any, vectors: Any) -> None:
@@ -122,16 +127,7 @@ def apart_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
     return np.asarray(values * (1 + gamma(8)) + share * lengths * longest(one.kernel, vectors))
 
 
-def refuse_negative(one: Expansion, squares: Floats, errors: Floats) -> None:
-    """An error if a square is negative by more than rounding: the kernel has no space to measure in."""
-    if (squares < -errors).any():
-        raise ValueError(
-            f"{one.kernel!r} is not positive definite: ‖w − w'‖² = {float(squares.min()):.3g} is negative, so that "
-            "there is no distance to bound; compress a machine with a positive definite kernel"
-        )
-
-
-def _of_weights(scale: float, vectors: Any, C: Floats) -> tuple[Floats, Floats]:
+def _of_weights(scale: float, vectors: Any, C: Floats) -> Ball:
     """‖Σ_j c_j x_j‖² times the scale of a linear kernel, whose w − w' has a number for each feature."""
     X, (n, p) = np.ascontiguousarray(vectors, dtype=np.float64), C.shape
     rows, high, low = _core.dense_rows(X, _core.get_num_threads()), np.empty((p, X.shape[1])), np.empty((p, X.shape[1]))
@@ -142,12 +138,10 @@ def _of_weights(scale: float, vectors: Any, C: Floats) -> tuple[Floats, Floats]:
     lost = 1.01 * gamma(n) ** 2 * (np.abs(C).T @ np.abs(X)) + 2.0**-53 * weights + n * 2.0**-1070
     squares = scale * np.einsum("ij,ij->i", weights, weights)
     errors = scale * np.einsum("ij,ij->i", 2 * weights + lost, lost) + gamma(X.shape[1] + 16) * squares
-    return squares, 1.01 * errors
+    return Ball(squares, 1.01 * errors)
 
 
-def _in_float64(
-    one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]
-) -> tuple[Floats, Floats]:
+def _in_float64(one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]) -> Ball:
     n, squares = len(C), np.zeros(C.shape[1])
     step = max(1, _BLOCK_VALUES // n)
     for start in range(0, n, step):
@@ -156,4 +150,4 @@ def _in_float64(
         K = one.kernel(take(vectors, np.arange(rows.start, rows.stop)), vectors)
         squares += np.einsum("ij,ij->j", C[rows], K @ C)
     errors = (gamma(n + n // step + 8) + value_error(one.kernel, vectors)) * lengths**2
-    return squares, 1.01 * errors
+    return Ball(squares, 1.01 * errors)

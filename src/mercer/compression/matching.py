@@ -46,7 +46,7 @@ class Samples:
 
     @cached_property
     def some(self) -> Any:
-        """At most so many of them, evenly spread, as positions are found with."""
+        """At most `_MOST_ROWS` of them, evenly spaced, with which positions are found."""
         n = n_samples(self.X)
         return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
 
@@ -66,7 +66,7 @@ class Samples:
         return _SHARE * float(np.abs(self.kernel.diag(X)).sum())
 
     def at_most(self, rows: Indices, vectors: int) -> Indices:
-        """Some of these rows, evenly spread: so many that their coordinates on the vectors fit into memory."""
+        """Some of these rows, evenly spaced, as many as have coordinates on the vectors that fit into memory."""
         most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, vectors))
         return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 

@@ -21,7 +21,7 @@ from mercer.progress import Reporter
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000
-# Of more vectors so many, evenly spread, are candidates, or twice as many as are wanted.
+# With more vectors than this, max(_MOST_CANDIDATES, 2·wanted) of them, evenly spaced, are candidates.
 _MOST_CANDIDATES = 10_000
 # The share of max_error that is aimed at, so that rounding does not end up above it.
 _AIM = 1 - 1e-6
@@ -46,7 +46,7 @@ class Reduced:
         max_error: float | None,
         progress: Reporter,
     ) -> Reduced:
-        """The same with coefficients and b fitted to samples, but no further away than `max_error`."""
+        """With coefficients and b fitted to samples, but no further away than `max_error`."""
         if samples is None or self.span is None or n_samples(self.span.vectors) == 0:
             return self
         progress.tell(f"fitting coefficients to {n_samples(samples.X)} samples")
@@ -63,7 +63,7 @@ class Reduced:
         return replace(self, expansion=made, retrained=True)
 
     def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Reporter) -> Reduced:
-        """The same with every pair of classes on the vectors of its groups, fitted to samples."""
+        """With every pair of classes on the vectors of its groups, fitted to samples."""
         assert self.span is not None
         report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
         made = matched_in_groups(target, self.span, groups, samples, report)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
-from mercer.arrays import Floats, is_sparse, n_samples, take
+from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, take
 from mercer.compression.span import Span
 from mercer.expansion import Expansion
 from mercer.kernels.matrices import dense
@@ -22,12 +21,17 @@ class Target:
     expansion: Expansion
 
     def values(self, X: Any) -> Floats:
-        """f_o at samples, one column for each output."""
-        return self._without_b(in_float64(X), _core.get_num_threads())
+        """f_o at samples, one column for each output.
 
-    @cached_property
-    def _without_b(self) -> Expansion:
-        return replace(self.expansion, b=np.zeros(len(self.expansion.b)))
+        The kernel computes them itself, as it does the matrix of a span: where that is nearly singular, values that
+        round otherwise lead to a worse projection.
+        """
+        expansion = self.expansion
+        out = np.zeros((n_samples(X), len(expansion.b)))
+        for some in row_blocks(n_samples(X), 8 * self.n):
+            K = expansion.kernel(take(X, np.arange(some.start, some.stop)), expansion.vectors)
+            out[some] = K @ expansion.coefficients
+        return out
 
     def one(self, output: int) -> Target:
         """One of the functions, on the vectors that it uses."""

@@ -159,7 +159,7 @@ class Gram(Products, Protocol):
         ...
 
     def streamed(self) -> Gram:
-        """The same matrix for products only: samples are prepared when needed, never all of them at once."""
+        """This matrix for products only: samples are prepared when needed, never all of them at once."""
         ...
 
     def copied(self, rows: Indices, budget: int) -> Gram:

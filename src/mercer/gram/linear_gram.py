@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, gamma, is_sparse, row_blocks
+from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.kernels import Kernel
 
@@ -31,7 +32,7 @@ class LinearGram:
 
     @classmethod
     def of(cls, gram: Gram) -> LinearGram | None:
-        """The same matrix through its samples; None if its kernel is not linear."""
+        """A Gram's matrix through its samples; None if its kernel is not linear."""
         scale = linear_scale(gram.kernel)
         return None if scale is None else cls(gram.X, scale)
 
@@ -62,30 +63,26 @@ class LinearGram:
             out += part.T @ C[rows]
         return out
 
-    def times_bound(
-        self, W: Floats, error: Floats | float = 0.0, centre: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """(X − 1c')W and what bounds its error by entry, where W itself is known up to `error`."""
-        d, size = self.X.shape[1], np.abs(W)
-        spread = gamma(d + 2) * size + 2 * np.broadcast_to(error, W.shape)
-        values, errors = np.empty((self.n, W.shape[1])), np.empty((self.n, W.shape[1]))
+    def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
+        """(X − 1c')W."""
+        d, shape = self.X.shape[1], (self.n, W.value.shape[1])
+        spread = gamma(d + 2) * np.abs(W.value) + 2 * W.error
+        out = Ball(np.empty(shape), np.empty(shape))
         for rows, part in self._parts(centre):
-            values[rows], errors[rows] = part @ W, abs(part) @ spread
-        return values, errors
+            out.value[rows], out.error[rows] = part @ W.value, abs(part) @ spread
+        return out
 
-    def transposed_bound(
-        self, C: Floats, size: Floats, error: Floats | float = 0.0, centre: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """(X − 1c')ᵀC and what bounds its error by entry; `size` is at least |C|, which is known up to `error`."""
+    def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        """(X − 1c')ᵀC; `size` is at least |C|."""
         n, d = self.X.shape
         rows = max(1, min(n, _SUM_ROWS, BLOCK_BYTES // (8 * d)))
         parts = 2 * -(-n // rows)
-        spread = gamma((n if is_sparse(self.X) else rows) + parts + 3) * size + 2 * error
-        out, errors = np.zeros((d, C.shape[1])), np.zeros((d, C.shape[1]))
+        spread = gamma((n if is_sparse(self.X) else rows) + parts + 3) * size + 2 * C.error
+        values, errors = np.zeros((d, C.value.shape[1])), np.zeros((d, C.value.shape[1]))
         for some, part in self._parts(centre):
-            out += part.T @ C[some]
+            values += part.T @ C.value[some]
             errors += abs(part).T @ spread[some]
-        return out, errors
+        return Ball(values, errors)
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
         """Σ w_i (x_ij − c_j)² of each feature."""

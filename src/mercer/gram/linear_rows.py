@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, add_gram, is_sparse
-
-_ROUNDOFF = 2.0**-53
+from mercer.arrays import Floats, Indices, add_gram, gamma, is_sparse
 
 
 def _narrow(X: Any) -> Any:
@@ -92,8 +90,8 @@ class LinearRows:
         """XX'c in twice the precision of float64, and a bound on its error: one rounding, unless 10³² cancel."""
         u = self.doubled_product(*self.doubled_transposed(c))
         lengths = np.sqrt(self.lengths)
-        terms = (self.n + self.d + 8) * _ROUNDOFF
-        return u, 4 * _ROUNDOFF * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths
+        terms = gamma(self.n + self.d + 8)
+        return u, gamma(4) * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""

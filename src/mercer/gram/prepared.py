@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
-from mercer.gram.rounding import Rounding
+from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import unit_rows, width
@@ -30,7 +30,6 @@ _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
 _OF_DIFFERENCES = {"gaussian": 5, "laplacian": 6}
 # The precision of float64 values that do not cancel.
 EXACT = "exact"
-_ROUNDOFF = 2.0**-53
 # Norms of samples that are not prepared as a whole are computed in this many times smaller blocks than usual, because
 # memory is scarce then.
 _NORM_BLOCKS = 16
@@ -130,7 +129,7 @@ class PreparedSamples:
 
     @cached_property
     def sizes(self) -> Floats:
-        """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        """`norms` for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
         if self.lowering.recipe.factor is None:
             norms = self.norms
             if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
@@ -140,7 +139,7 @@ class PreparedSamples:
         return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
 
     def sizes_of(self, X: Any) -> Floats:
-        """The same of other samples."""
+        """`sizes` of other samples."""
         factor = self.lowering.recipe.factor
         if factor is None:
             norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
@@ -157,16 +156,16 @@ class PreparedSamples:
         if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
             return True  # differences of unscaled rows cost no more
         largest = float(self.norms.max(initial=0.0))
-        return not _ROUNDOFF * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+        return not DOUBLE * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
 
     @property
     def _mapped_cancels(self) -> bool:
-        """The same behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        """`cancels` behind a factor, where only differences taken before it help: the kernel computes these itself."""
         factor = self.lowering.recipe.factor
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
         largest = float(np.max(self.sizes, initial=0.0))
-        return not _ROUNDOFF * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
+        return not DOUBLE * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
 
     @property
     def has_exact(self) -> bool:
@@ -189,7 +188,7 @@ class PreparedSamples:
         if exact is None or not is_sparse(self._X):
             return exact
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
-        trace = 3 * (2 * _ROUNDOFF * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
         small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
         return exact if small and not trace <= _CANCELLED_EXPONENT else _ExactSparse(self.lowering)
 
@@ -241,7 +240,7 @@ class Lowering:
             full, centre = _full_columns(X, used)
         else:
             with np.errstate(over="ignore"):
-                # np.mean asks so much first that it takes three times as long on a small array.
+                # np.mean checks so many things that it takes three times as long on a small array.
                 total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
                 centre = np.asarray(total).ravel() / X.shape[0]
             if sparse:
@@ -256,7 +255,7 @@ class Lowering:
         return self.recipe.ending in _OF_DIFFERENCES and self.recipe.factor is None
 
     def by_differences(self) -> Lowering | None:
-        """The same values from differences of dense rows as they are; None for a recipe of inner products."""
+        """This recipe from differences of dense rows as they are; None for a recipe of inner products."""
         recipe = self.recipe
         if not self.of_differences:
             return None

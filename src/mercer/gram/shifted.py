@@ -42,8 +42,8 @@ class ShiftedSamples:
         out[: len(which), : len(which)] += self._constant
 
     @property
-    def dear(self) -> bool:
-        return self._samples.dear
+    def expensive(self) -> bool:
+        return self._samples.expensive
 
     @property
     def dense(self) -> bool:

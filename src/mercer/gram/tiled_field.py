@@ -40,7 +40,7 @@ class TiledField(Field):
         self.samples = samples
         self.origin = origin
         self._columns: _core.Columns | None = None
-        self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.dear else None
+        self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
         self._square = BlockBuffer(samples)
         super().__init__(gram, problem, beta, u)
         fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
@@ -120,7 +120,7 @@ class TiledField(Field):
     def _add_and_keep(
         self, kept: KeptRows, total: Floats, sources: Indices, change: Floats, at: Any, known: Indices, others: Indices
     ) -> None:
-        """The same with a table that is kept; its last rows are copied from the block."""
+        """total += K[rows, sources] @ change with a table that is kept; its last rows are copied from the block."""
         table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
         place = None
         if len(known):
@@ -134,7 +134,7 @@ class TiledField(Field):
     def _add_with_block(
         self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
     ) -> None:
-        """The same where the block serves the rows it has, and the others are laid out for this once."""
+        """total += K[rows, sources] @ change where the block serves the rows it has, and others are laid out once."""
         step, sums = np.zeros(len(known)), np.zeros(len(known))
         step[at] = change
         _core.add_table(sums, self._block, step, self.gram.n_threads)

@@ -11,6 +11,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.descent import FeatureSpace
+from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.solvers.pegasos.iterates import Counts, Iterates
 
@@ -80,7 +81,7 @@ class LinearSpace:
     def square(self, w: Floats, outputs: Floats) -> float:
         return inner(w, w)
 
-    def combine(self, beta: Floats) -> tuple[Floats, Floats]:
+    def combine(self, beta: Floats) -> Ball:
         w, size = np.zeros(self.X.shape[1]), np.zeros(self.X.shape[1])
         for some in self._slices():
             part = self.X[some]
@@ -88,19 +89,19 @@ class LinearSpace:
             size += abs(part).T @ np.abs(beta[some])
         if self.bias:
             w, size = np.append(w, beta.sum()), np.append(size, np.abs(beta).sum())
-        return w, gamma(2 * self.n + 16) * size
+        return Ball(w, gamma(2 * self.n + 16) * size)
 
-    def outputs_bound(self, w: Floats, error: Floats) -> tuple[Floats, Floats]:
+    def outputs_bound(self, w: Ball) -> Ball:
         d = self.X.shape[1]
-        spread = gamma(2 * self.cost + 16) * np.abs(w) + 2 * error
+        spread = gamma(2 * self.cost + 16) * np.abs(w.value) + 2 * w.error
         size = np.full(self.n, spread[d] if self.bias else 0.0)
         for some in self._slices():
             size[some] += abs(self.X[some]) @ spread[:d]
-        return self.outputs(w), size
+        return Ball(self.outputs(w.value), size)
 
-    def square_bound(self, w: Floats, error: Floats, outputs: Floats, outputs_error: Floats) -> tuple[float, float]:
-        square, off = inner(w, w), inner(2 * np.abs(w) + error, error)
-        return square, off + gamma(self.size + 8) * (square + off)
+    def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        square, off = inner(w.value, w.value), inner(np.abs(w.value) + w.size, w.error)
+        return Ball(square, off + gamma(self.size + 8) * (square + off))
 
     def _slices(self) -> Iterator[slice]:
         """Some rows at a time, so that float32 data are not copied to float64 as a whole."""
@@ -195,16 +196,16 @@ class KernelSpace:
     def square(self, w: Floats, outputs: Floats) -> float:
         return inner(w, outputs)
 
-    def combine(self, beta: Floats) -> tuple[Floats, Floats]:
-        return beta, np.zeros_like(beta)
+    def combine(self, beta: Floats) -> Ball:
+        return Ball(beta, np.zeros_like(beta))
 
-    def outputs_bound(self, w: Floats, error: Floats) -> tuple[Floats, Floats]:
+    def outputs_bound(self, w: Ball) -> Ball:
         """Of coordinates that are right up to a few roundings: the bounds of the Gram are far above these."""
-        u, e = self.gram.product_bound(w)
-        mass = self.shift * float(np.abs(w).sum())
-        return u + self.shift * w.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass)
+        u, e = self.gram.product_bound(w.value)
+        mass = self.shift * float(np.abs(w.value).sum())
+        return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
 
-    def square_bound(self, w: Floats, error: Floats, outputs: Floats, outputs_error: Floats) -> tuple[float, float]:
-        size = inner(np.abs(w), np.abs(outputs))
-        off = inner(np.abs(w) + error, outputs_error) + inner(error, np.abs(outputs))
-        return inner(w, outputs), off + gamma(self.n + 8) * (size + off)
+    def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        size = inner(np.abs(w.value), np.abs(outputs.value))
+        off = inner(w.size, outputs.error) + inner(w.error, np.abs(outputs.value))
+        return Ball(inner(w.value, outputs.value), off + gamma(self.n + 8) * (size + off))

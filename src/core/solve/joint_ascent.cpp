@@ -1,5 +1,5 @@
 // Rounds over the samples that violate most. Each visit solves its sample's part exactly and updates all gradients.
-#include "solve/joint.hpp"
+#include "solve/joint_ascent.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Passes over the rows in random order; each visit solves one row's part of the dual. Rows that have settled are left
 // out until the others have: only a pass over all rows ends the descent.
-#include "linear/joint.hpp"
+#include "linear/joint_descent.hpp"
 
 #include <algorithm>
 #include <cmath>
