@@ -339,8 +339,7 @@ class Kernel(NamedParameters):
             return self if other == 0 else Shifted(self, _number(other))
         return NotImplemented
 
-    def __radd__(self, other: Any) -> Kernel:
-        return self.__add__(other)
+    __radd__ = __add__
 
     def __mul__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import Product, Scaled
@@ -351,8 +350,7 @@ class Kernel(NamedParameters):
             return Scaled(self, _number(other))
         return NotImplemented
 
-    def __rmul__(self, other: Any) -> Kernel:
-        return self.__mul__(other)
+    __rmul__ = __mul__
 
     def __pow__(self, exponent: Any) -> Kernel:
         from mercer.kernels.algebra import Power
