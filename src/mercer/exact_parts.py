@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices, sums_by
 
-# So many multiples of so small a share of a number, each at most that number, add up without rounding.
+# Up to `_FEW` multiples of `_FINER`·x, each at most x, sum exactly in float64.
 _FEW, _FINER = 2**13, 2.0**-40
 
 

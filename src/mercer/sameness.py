@@ -40,7 +40,7 @@ def key_of(value: Any) -> Hashable:
 
 
 def key_of_params(params: dict[str, Any]) -> Hashable:
-    """The same for parameters by name, in any order."""
+    """What parameters by name are equal by, in any order."""
     return tuple((name, key_of(params[name])) for name in sorted(params))
 
 

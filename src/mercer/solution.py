@@ -69,13 +69,13 @@ class Stop:
         return self.missed(certificate) <= 1
 
     def limit(self, steps: int) -> StopReason | None:
-        """The limit that ends a solve after so many steps, if there is one."""
+        """The limit that ends a solve after these steps, if there is one."""
         if steps >= self.max_iter:
             return "max_iter"
         return "max_time" if time.monotonic() >= self.deadline else None
 
     def after(self, steps: int) -> Stop:
-        """What is left of the limits after so many steps."""
+        """What is left of the limits after these steps."""
         return replace(self, max_iter=self.max_iter - steps, done=self.done + steps)
 
     def before_proof(self, beta: Floats) -> Stop:

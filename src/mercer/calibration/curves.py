@@ -24,7 +24,7 @@ class Curves(Protocol):
         """From decision values, both with a column for each plane."""
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one plane."""
+        """P of the positive side of plane k, from its decision values f."""
 
 
 FitCurves = Callable[[Floats, Flags, Floats, Indices], Curves]

@@ -23,7 +23,7 @@ class Steps:
         return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one output."""
+        """P of the positive side of output k, from its decision values f."""
         mine = slice(self.starts[k], self.starts[k + 1])
         return np.interp(f, self.f[mine], self.p[mine])
 

@@ -31,7 +31,7 @@ class Sigmoids:
         return logistic(self.slope * f + self.offset)
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one output."""
+        """P of the positive side of output k, from its decision values f."""
         return logistic(self.slope[k] * f + self.offset[k])
 
 

@@ -15,7 +15,7 @@ class FoldLines:
         self._begun = time.monotonic()
 
     def done(self, n_folds: int = 1) -> None:
-        """So many more folds are done."""
+        """`n_folds` more folds are done."""
         self._done += n_folds
         if self._listener is not None:
             words = f"{self._done} of {self._n} folds of the calibration"

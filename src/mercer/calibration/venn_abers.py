@@ -38,7 +38,7 @@ class VennAbers:
         return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """The same for one output."""
+        """P of the positive side of output k, from its decision values f."""
         low, high = self.interval(k, f)
         return np.asarray(high / (1.0 - low + high))
 

@@ -101,7 +101,7 @@ def _without_each(
 
 
 def _without_stored(K: Any, beta: Floats, u: Floats, stop: Stop, problem: DualProblem) -> Floats | None:
-    """The same on a K that is stored."""
+    """f of all rows where K is stored, for one problem; None if it is not solved."""
     found = _balanced(problem, np.clip(beta, problem.lower, problem.upper))
     moved = np.flatnonzero(found != beta)
     u = u + (found - beta)[moved] @ K[moved]
@@ -156,7 +156,7 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 
 
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
-    """The same for pairs of classes, in one call; None where it leaves one of them unsolved."""
+    """Held-out values of pairs of classes, in one call; None where it leaves one of them unsolved."""
     layout, gram = left[0].layout, whole.gram()
     if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None

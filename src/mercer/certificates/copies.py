@@ -60,7 +60,7 @@ class Variables:
 
 
 def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variables) -> Certificate:
-    """The certificate of all problems, or of the only one, for coefficients of copies that lack so much."""
+    """The certificate of all problems, or of the only one, for copies whose coefficients add up to less or more."""
     parts = certificate.parts or (certificate,)
     bias = np.array([max(map(abs, part.b), default=0.0) for part in parts])
     violation, gap = (np.array([getattr(part, name) for part in parts]) for name in ("violation", "gap"))

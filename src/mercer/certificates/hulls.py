@@ -28,7 +28,7 @@ _ROUNDOFF = 1.01 * 2.0**-53
 class Centring:
     """What subtracting a centre from all samples costs: the most that rounding moved one, in feature space.
 
-    Prediction adds ⟨w, centre⟩ back, a sum of so many `terms` that rounds with the centre's `length`.
+    Prediction adds ⟨w, centre⟩ back, a sum of `terms` terms that rounds with the centre's `length`.
     """
 
     moved: float = 0.0

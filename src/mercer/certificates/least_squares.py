@@ -56,7 +56,7 @@ def products_with_bounds(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
 
 
 def closer_products(gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-    """The same as exact as it gets, which is slower: column by column, or in partial sums of about √n given values."""
+    """KC and its bounds as exact as it gets, more slowly: by columns, or in partial sums of about √n given values."""
     if not gram.stored:
         pairs = [gram.product_bound(np.ascontiguousarray(column), level=gram.levels[-1]) for column in C.T]
         return np.column_stack([u for u, _ in pairs]), np.column_stack([e for _, e in pairs])

@@ -20,7 +20,7 @@ def pair_certificate(findings: Any, paired: bool, proves: Proves) -> Certificate
 
 
 def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
-    """The same for many pairs, a row of findings each."""
+    """The certificates of many pairs, from a row of findings each."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
     ends = top - bottom if paired else np.maximum(top, -bottom)
     unbalanced = np.abs(b * total) if paired else 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 
-# The bound of a product with K counts so many roundings of each value, or more.
+# Roundings of each value that the bound of a product with K counts at least.
 _COUNTED = 4 * 2.0**-53
 
 

@@ -82,7 +82,7 @@ class CertificateTable(Sequence[Certificate]):
             values[which] = found.kkt[name]
 
     def among(self, n: int, which: Indices) -> CertificateTable:
-        """The same as those of the sub-problems `which` of n, with zeros for the others."""
+        """A table for n sub-problems, of which these certificates are those of `which`; zeros for the others."""
         whole = CertificateTable(
             primal=np.zeros(n),
             dual=np.zeros(n),

@@ -123,7 +123,7 @@ def _above(
 def certify_weights_limit(
     problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None = None
 ) -> Certificate:
-    """The same for weights of the features, whose normal equations are XᵀW(y − f) = 0.
+    """The certificate, in the limit λ = 0, of weights of the features: their normal equations are XᵀW(y − f) = 0.
 
     `gap` is the most that a step along a single feature would gain.
     """

@@ -238,7 +238,7 @@ def _own_report(fitted: Any, machine: str, path: Path, seconds: float) -> dict[s
 
 
 def _report(fitted: Any, model: LibsvmModel, path: Path, seconds: float) -> dict[str, Any]:
-    """The same for a program."""
+    """What was trained, for a program to read."""
     return {
         "mercer": mercer.__version__,
         "machine": model.svm_type,

@@ -30,7 +30,7 @@ from mercer.fitting.kinds import has_function_per_class
 # How many pairs a vector serves at most. (Letter, 26 classes and 642 vectors: predict takes 0.16 of the original's time
 # with 100 pairs, 0.36 with all 325; 0.13 points of accuracy are lost with 100 pairs, and 0.25 with 75.)
 _PAIRS_PER_VECTOR = 100
-# A group has at least so many vectors; where one would have fewer, every pair uses them all, which are few.
+# Vectors that a group has at least; where one would have fewer, every pair uses all vectors, which are few.
 _FEWEST_VECTORS = 10
 
 
@@ -118,7 +118,7 @@ def _squared_distances(span: Span, nearest: Indices, k: int) -> Floats:
 
 
 def _near_ones(apart: Floats, size: int) -> Indices:
-    """Groups of so many classes: each begins with the class that is farthest from all that are left."""
+    """Groups of `size` classes: each begins with the class that is farthest from all that are left."""
     groups, left, number = np.zeros(len(apart), dtype=np.intp), list(range(len(apart))), 0
     while left:
         members = [max(left, key=lambda i: float(apart[i, left].sum()))]

@@ -28,7 +28,7 @@ _BLOCK_VALUES = 1 << 17
 # Slices of a matrix product: those that nearly always do, and those for outputs whose ‖w − w'‖² may be off by more than
 # this share.
 _SLICES, _MORE_SLICES, _CLOSE = 4, 6, 1e-9
-# A kernel value takes as long as its products with so many outputs' coefficients.
+# A kernel value takes as long as its products with the coefficients of this many outputs.
 _PRODUCTS_PER_VALUE = 25
 # Values of k(v, v) whose roots, times rounding, are still normal numbers.
 VANISHING = 1e-280
@@ -52,7 +52,7 @@ def _part_of(report: Callable[[float], None], number: int, parts: int, share: fl
 
 
 def _distances(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> Floats:
-    """The same for outputs that share kernel values."""
+    """‖w − w'‖, from above, of outputs that share kernel values."""
     found, wanted = np.zeros(C.shape[1]), np.arange(C.shape[1])
     for slices in (_SLICES, _MORE_SLICES):
         squares, errors = _squares(one, vectors, C[:, wanted], slices, report)

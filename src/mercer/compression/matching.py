@@ -46,7 +46,7 @@ class Samples:
 
     @cached_property
     def some(self) -> Any:
-        """At most so many of them, evenly spread, as positions are found with."""
+        """The samples that positions are found with: at most _MOST_ROWS, evenly spread."""
         n = n_samples(self.X)
         return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
 
@@ -66,7 +66,7 @@ class Samples:
         return _SHARE * float(np.abs(self.kernel.diag(X)).sum())
 
     def at_most(self, rows: Indices, vectors: int) -> Indices:
-        """Some of these rows, evenly spread: so many that their coordinates on the vectors fit into memory."""
+        """As many of these rows, evenly spread, as have room in memory for their coordinates on the vectors."""
         most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, vectors))
         return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 

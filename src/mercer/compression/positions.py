@@ -29,7 +29,7 @@ from mercer.compression.target import Target
 # they take no more than these.
 _OPERATIONS, _FEWEST_STEPS, _MOST_STEPS = 2e11, 20, 100
 _MOST_OPERATIONS = 2e12
-# Outputs are combined into at most so many.
+# Outputs are combined into at most this many.
 _COMBINATIONS = 64
 
 

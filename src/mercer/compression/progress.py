@@ -20,7 +20,7 @@ class Progress:
         self._tell(words)
 
     def share(self, words: str, share: float) -> None:
-        """So much of something is done."""
+        """This share of something is done."""
         if self._listener is not None and time.monotonic() >= self._next_line:
             self._tell(f"{words}: {share:.0%}")
 

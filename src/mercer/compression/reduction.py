@@ -21,7 +21,7 @@ from mercer.expansion import Expansion
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000
-# Of more vectors so many, evenly spread, are candidates, or twice as many as are wanted.
+# With more vectors than this, consider only max(_MOST_CANDIDATES, 2·wanted) of them, evenly spaced.
 _MOST_CANDIDATES = 10_000
 # The share of max_error that is aimed at, so that rounding does not end up above it.
 _AIM = 1 - 1e-6
@@ -46,7 +46,7 @@ class Reduced:
         max_error: float | None,
         progress: Progress,
     ) -> Reduced:
-        """The same with coefficients and b fitted to samples, but no further away than `max_error`."""
+        """This reduction with coefficients and b fitted to samples, but no further away than `max_error`."""
         if samples is None or self.span is None or n_samples(self.span.vectors) == 0:
             return self
         progress(f"fitting coefficients to {n_samples(samples.X)} samples")
@@ -63,7 +63,7 @@ class Reduced:
         return replace(self, expansion=made, retrained=True)
 
     def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Progress) -> Reduced:
-        """The same with every pair of classes on the vectors of its groups, fitted to samples."""
+        """This reduction with every pair of classes on the vectors of its groups, fitted to samples."""
         assert self.span is not None
         report = partial(progress.share, f"fitting {len(target.expansion.b)} pairs to samples")
         made = matched_in_groups(target, self.span, groups, samples, report)
@@ -71,7 +71,7 @@ class Reduced:
 
 
 def to_count(target: Target, count: int, samples: Samples | None, progress: Progress) -> Reduced:
-    """So many vectors, or fewer where fewer will do."""
+    """`count` vectors, or fewer where fewer will do."""
     return _placed(target, _order(target, lambda n, _: n >= count, count, progress), samples, progress)
 
 

@@ -18,16 +18,16 @@ from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels.matrices import dense
 from mercer.rkhs import row_keys
 
-# δ(x) = ‖φ(x) − Pφ(x)‖² below so many roundings of k(x, x), per vector, is zero as far as float64 can tell.
+# δ(x) = ‖φ(x) − Pφ(x)‖² below this many roundings of k(x, x), per vector, is zero as far as float64 can tell.
 _DEPENDENT_ROUNDINGS = 4
 # ‖w − w'‖ that is called rounding, as a share of ‖w‖.
 _EXACT_SHARE = 1e-8
-# Dependence is looked for up to so many vectors, whose kernel matrix takes 800 MB.
+# Dependence is looked for up to this many vectors, whose kernel matrix takes 800 MB.
 _LARGEST_MATRIX = 10_000
 
 
 def without_needless(expansion: Expansion, thorough: bool) -> Expansion:
-    """The same functions, up to rounding, on fewer vectors where that is possible.
+    """These functions, up to rounding, on fewer vectors where that is possible.
 
     Vectors under a strictly positive definite kernel are independent; whether they are to rounding is asked only if the
     search is `thorough`.

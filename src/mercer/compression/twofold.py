@@ -21,7 +21,7 @@ EXP_ERROR = 2.0**-98
 SUM_ERROR, PRODUCT_ERROR = 2.0**-104, 2.0**-103
 
 _SPLITTER = 2.0**27 + 1
-# exp(t) = 2ⁿ exp(j/64) exp(r), |r| ≤ 1/128: ln 2 in parts of so many bits that n times a part is exact.
+# exp(t) = 2ⁿ exp(j/64) exp(r), |r| ≤ 1/128: ln 2 in parts of _LN2_BITS bits, so that n times a part is exact.
 _STEPS, _LN2_BITS = 64, 42
 # Terms r^k/k! for k from 7 to 12 are below 2⁻⁶¹, so that float64 holds them to 2⁻¹¹⁴; those after are below 2⁻¹²³.
 _FIRST_OF_TAIL, _LAST_OF_TAIL = 7, 12
@@ -88,7 +88,7 @@ def power(a: Twofold, n: int) -> Twofold:
 
 
 def sum_rows(a: Twofold) -> Twofold:
-    """The sums of columns, by halves; so many rounding errors as halvings follow one another."""
+    """The sums of columns, by halves: each halving adds one rounding error."""
     high, low = a
     while len(high) > 1:
         half = len(high) // 2

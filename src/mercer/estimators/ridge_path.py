@@ -93,7 +93,7 @@ class RidgePath:
         return float(self.lams[self.best])
 
     def made_of(self, source: PathSource) -> RidgePath:
-        """The same path, which can make machines."""
+        """This path with what it needs to make machines."""
         known = copy.copy(self)
         object.__setattr__(known, "_source", source)
         return known

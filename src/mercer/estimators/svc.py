@@ -192,7 +192,7 @@ class SVC(PairwiseClassifier):
         return price(self, float(fit.merged.weight[rows].sum()))
 
     def _pair_prices(self, fit: Fit, layout: Layout) -> Floats:
-        """The same for every pair of classes."""
+        """C of a sample of weight 1 in the problem of every pair of classes."""
         if self.theta is None:
             return np.full(layout.n, float(self.C))
         weights = np.add.reduceat(fit.merged.weight[layout.members], layout.starts[:-1])

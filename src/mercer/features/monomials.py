@@ -149,7 +149,7 @@ def _count_of(size: int, degree: int, ordered: bool) -> int:
 
 
 def _products(size: int, degree: int, ordered: bool) -> Indices:
-    """All products of so many factors out of `size`, a row each."""
+    """All products of `degree` factors out of `size`, a row each."""
     every = itertools.product(range(size), repeat=degree)
     chosen = every if ordered else itertools.combinations_with_replacement(range(size), degree)
     return np.array(list(chosen), dtype=np.intp).reshape(_count_of(size, degree, ordered), degree)

@@ -89,7 +89,7 @@ class RandomFourier(FeatureMap):
 
 
 def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
-    """The same lengths, in directions that are orthogonal in groups of as many as there are dimensions."""
+    """Frequencies of these lengths, in directions that are orthogonal in groups of as many as there are dimensions."""
     m, width = frequencies.shape
     lengths = np.linalg.norm(frequencies, axis=1)
     blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]

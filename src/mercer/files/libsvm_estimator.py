@@ -135,7 +135,7 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
 
 
 def layout_of(machine: Any, *, label_order: Any = None) -> LibsvmModel:
-    """The same for any kernel, without it: classes, pairs, coefficients, and as support vectors the rows' numbers."""
+    """A model of any kernel, without it: classes, pairs, coefficients, and as support vectors the rows' numbers."""
     check_is_fitted(machine)
     return _model(machine, label_order, "precomputed", {})
 
@@ -182,7 +182,7 @@ def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, 
 
 
 def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
-    """The same classifier with its classes in another order: pairs that change direction change sign."""
+    """A classifier with its classes in another order: pairs that change direction change sign."""
     if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
         raise ValueError(f"{order} is not an order of the labels {model.label}")
     old = [model.label.index(label) for label in order]

@@ -61,7 +61,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
 
 def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
-    """The same as an ``onnx.ModelProto``, checked by onnx."""
+    """A fitted estimator as an ``onnx.ModelProto``, checked by onnx."""
     if dtype not in _INPUTS:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")

@@ -18,7 +18,7 @@ from mercer.errors import ModelFormatError
 from mercer.fitting.kinds import Kind
 
 Size = str | int | None
-# A dense row of so many columns is 8 MB. As many as HashingVectorizer makes by default.
+# Columns of which a dense row takes 8 MB; as many as HashingVectorizer makes by default.
 MOST_OUTPUTS: Final = 2**20
 _MOST_QUANTIFIERS: Final = 4  # a pattern takes at most (length of a text)^quantifiers steps
 
@@ -126,7 +126,7 @@ class Labels(Kind):
 
 @dataclass(frozen=True)
 class ListOf(Kind):
-    """A list of so many, each of a kind, or None if that is allowed."""
+    """A list of `count` values of one kind, or None if that is allowed."""
 
     kind: Kind
     count: Size = None

@@ -48,7 +48,7 @@ class Row:
     finish: Check = checks.nothing  # makes what follows from the rest, and is not in the file
 
     def but(self, **changes: Any) -> Row:
-        """The same, with some of it changed."""
+        """This row with some of it changed."""
         return replace(self, **changes)
 
     def needs(self, name: str, version: tuple[int, ...]) -> bool:

@@ -75,7 +75,7 @@ class PairwiseClassifier(Deciding, DualMarginReport, ClassifierMixin, DualMachin
         self._conclude_duals(fit, found, scales)
 
     def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
-        """The same from coefficients of the merged samples, and of the caller's rows, for every output."""
+        """The fitted attributes from coefficients of the merged samples, and of the caller's rows, for every output."""
         merged, target = fit.merged, fit.target
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(merged.y[used], kind="stable")]

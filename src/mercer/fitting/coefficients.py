@@ -43,7 +43,7 @@ def merged_table(merged: Merged, found: Joined) -> Table:
 
 
 def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
-    """The same for the caller's rows that have weight; d of a merged sample is at most `ridge`."""
+    """β of the caller's rows that have weight, in every task; d of a merged sample is at most `ridge`."""
     merged = fit.merged
     own = table.take(merged.member)
     if merged.unique:  # every bound is its own

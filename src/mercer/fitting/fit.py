@@ -108,7 +108,7 @@ class Fit:
         return self.gram_under(self.kernel, n_threads)
 
     def gram_under(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
-        """The same under another kernel, bound like the fit's own."""
+        """The Gram matrix of the merged samples under another kernel, bound like the fit's own."""
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged

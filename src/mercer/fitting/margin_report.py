@@ -121,7 +121,7 @@ class MarginReport:
 
 
 class DualMarginReport(MarginReport):
-    """The same for a machine with α: sums of α, free and bounded vectors, and the nearest points of the hulls."""
+    """Margins of a machine with α: sums of α, free and bounded vectors, and the nearest points of the hulls."""
 
     dual_coef_: Floats
     n_support_: Indices

@@ -1,4 +1,4 @@
-"""Classifiers that decide and estimate no probabilities: whoever asks one for them is told where they are.
+"""Classifiers without `predict_proba`; the AttributeError says what to use instead.
 
 Models of LIBSVM's -b 1 are the exception: they keep theirs.
 

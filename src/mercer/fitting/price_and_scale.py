@@ -1,4 +1,4 @@
-"""A word where the price C, or the tube's ε, does not match the size of y: both are in the units of y.
+"""Warn if C or ε does not match the scale of y: both are in the units of y.
 
     |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b
 

@@ -216,7 +216,7 @@ _SHARED: Final = {
 """,
     "samples of a space": """
     n_landmarks : int, optional
-        Project the samples onto the span of so many of them in feature space, drawn in proportion to the weights, for
+        Project the samples onto the span of this many of them in feature space, drawn in proportion to the weights, for
         more samples than a kernel matrix has room for. None takes all samples, exactly.
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data.

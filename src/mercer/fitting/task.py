@@ -36,5 +36,5 @@ class Solved:
 
 
 def made_exact(tasks: Sequence[Task]) -> list[Task]:
-    """The same tasks with solutions whose equations hold to rounding, where there are such."""
+    """Tasks with solutions whose equations hold to rounding, where there are such."""
     return [replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in tasks]

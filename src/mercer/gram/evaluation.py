@@ -155,7 +155,7 @@ class BlockEvaluation:
 
     @cached_property
     def _combinations(self) -> _core.Combinations:
-        """The same segments for the core."""
+        """The segments in the form that the core takes."""
         packed = _core.Combinations()
         for part, outputs, coefficients in self._segments:
             packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))

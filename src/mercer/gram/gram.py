@@ -144,7 +144,7 @@ class Gram(Products, Protocol):
     ) -> Floats:
         """The bounds of `product_bound` alone, for kernel values of a level, summed in float64.
 
-        With `in_any_order`, they hold for other sums too, in which no more than so many additions follow each other.
+        `in_any_order=k`: valid for any order of summation with at most k additions in sequence.
         """
         ...
 
@@ -159,7 +159,7 @@ class Gram(Products, Protocol):
         ...
 
     def streamed(self) -> Gram:
-        """The same matrix for products only: samples are prepared when needed, never all of them at once."""
+        """This matrix for products only: samples are prepared when needed, never all of them at once."""
         ...
 
     def copied(self, rows: Indices, budget: int) -> Gram:

@@ -229,7 +229,7 @@ class KernelMatrix:
         return samples is not None and samples.dear and inside > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> tuple[Floats, Floats] | None:
-        """The same in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
+        """Kβ and its bounds in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
         prepared, J = self._source.prepared, np.flatnonzero(coefficients)
         assert prepared is not None
         recipe = prepared.lowering.recipe
@@ -290,12 +290,12 @@ class KernelMatrix:
         return (u, e) if rows is None else (u[rows], e[rows])
 
     def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same through the core; None if numbers are too large for it."""
+        """Kβ through the core; None if numbers are too large for it."""
         sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
         return None if sums is None else sums[0]
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """The same for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
+        """Kβ for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
         parts = []

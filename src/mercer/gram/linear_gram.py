@@ -31,7 +31,7 @@ class LinearGram:
 
     @classmethod
     def of(cls, gram: Gram) -> LinearGram | None:
-        """The same matrix through its samples; None if its kernel is not linear."""
+        """The matrix of a Gram through its samples; None if its kernel is not linear."""
         scale = linear_scale(gram.kernel)
         return None if scale is None else cls(gram.X, scale)
 

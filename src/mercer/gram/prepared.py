@@ -130,7 +130,7 @@ class PreparedSamples:
 
     @cached_property
     def sizes(self) -> Floats:
-        """The same for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        """`norms` for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
         if self.lowering.recipe.factor is None:
             norms = self.norms
             if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
@@ -140,7 +140,7 @@ class PreparedSamples:
         return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
 
     def sizes_of(self, X: Any) -> Floats:
-        """The same of other samples."""
+        """What `sizes` are, of other samples."""
         factor = self.lowering.recipe.factor
         if factor is None:
             norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
@@ -161,7 +161,7 @@ class PreparedSamples:
 
     @property
     def _mapped_cancels(self) -> bool:
-        """The same behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        """Whether values behind a factor lose digits; differences taken before it help, which the kernel computes."""
         factor = self.lowering.recipe.factor
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
@@ -241,7 +241,7 @@ class Lowering:
             full, centre = _full_columns(X, used)
         else:
             with np.errstate(over="ignore"):
-                # np.mean asks so much first that it takes three times as long on a small array.
+                # np.mean checks its arguments at length: it takes three times as long on a small array.
                 total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
                 centre = np.asarray(total).ravel() / X.shape[0]
             if sparse:
@@ -256,7 +256,7 @@ class Lowering:
         return self.recipe.ending in _OF_DIFFERENCES and self.recipe.factor is None
 
     def by_differences(self) -> Lowering | None:
-        """The same values from differences of dense rows as they are; None for a recipe of inner products."""
+        """How to compute k from differences of dense rows as they are; None for a recipe of inner products."""
         recipe = self.recipe
         if not self.of_differences:
             return None

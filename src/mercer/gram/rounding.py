@@ -42,7 +42,7 @@ _LARGEST_EXPONENT_ERROR = 0.125
 _SECOND_ORDER = 1.1
 # Float32 values below 2^-125 are 0, and so are products with coefficients that leave float32's range.
 _FLUSHED = 2.0**-120
-# So much is added to each N_j, beyond their mean, in the sum beside: it may be small, but not zero.
+# What is added to each N_j, beyond their mean, in the sum beside: it may be small, but not zero.
 _LEAST_ADDED = 0.05
 # What the lengths that both rows were divided by add to the roundings of a cosine in float32.
 _OF_LENGTHS = 3.0
@@ -72,7 +72,7 @@ class Rounding:
         """|computed − true| ≤ result, for rows with these N_i, columns with these N_j and coefficients β_j.
 
         One column may stand for several `columns` that are no longer than it, its coefficient for the sum of theirs.
-        So many values may have been summed by a library, in whatever order.
+        A library may have summed up to `in_any_order` values, in whatever order.
         """
         single = level == np.float32
         v, ending = SINGLE if single else DOUBLE, self.recipe.ending
@@ -248,7 +248,7 @@ class SumBeside:
         self.coefficients = self._absolute * (sources + self._added)
 
     def errors(self, sizes: Floats, beside: Floats, terms: Any) -> Floats:
-        """|computed − true| ≤ result, for rows with these N_i and g_i, whose inner sums have at most so many terms."""
+        """|computed − true| ≤ result, for rows with these N_i and g_i, whose inner sums have at most `terms`."""
         own, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
         sums, c = own._sums(self._m, v), np.minimum(own._inner_terms(v), terms) + 10
         least = self._low + self._added

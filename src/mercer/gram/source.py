@@ -40,7 +40,7 @@ class Source:
 
 
 def value_error(kernel: Kernel, d: int) -> float:
-    """The same for vectors of d features."""
+    """The error of a value of this kernel of vectors of d features, in units of √(k_ii k_jj)."""
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
     return generic_error(d, stretched, kernel.n_factors)
 

@@ -168,7 +168,7 @@ class Sums:
         )
 
     def _moved(self, x: Floats, y: Floats) -> Sums:
-        """The same sums about another origin."""
+        """These sums about another origin."""
         dx, dy, W = x - self.x, y - self.y, self.weight
         size = np.concatenate([[W], np.abs(self.xx.diagonal()), np.abs(self.yy)])
         step = np.concatenate([[0.0], np.abs(dx), np.abs(dy)])

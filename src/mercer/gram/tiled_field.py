@@ -120,7 +120,7 @@ class TiledField(Field):
     def _add_and_keep(
         self, kept: KeptRows, total: Floats, sources: Indices, change: Floats, at: Any, known: Indices, others: Indices
     ) -> None:
-        """The same with a table that is kept; its last rows are copied from the block."""
+        """Add the change by a table of kernel values that is kept; its last rows are copied from the block."""
         table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
         place = None
         if len(known):
@@ -134,7 +134,7 @@ class TiledField(Field):
     def _add_with_block(
         self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
     ) -> None:
-        """The same where the block serves the rows it has, and the others are laid out for this once."""
+        """Add the change where the block serves the rows it has, and the others are laid out for this once."""
         step, sums = np.zeros(len(known)), np.zeros(len(known))
         step[at] = change
         _core.add_table(sums, self._block, step, self.gram.n_threads)

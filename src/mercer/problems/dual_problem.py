@@ -110,7 +110,7 @@ class DualProblem:
         return made
 
     def without_bias(self) -> DualProblem:
-        """The same boxes without any equality; the bias is the multiplier of an equality."""
+        """This problem without any equality; the bias is the multiplier of an equality."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 

@@ -90,7 +90,7 @@ class LinearProblem:
 
     @cached_property
     def dual(self) -> DualProblem:
-        """The same as a DualProblem with K = XX'; with ε > 0 a sample has two variables, β⁺ and −β⁻."""
+        """This problem as a DualProblem with K = XX'; with ε > 0 a sample has two variables, β⁺ and −β⁻."""
         n, group = len(self.p), 0 if self.exact_bias else -1
         totals = np.zeros(1 if self.exact_bias else 0)
         row = np.arange(n)

@@ -69,4 +69,4 @@ class _Nothing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
 
 class _NoNumbers(RegressorMixin, _Nothing):  # type: ignore[misc]  # scikit-learn is untyped
-    """The same for a regression, whose y a Tabular standardises."""
+    """Learns nothing of a regression, whose y a Tabular standardises."""

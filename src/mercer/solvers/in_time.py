@@ -16,7 +16,7 @@ _FIRST_ROWS = 256
 # A part that takes this share of the time left foretells the whole well: it is a quarter as long as what would fit.
 _TELLING_SHARE = 0.02
 
-# What ends so many seconds after the deadline is still in time where the alternative is an error.
+# Work without a partial result may overrun the deadline by this many seconds.
 GRACE_SECONDS = 0.5
 NO_FACTOR = (
     "factorisations, LSQR and sums over the samples have none before they end. Raise max_time, or use solver='cg', "

@@ -42,7 +42,7 @@ class ProofTime:
 
 
 def _seconds_per_column(gram: Gram, left: float) -> float:
-    """The time of one column of K in float64, with so many seconds left."""
+    """The time of one column of K in float64, measured in a part of the seconds that are `left`."""
     n, size, least = gram.n, 32, math.inf
     enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))
     while True:

@@ -140,7 +140,7 @@ def as_numbers(cells: Cells) -> tuple[Floats, int | None]:
 
 
 def as_seconds(cells: Cells, form: str) -> tuple[Floats, int | None]:
-    """The same for dates."""
+    """The dates of a column in seconds, NaN in its holes; and the first row whose cell is no date, or None."""
     if cells.dtype.kind == "M":
         out = cells.astype("datetime64[us]").astype(np.int64) / 1e6
         out[np.isnat(cells)] = np.nan

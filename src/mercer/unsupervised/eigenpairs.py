@@ -48,7 +48,7 @@ def leading(S: Floats, k: int | None) -> tuple[Floats, Floats]:
 
 
 def leading_of_walk(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
-    """The same of a sparse matrix whose eigenvalues are at most 1."""
+    """The k largest eigenvalues, and a column for each, of a sparse matrix whose eigenvalues are at most 1."""
     n = S.shape[0]
     if n <= _LAPACK_ROWS or k > _LAPACK_SHARE * n:
         return leading(S.toarray(), k)

@@ -205,7 +205,7 @@ class _Division:
 
 
 def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
-    """The same, but each cluster without points has taken the one that costs most from a cluster that has several."""
+    """Labels in which each empty cluster has taken the point that costs most from a cluster that has several."""
     counts = np.bincount(labels, minlength=k)
     if counts.all():
         return labels

@@ -127,7 +127,7 @@ def mmd_test(
     n_permutations : int, default=1000
         B. The smallest p is 1/(1 + B).
     n_landmarks : int, optional
-        Compare the points' projections onto the span of so many of them in feature space, for more points than a
+        Compare the points' projections onto the span of this many of them in feature space, for more points than a
         kernel matrix has room for. The test keeps its level.
     cache_size : float, default=1000
         Memory in MB that may be used beyond the data.

@@ -112,7 +112,7 @@ class Sets:
         return other
 
     def with_family(self, family: Family, t: float) -> Self:
-        """The same sets on the way of another family of problems with the same matrix."""
+        """These sets on the way of another family of problems with the same matrix."""
         return type(self)(family, self.K, self.side, t)
 
     def segment(self, *, near: bool = False) -> Segment:

@@ -37,7 +37,7 @@ def settled(problem: DualProblem, K: KernelRows, beta: Floats) -> Walk:
 
 
 def _independent(problem: DualProblem, K: KernelRows, beta: Floats) -> tuple[Walk, Floats]:
-    """The same Kβ with free variables of which none depends on the others; the rest are on bounds."""
+    """A β with this Kβ, of whose free variables none depends on the others; the rest are on bounds."""
     beta = np.clip(beta, problem.lower, problem.upper)
     side = np.where(beta >= problem.upper, UPPER, np.where(beta <= problem.lower, LOWER, FREE)).astype(np.int8)
     inside = np.flatnonzero(side == FREE)

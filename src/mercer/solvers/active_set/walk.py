@@ -28,8 +28,8 @@ from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Sets
 _TIE = 1e-12
 # A dependent variable's residual that would change by less than this, in units of f, over all of t is not followed.
 _STILL = 1e-11
-# The residuals that are followed are those that could change their sign soon, at least one in so many of all. Where
-# they last for fewer events than the second number, twice as many are; where for more than the third, half as many.
+# The residuals that are followed are those that could change their sign soon, at least one in _LEAST_SHARE_NEAR of all.
+# Where they last for fewer than _SHORT_EVENTS events, twice as many are; for more than _LONG_EVENTS, half as many.
 _LEAST_SHARE_NEAR, _SHORT_EVENTS, _LONG_EVENTS = 16, 6, 24
 _EPS = float(np.finfo(float).eps)
 

@@ -35,7 +35,7 @@ from mercer.solvers.refine import Refinement, holding
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
 
-# So many gradients are changed by pair steps at least, before something else is tried: it takes a millisecond.
+# Let pair steps update at least this many gradients (about 1 ms) before trying another method.
 _FEWEST_CHANGES = 2_000_000
 
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
@@ -119,7 +119,7 @@ def _times(K: Any, coefficients: Floats) -> Floats:
 def refined(
     problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, inner: Inner, shrinking: bool
 ) -> tuple[Solution, Certificate]:
-    """The same with a solver without proof, `inner`, called until the certificate of its solution is good."""
+    """Call a solver without proof, `inner`, until the certificate of its solution is good."""
     beta: Floats = starting_point(problem, gram) if start is None else start
     u: Floats | None = None
     proof, last = ProofTime(gram, stop), LastSums()

@@ -143,7 +143,7 @@ def solve_reduced_hulls(
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
 ) -> tuple[Solution, Certificate]:
-    """The same for reduced hulls, with a proof that counts the roundings of a later division by ρ."""
+    """The nearest points of reduced hulls, with a proof that counts the roundings of a later division by ρ."""
     solution, certificate = solve_hulls(
         problem, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver, rho_of=reduced_rho
     )

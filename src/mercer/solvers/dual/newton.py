@@ -29,8 +29,8 @@ from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 # second, for one large factor or many small ones.
 MAX_FREE = 2048
 MAX_MULTIPLICATIONS = 6e8
-# So many factorisations or more are simply repeated, each without what met a bound; the box is for fewer (505 free
-# variables of covtype: 5 ms with the box, 31 ms by 13 factorisations).
+# If the budget allows this many factorisations, refactor after every bound that is hit; otherwise solve the box by an
+# active set (505 free variables of covtype: 5 ms with the box, 31 ms by 13 factorisations).
 _MANY = 64
 # Rounds of bounds; three are enough where the face is nearly right (letter at C=100).
 _ROUNDS = 12

@@ -51,7 +51,7 @@ class Together:
     over: bool = False  # whether the time is over: then the others ended here
 
     def among(self, layout: Layout, which: Indices) -> Together:
-        """The same among all pairs of a layout, of which these are the pairs `which`; zeros for the others."""
+        """What was reached for all pairs of a layout, of which these are the pairs `which`; zeros for the others."""
         v, k = layout.variables(which), len(layout.offsets) - 1
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
@@ -194,7 +194,7 @@ class Layout:
         return cls(np.concatenate(blocks), starts, pairs.ravel(), _offsets(starts, pairs))
 
     def of_pairs(self, which: Indices) -> Layout:
-        """The same for some of the pairs."""
+        """The layout of some of the pairs."""
         if len(which) == self.n:
             return self
         pairs = self.pairs.reshape(-1, 2)[which]

@@ -1,4 +1,4 @@
-"""The same dual by an independent solver of quadratic programs, for small problems and as a check.
+"""The dual by an independent solver of quadratic programs, for small problems and as a check.
 
 With x = β/unit and P = K[row, row] + diag d, both objectives divided by unit·size:
 

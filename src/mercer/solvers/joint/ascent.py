@@ -79,7 +79,7 @@ def solve_joint(
 
 
 def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
-    """The same with free biases, by the method of multipliers; at the end the field's problem holds its b.
+    """Ascend with free biases, by the method of multipliers; at the end the field's problem holds its b.
 
     Σ_i β_ik = 0 is enforced by a multiplier b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each
     ascent b_k grows by μΣ_i β_ik (Bertsekas, Constrained Optimization and Lagrange Multiplier Methods, ch. 2). The

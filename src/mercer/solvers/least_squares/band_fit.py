@@ -29,7 +29,7 @@ from mercer.solvers.least_squares.spectrum import add_outer, lowest_of_range, ro
 # A band saves n³ · 1.2e-10 s and takes n² · 2.5e-9 s for each λ, where eigenvectors take hardly anything (n = 2,500,
 # one AVX2 core): so it is faster from 21 samples per λ on. With few samples what each block costs in Python counts.
 SAMPLES_PER_LAM, FEWEST_SAMPLES = 40, 1000
-# λ must be so many times what rounding does to an eigenvalue, for B + λI to have a factor and every direction to count.
+# λ must be at least this multiple of an eigenvalue's rounding: then B + λI has a factor, and every direction counts.
 _ROUNDINGS = 8.0
 # Samples whose kernel matrix shows whether K has a null space.
 _RANK_SAMPLES = 256

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.problems.least_squares import LeastSquares
 
-# Of all λ at once, so many are looked at together that their residuals take about this many bytes.
+# The residuals of the λ that are looked at together take about this many bytes.
 _BLOCK_BYTES = 64 << 20
 
 # Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.

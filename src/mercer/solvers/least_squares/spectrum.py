@@ -94,7 +94,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eig
 
 
 def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
-    """The same for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
+    """The eigensystem of K = scale·XXᵀ with fewer features than samples: economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
     """

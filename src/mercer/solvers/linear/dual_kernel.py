@@ -31,7 +31,7 @@ _FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
 _CORRECTIONS = 3
 # Below this many variables decomposition comes first: where it is quick, its β has fewer non-zeros. Problems that need
 # more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many. Of few
-# variables so many steps are tried that they change this many gradients, which takes less time than one step in w.
+# variables, pair steps change at least _FEWEST_CHANGES gradients, which takes less time than one step in w.
 _MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE, _FEWEST_CHANGES = 2000, 10, 2_000_000
 
 

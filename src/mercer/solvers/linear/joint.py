@@ -32,7 +32,7 @@ from mercer.solvers.linear.turns import crawls
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.
 _LOWER, _FLOOR = 0.5, 1e-9
-# Descent pauses after so many passes, and then whenever they have doubled; from the second pause on its pace is known.
+# Descent pauses after this many passes, and whenever they have doubled; from the second pause on its pace is known.
 _FIRST_PAUSE = 100
 # Up to this many samples their Gram matrix (72 MB) is one block for the ascent.
 _ASCENT_SAMPLES = 3000

@@ -45,5 +45,5 @@ class SmoothedLosses:
         return self.smoothing * inner(moved, moved / self._problem.price)
 
     def moved(self, centre: Floats, smoothing: float) -> SmoothedLosses:
-        """The same with another centre and width."""
+        """These losses with another centre and width."""
         return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)

@@ -57,7 +57,7 @@ class Iterates:
         return np.asarray((self.total - self.marks[0]) / (lam * (self.t - suffix_start(self.t))))
 
     def finite_output(self, lam: float, average: str) -> Floats:
-        """The same, in numbers whose squares are finite too, or an error."""
+        """`output`, in numbers whose squares are finite too, or an error."""
         with np.errstate(over="ignore", invalid="ignore"):
             w = self.output(lam, average)
             finite = np.isfinite((w * w).sum()) and np.isfinite((self.theta * self.theta).sum())
