@@ -12,7 +12,7 @@ class FoldLines:
         self._reporter, self._n, self._done = Reporter(verbose), n_folds, 0
 
     def done(self, n_folds: int = 1) -> None:
-        """So many more folds are done."""
+        """`n_folds` more folds are done."""
         self._done += n_folds
         words = f"{self._done} of {self._n} folds of the calibration"
         if self._done < self._n:

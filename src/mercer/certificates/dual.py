@@ -208,7 +208,7 @@ def _refined(
     e: Floats,
     words: str,
 ) -> tuple[Floats, Floats, str]:
-    """The same with rows that are still undecided at more levels."""
+    """u and its bounds, with the rows that are still undecided recomputed at more levels; and the levels in words."""
     for level in levels:
         rows = np.flatnonzero(undecided(u, e))
         if len(rows) == 0:

@@ -181,7 +181,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         one_of("average", self.average, ("all", "suffix", "last"))
         one_of("sampling", self.sampling, ("replacement", "passes"))
         share("validation_fraction", self.validation_fraction)
-        integer("n_iter_no_change", self.n_iter_no_change, 1, "after so many epochs without a fall training stops")
+        integer("n_iter_no_change", self.n_iter_no_change, 1, "training stops after this many epochs without a fall")
 
     # --- training --------------------------------------------------------------------------------------------------
     # A stream sets the classes and their factors before its first chunk, and keeps the kernel of that chunk.
