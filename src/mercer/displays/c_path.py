@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS, axes_for, frame, ink, panels_for
+from mercer.displays.drawing import COLOURS, MOST_CURVES, axes_for, frame, ink, panels_for
 from mercer.paths.c_path import CPath
 
-# Points at which curves are drawn, and the most samples whose α is drawn.
-_POINTS, _MOST_CURVES = 120, 60
+# Points at which curves are drawn.
+_POINTS = 120
 # Fewer breakpoints than a line shows.
 _FEW_BREAKPOINTS = 4
 
@@ -116,6 +116,6 @@ class CPathDisplay:
 
 def _most_moved(alpha: np.ndarray) -> np.ndarray:
     """The samples whose α changes most."""
-    if alpha.shape[1] <= _MOST_CURVES:
+    if alpha.shape[1] <= MOST_CURVES:
         return np.arange(alpha.shape[1])
-    return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:_MOST_CURVES]
+    return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]

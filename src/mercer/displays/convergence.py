@@ -11,10 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats
-from mercer.displays.drawing import COLOURS, Picture, frame, legend
-
-# Below every gap that float64 can tell from zero: where a logarithmic axis draws zero.
-_SMALLEST = 1e-16
+from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Picture, frame, legend
 
 
 class ConvergenceRecord:
@@ -152,7 +149,7 @@ class ConvergenceDisplay(Picture):
         self.lines_ = []
         for name, values, colour in (("gap", self.gap, COLOURS[0]), ("violation", self.violation, COLOURS[1])):
             there = np.isfinite(values)
-            shown = np.maximum(values[there], _SMALLEST)
+            shown = np.maximum(values[there], SMALLEST_SHOWN)
             self.lines_ += ax.semilogy(
                 self.seconds[there], shown, "o-", markersize=3, linewidth=1, color=colour, label=name
             )

@@ -16,6 +16,10 @@ COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a
 
 # Classes whose colours a reader can still match with a legend; more are written where they are, or not told apart.
 MOST_IN_LEGEND = 10
+# Curves of single samples that one picture can show.
+MOST_CURVES = 60
+# Where a logarithmic axis draws zero: below every gap that float64 can tell from it.
+SMALLEST_SHOWN = 1e-16
 # Characters of a name in a legend or beside an axis: beyond, it would take the room of the picture.
 _MOST_CHARACTERS = 32
 # Mean width of a character of matplotlib's default font, as a share of the font's size.

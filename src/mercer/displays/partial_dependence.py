@@ -6,11 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import MOST_IN_LEGEND, axes_for, colours, short
+from mercer.displays.drawing import MOST_CURVES, MOST_IN_LEGEND, axes_for, colours, short
 from mercer.explain import PartialDependence, partial_dependence
-
-# The most curves of single samples that are drawn, at equal steps through the data.
-_MOST_CURVES = 60
 
 
 class PartialDependenceDisplay:
@@ -92,7 +89,7 @@ class PartialDependenceDisplay:
         return self.dependence.to_frame()
 
     def _curves(self, individual: Any, shown: list[int]) -> None:
-        step = max(1, -(-len(individual) // _MOST_CURVES))
+        step = max(1, -(-len(individual) // MOST_CURVES))
         for k, own in zip(shown, colours(len(shown)), strict=True):
             for curve in individual[::step, :, k]:
                 colour = "0.6" if len(shown) == 1 else own

@@ -6,13 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.displays.drawing import COLOURS, panels_for
+from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, panels_for
 from mercer.fitting.shared_docs import shared_docs
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace
-
-_SMALLEST_SHOWN = 1e-16
 
 
 class TraceDisplay:
@@ -53,7 +51,7 @@ class TraceDisplay:
         axes[0].set(xlabel="step", title="dual value")
         for name, colour in (("violation", COLOURS[1]), ("size", COLOURS[0])):
             values = np.array([getattr(step, name) for step in self.trace])
-            axes[1].semilogy(steps, np.maximum(values, _SMALLEST_SHOWN), color=colour, label=name)
+            axes[1].semilogy(steps, np.maximum(values, SMALLEST_SHOWN), color=colour, label=name)
         axes[1].set(xlabel="step", title=f"{self.trace.method} {self.trace.rule}".strip())
         axes[1].legend()
         if clipped.any():

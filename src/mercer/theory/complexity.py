@@ -18,13 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, row_blocks
 from mercer.fitting.shared_docs import shared_docs
 from mercer.parameters import Seed, finite, integer, not_negative
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
-
-# Sign vectors at a time: their product with K stays in the second-level cache for up to a thousand samples.
-_DRAWS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
@@ -231,9 +228,6 @@ def _mean_over_signs(
         every = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
         return float(supremum(every).mean()), 0.0, len(every)
     rng = np.random.default_rng(random_state)
-    parts = []
-    for start in range(0, n_draws, _DRAWS_AT_A_TIME):
-        size = min(_DRAWS_AT_A_TIME, n_draws - start)
-        parts.append(supremum(rng.choice((-1.0, 1.0), size=(size, n))))
-    values = np.concatenate(parts)
+    blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as numbers, and their product with K
+    values = np.concatenate([supremum(rng.choice((-1.0, 1.0), size=(b.stop - b.start, n))) for b in blocks])
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n_draws)), n_draws
