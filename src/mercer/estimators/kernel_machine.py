@@ -25,9 +25,6 @@ from mercer.problems.representer import RepresenterProblem
 from mercer.solvers.hinge import solve_hinge
 from mercer.solvers.representer import solve_representer
 
-# What max_iter=-1 stands for, in Newton steps.
-_MAX_STEPS = 200
-
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
     "regression": {"squared": Squared, "huber": Huber},
@@ -36,6 +33,8 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 
 class _KernelMachine(MachineMethods, Machine):
     """What the classifier and the regressor share."""
+
+    STEPS = 200  # of Newton's method
 
     FITTED = fitted(
         CERTIFIED,
@@ -75,9 +74,6 @@ class _KernelMachine(MachineMethods, Machine):
                 "gradient(y, f) and curvature(y, f), which take and return arrays"
             )
         return loss  # type: ignore[no-any-return]  # the user's object
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
