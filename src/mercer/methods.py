@@ -13,7 +13,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
+from mercer.fitting.attached import attach
 from mercer.fitting.compressed import missing_since_compressed
+from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.state import declared
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
     from mercer.explain import Explanation, PartialDependence, Reasons
+    from mercer.theory import Insight
 
 
 class MachineMethods:
@@ -135,7 +138,7 @@ class MachineMethods:
 
         return reasons(self, X, n, output)
 
-    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Any:
+    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
         """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
 
         Parameters
@@ -169,6 +172,9 @@ class MachineMethods:
             if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
                 raise missing_since_compressed(self, name)
             return object.__getattribute__(self, name)
+
+
+attach(MachineMethods, ShowsCertificate)
 
 
 class ClassifierMethods:

@@ -24,9 +24,6 @@ from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem
 from mercer.solvers.representer import solve_hinge, solve_representer
 
-# What max_iter=-1 stands for, in Newton steps.
-_MAX_STEPS = 200
-
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
     "regression": {"squared": Squared, "huber": Huber},
@@ -35,6 +32,8 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 
 class _KernelMachine(MachineMethods, Machine):
     """What the classifier and the regressor share."""
+
+    STEPS = 200  # of Newton's method
 
     FITTED = fitted(
         CERTIFIED,
@@ -74,9 +73,6 @@ class _KernelMachine(MachineMethods, Machine):
                 "gradient(y, f) and curvature(y, f), which take and return arrays"
             )
         return loss  # type: ignore[no-any-return]  # the user's object
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix

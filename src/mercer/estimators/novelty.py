@@ -71,9 +71,6 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
 
-    def _read(self, y: Any) -> tuple[None, None]:
-        return None, None
-
     def predict(self, X: Any) -> np.ndarray:
         """+1 for a sample like those trained on, −1 for a novelty.
 

@@ -128,6 +128,8 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     True
     """
 
+    STEPS = MOST_EPOCHS
+
     FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
@@ -197,9 +199,6 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         return (weight, target) if hasattr(self, "class_weight_") else super()._weigh(target, codes, weight)
-
-    def _max_steps(self, n: int) -> int:
-        return MOST_EPOCHS
 
     @property
     def _constant_feature(self) -> bool:

@@ -27,8 +27,6 @@ from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
 
-# What max_iter=-1 stands for: iterations, each of which is a pass over the samples.
-_MAX_STEPS = 1000
 # Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
 _LANDMARKS_PER_PILOT = 4
 # Matrices of M × M numbers that a fit holds at once.
@@ -57,6 +55,8 @@ class _Source:
 
 class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
+
+    STEPS = 1000  # iterations, each of which is a pass over the samples
 
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
@@ -101,9 +101,6 @@ class LandmarkMachine(OutputsMachine):
 
     def _n_landmarks(self) -> int:
         return iterations("n_landmarks", self.n_landmarks, 1000)
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _merges(self, X: Any, budget: int) -> bool:
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)

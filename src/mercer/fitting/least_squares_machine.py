@@ -30,12 +30,11 @@ from mercer.parameters import real
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.solution import LeastSquaresSolution
 
-# Steps of conjugate gradients; all other solvers need a handful.
-_MAX_STEPS = 2000
-
 
 class LeastSquaresMachine(OutputsMachine):
     """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
+
+    STEPS = 2000  # of conjugate gradients; all other solvers need a handful
 
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
@@ -63,9 +62,6 @@ class LeastSquaresMachine(OutputsMachine):
     def _check_parameters(self) -> None:
         if not isinstance(self.bias, bool | np.bool_):
             raise TypeError(f"bias={self.bias!r} must be True or False")
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
         merged, same = fit.merged, _distinct(fit)

@@ -28,8 +28,6 @@ from mercer.solvers.linear.choose import METHODS, solve_linear
 from mercer.solvers.linear.referee import LinearSolution
 from mercer.threads import effective_n_threads
 
-# What max_iter=-1 stands for, in Newton steps or passes over the data.
-_MAX_STEPS = 10_000
 # Classes of samples with at most this many entries are solved one after another: starting threads takes longer
 # (iris: 3.4 ms with threads on a busy machine, 2.7 ms without).
 _FEW_ENTRIES = 20_000
@@ -61,6 +59,8 @@ def hears_others(init: Callable[..., None]) -> Callable[..., None]:
 class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
+    STEPS = 10_000  # Newton steps, or passes over the data
+
     FITTED = fitted(
         CERTIFIED,
         n_features_in_=Count(required=True),
@@ -72,9 +72,6 @@ class LinearMachine(MachineMethods, Machine):
         one_of("solver", self.solver, ("auto", *METHODS))
         positive("C", self.C)
         bias_feature(self)
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return min(n_tasks, fit.limits.n_threads) if fit.X.size > _FEW_ENTRIES else 1

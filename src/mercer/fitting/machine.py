@@ -23,11 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
-from mercer.fitting.attached import attach, attach_named
+from mercer.fitting.attached import attach_named
 from mercer.fitting.compressed import CompressionRecord
 from mercer.fitting.fit import Fit, read_samples
 from mercer.fitting.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
-from mercer.fitting.notebook import ShowsCertificate
 from mercer.fitting.state import fitted_names, freeze_fitted
 from mercer.fitting.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
@@ -90,13 +89,16 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     F_SCALE: float = 1.0
     F_LESS_OWN: bool = False
 
+    # What `max_iter=-1` stands for, unless it depends on the samples.
+    STEPS: int | None = None
+
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
 
     def _read(self, y: Any) -> tuple[Indices | None, Any]:
         """One code per sample, equal where two samples may be merged (None: all of them), and what else was learnt
-        from y."""
-        raise NotImplementedError
+        from y: nothing by a machine without targets."""
+        return None, None
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         """The weights that samples are merged with, and the target with what the weights add to it."""
@@ -124,7 +126,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _max_steps(self, n: int) -> int:
         """What `max_iter=-1` stands for with n samples."""
-        return max(10_000_000, 100 * n)
+        return max(10_000_000, 100 * n) if self.STEPS is None else self.STEPS
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         """How many tasks are solved at a time."""
@@ -306,9 +308,6 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
-
-
-attach(Machine, ShowsCertificate)
 
 
 def tasks_of(machine: Machine, fit: Fit) -> Tasks:

@@ -21,8 +21,6 @@ from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.lloyd import cluster
 from mercer.unsupervised.points import Mapped, points_of
 
-_MAX_STEPS = 300
-
 
 @shared_docs
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
@@ -75,6 +73,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     array([ True])
     """
 
+    STEPS = 300
+
     FITTED = fitted(
         labels_=Places("outputs", required=True),
         inertia_=Number(required=True),
@@ -106,9 +106,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         super()._check_parameters()
         integer("n_clusters", self.n_clusters, 1, "the number of clusters")
         integer("n_init", self.n_init, 1, "the number of starts")
-
-    def _max_steps(self, n: int) -> int:
-        return _MAX_STEPS
 
     def _learn(self, fit: Fit, report: Report) -> None:
         k = n_distinct(fit, self.n_clusters)

@@ -61,9 +61,6 @@ class Learner(Machine):
         if self.n_landmarks is not None:
             integer("n_landmarks", self.n_landmarks, 1, "the samples that represent all; None takes all of them")
 
-    def _read(self, y: Any) -> tuple[None, None]:
-        return None, None
-
 
 class Reader(Learner):
     """Samples that are read like those of any machine, with the parameters given; every row stays by itself."""
