@@ -31,7 +31,7 @@ def missing(*_):
 progress.require = missing
 from mercer.cli.quick_start import import_scikit_learn
 import_scikit_learn()
-from mercer.fitting.machine import Machine
+from mercer.fitting.pipeline.machine import Machine
 fit = Machine.fit
 def told(self, *data):
     print("the fit begins", flush=True)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from contracts import scikit_learn_checks
 from mercer import SVR, QuantileSVR, kernels
-from mercer.fitting.regressor import KernelRegressor
+from mercer.fitting.families.regressor import KernelRegressor
 from mercer.problems.dual_problem import DualProblem
 
 

@@ -17,7 +17,7 @@ from mercer.calibration.telling import FoldLines
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.around import decision_values, machine_of, weight_option, without_names
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import out_of_fold

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.calibration.density_marks import density_marks, normal_probabilities
 from mercer.data import samples
-from mercer.fitting.fit import read_samples
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.folds import splits_of
 from mercer.held_out.machines import fold_machines
 from mercer.parameters import one_of

@@ -24,8 +24,8 @@ from mercer.calibration.laplace import laplace_scale
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
-from mercer.fitting.fit import read_samples
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.around import machine_of, weight_option, without_names
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut

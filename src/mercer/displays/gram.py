@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.displays.drawing import Picture, frame, short
 from mercer.displays.support import machine_and_rows
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.parameters import integer
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, panels_for
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.optional import require
 from mercer.parameters import positive
 from mercer.teaching.record import Trace

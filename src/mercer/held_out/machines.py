@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
 
 from mercer.arrays import Floats, Indices
-from mercer.fitting.fit import read_samples
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.around import decision_values, machine_of, weight_option
 from mercer.held_out.folds import Splits, part_of
 from mercer.held_out.from_solution import values_from_solution

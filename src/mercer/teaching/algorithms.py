@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.data.labels import read_signs
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, one_of, positive

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.optional import require
 
 if TYPE_CHECKING:

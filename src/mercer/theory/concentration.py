@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import finite, integer, positive, share
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, length, log_inverse, summed
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices, freeze, gamma, n_samples
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike

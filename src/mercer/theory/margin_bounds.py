@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, positive
 from mercer.theory.bound import IID, Assumption, Bound, summed
 from mercer.theory.complexity import deviation

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import not_negative, one_of, positive, weights
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]

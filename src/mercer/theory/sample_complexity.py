@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, positive, share
 from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
 

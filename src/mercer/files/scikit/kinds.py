@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.kinds import Array, Kind, ListOf, expect, is_count
+from mercer.fitting.pipeline.kinds import Array, Kind, ListOf, expect, is_count
 
 # Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
 MOST_OUTPUTS: Final = 2**20

@@ -12,7 +12,20 @@ from typing import Any, Final
 
 from mercer.files.scikit import checks
 from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
-from mercer.fitting.kinds import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, One, Places, Text, Unsaved
+from mercer.fitting.pipeline.kinds import (
+    Array,
+    Count,
+    Flag,
+    Kind,
+    Labels,
+    ListOf,
+    Names,
+    Number,
+    One,
+    Places,
+    Text,
+    Unsaved,
+)
 
 Check = Callable[[Any], None]
 
