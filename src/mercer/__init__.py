@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from mercer.estimators.linear_path import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c_export import export_c
-    from mercer.fitting.alpha_proof import certify
+    from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.selection.result import TuningResult
@@ -112,7 +112,7 @@ else:
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
         "LinearPath": "mercer.estimators.linear_path",
-        "certify": "mercer.fitting.alpha_proof",
+        "certify": "mercer.fitting.families.alpha_proof",
         "check_kernel": "mercer.kernels",
         "linear_path": "mercer.estimators.linear_path",
         "load": "mercer.files",

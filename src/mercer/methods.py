@@ -1,7 +1,7 @@
 """Methods of machines that answer from rooms above theirs: explanations, theory, compression, probabilities.
 
 A class of machines names one of these classes among its bases, and has their methods, without importing from above
-(`mercer.fitting.attached`). Each method imports its room when it is called.
+(`mercer.fitting.pipeline.attached`). Each method imports its room when it is called.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
-from mercer.fitting.attached import attach
-from mercer.fitting.compressed import missing_since_compressed
-from mercer.fitting.notebook import ShowsCertificate
-from mercer.fitting.state import declared
+from mercer.fitting.pipeline.attached import attach
+from mercer.fitting.pipeline.compressed import missing_since_compressed
+from mercer.fitting.pipeline.state import declared
+from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:
     from mercer.arrays import Floats

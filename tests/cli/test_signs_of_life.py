@@ -19,7 +19,7 @@ from mercer.cli.signs_of_life import waiting
 from mercer.cli.terminal import show_warning
 from mercer.errors import MissingExtraError
 from mercer.files.libsvm_text import write_libsvm
-from mercer.fitting.lines import Sign, listener_for
+from mercer.fitting.pipeline.lines import Sign, listener_for
 
 # Says when the first fit begins, and hides rich.
 COMMAND = """
@@ -32,7 +32,7 @@ def missing(*_):
 signs_of_life.require = missing
 from mercer.cli.quick_start import import_less
 import_less()
-from mercer.fitting.machine import Machine
+from mercer.fitting.pipeline.machine import Machine
 fit = Machine.fit
 def told(self, *data):
     print("the fit begins", flush=True)

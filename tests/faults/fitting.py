@@ -19,7 +19,7 @@ FITTING = [
     ),
     m(
         "a bounded coefficient is not put onto each copy's bound",
-        "mercer/fitting/coefficients.py",
+        "mercer/fitting/reports/coefficients.py",
         "own.with_data(np.where((size == whole) | past, own_bound, shared))",
         "own.with_data(shared)",
         "tests/promises/test_contract.py::test_a_bounded_coefficient_is_C_for_every_copy",
@@ -33,14 +33,14 @@ FITTING = [
     ),
     m(
         "tol ignores how small the targets are",
-        "mercer/fitting/units.py",
+        "mercer/fitting/families/units.py",
         "return min(1.0, largest * max(deviation, _RESOLVED_SHARE))",
         "return 1.0",
         "tests/fitting/test_units.py",
     ),
     m(
         "a training set is not copied",
-        "mercer/fitting/warm_start.py",
+        "mercer/fitting/pipeline/warm_start.py",
         "    return freeze(X.copy())",
         "    return freeze(X)",
         "tests/fitting/test_warm_start.py",
@@ -48,14 +48,14 @@ FITTING = [
     ),
     m(
         "a warm start forgets the new C",
-        "mercer/fitting/warm_start.py",
+        "mercer/fitting/pipeline/warm_start.py",
         "beta *= factor[0]",
         "pass",
         "tests/fitting/test_warm_start.py",
     ),
     m(
         "coef_ forgets the kernel's factor",
-        "mercer/fitting/coefficients.py",
+        "mercer/fitting/reports/coefficients.py",
         "np.ascontiguousarray(recipe.scale * weight_vectors(",
         "np.ascontiguousarray(weight_vectors(",
         CLAIMS,

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mercer import SVR, QuantileSVR, kernels
-from mercer.fitting.regressor import KernelRegressor
+from mercer.fitting.families.regressor import KernelRegressor
 from mercer.problems.dual_problem import DualProblem
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC, SVR, QuantileSVR, svm_path
-from mercer.fitting.fit import Fit
+from mercer.fitting.pipeline.fit import Fit
 from mercer.kernels import Gaussian
 
 C = 1e4

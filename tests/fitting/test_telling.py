@@ -20,7 +20,7 @@ from mercer import (
     RLSClassifier,
     RLSClassifierCV,
 )
-from mercer.fitting.lines import Pace, Sign
+from mercer.fitting.pipeline.lines import Pace, Sign
 
 
 @pytest.fixture
@@ -98,7 +98,9 @@ def notebook(monkeypatch, **shell):
 
 
 def test_a_notebook_gets_one_line_that_is_rewritten(capsys, monkeypatch, three):
-    monkeypatch.setattr("mercer.fitting.telling.time.monotonic", count(0, 2).__next__)  # a line at every report
+    monkeypatch.setattr(
+        "mercer.fitting.pipeline.telling.time.monotonic", count(0, 2).__next__
+    )  # a line at every report
     notebook(monkeypatch, kernel=object())
     LinearSVC(verbose=True).fit(*three)
     out = capsys.readouterr().out

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import LinearSVC, LinearSVR, linear_path
-from mercer.fitting import telling
+from mercer.fitting.pipeline import telling
 
 LINE = re.compile(r"\[mercer\] +[0-9.]+ s  .* [0-9,]+ steps  violation \S+  gap \S+, \S+ of the dual value.*")
 

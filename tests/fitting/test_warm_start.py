@@ -11,8 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 import mercer
 from mercer import SVC, kernels
-from mercer.fitting import fit
-from mercer.fitting.warm_start import TrainingSet, WarmStart, task_start
+from mercer.fitting.pipeline import fit
+from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, task_start
 from mercer.gram import gram_for
 from mercer.kernels import as_kernel
 from mercer.solution import Stop

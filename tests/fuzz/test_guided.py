@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mercer.files import libsvm_model
-from mercer.fitting import state
+from mercer.fitting.pipeline import state
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -302,7 +302,9 @@ def test_verbose_prints_a_line(two, capsys):
 
 @pytest.mark.parametrize("machine", [SVC(C=1e3, tol=1e-9, multiclass="crammer-singer")])
 def test_steps_of_a_second_pass_go_on_from_the_first(machine, capsys, monkeypatch):
-    monkeypatch.setattr("mercer.fitting.telling.time.monotonic", count(0, 2).__next__)  # a line at every report
+    monkeypatch.setattr(
+        "mercer.fitting.pipeline.telling.time.monotonic", count(0, 2).__next__
+    )  # a line at every report
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)), np.arange(80) % 3
     clone(machine).set_params(verbose=True).fit(X, y)

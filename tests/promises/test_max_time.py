@@ -97,7 +97,7 @@ def test_slow_kernel_values_get_small_blocks():
 
 
 def test_the_time_to_merge_samples_counts(monkeypatch):
-    monkeypatch.setattr("mercer.fitting.fit.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("mercer.fitting.pipeline.fit.GRACE_SECONDS", 0.0)
     with pytest.raises(TimeoutError, match="reading the samples"):
         mercer.SVC(max_time=1e-9).fit(X, LABELS)
 

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import SVC, SVR
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.fit import Fit
+from mercer.fitting.pipeline.fit import Fit
 from mercer.problems.classification import soft_margin
 from mercer.solution import Solution, Stop
 from mercer.solvers.dual.certified import solve_certified

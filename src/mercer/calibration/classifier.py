@@ -18,7 +18,7 @@ from mercer.calibration.out_of_fold import out_of_fold, splits_of
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"

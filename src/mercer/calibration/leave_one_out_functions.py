@@ -18,7 +18,7 @@ from scipy.linalg import eigh, lu_factor, lu_solve
 
 from mercer.arrays import Floats, megabytes, n_samples
 from mercer.data import samples
-from mercer.fitting.fit import read_samples
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels import Kernel
 
 # Eigenvalues as shares of the largest, and shares 1 − h of a sample that others decide: below this they are nearly

@@ -13,7 +13,7 @@ from mercer.arrays import Floats, freeze, n_samples
 from mercer.calibration.density_marks import density_marks, normal_probabilities
 from mercer.calibration.out_of_fold import fold_machines
 from mercer.data import samples
-from mercer.fitting.fit import read_samples
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.parameters import one_of
 
 

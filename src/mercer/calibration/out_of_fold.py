@@ -14,7 +14,7 @@ from mercer.arrays import Floats, Indices
 from mercer.calibration.around import decision_values, machine_of, weight_option
 from mercer.calibration.telling import FoldLines
 from mercer.calibration.without_folds import Splits, values_without_folds
-from mercer.fitting.fit import read_samples
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.selection.folds import part_of
 
 

@@ -26,8 +26,8 @@ from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.out_of_fold import fold_machines
 from mercer.calibration.telling import FoldLines
 from mercer.estimators import SVR, RLSRegressor
-from mercer.fitting.fit import read_samples
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import one_of
 from mercer.paths.functions_left_out import FunctionsLeftOut
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mercer.fitting.lines import Lines, Sign, listener_for
+from mercer.fitting.pipeline.lines import Lines, Sign, listener_for
 
 
 class FoldLines:

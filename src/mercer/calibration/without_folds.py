@@ -21,9 +21,9 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
 from mercer.calibration.telling import FoldLines
 from mercer.data.labels import plane_coefficients
-from mercer.fitting.fit import Fit
-from mercer.fitting.pair_tasks import PairTasks
-from mercer.fitting.side_by_side import map_side_by_side
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.pair_tasks import PairTasks
+from mercer.fitting.pipeline.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
 from mercer.selection.folds import shares
 from mercer.solution import Stop

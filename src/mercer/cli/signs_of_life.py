@@ -19,7 +19,7 @@ from mercer.errors import MissingExtraError
 from mercer.optional import require
 
 if TYPE_CHECKING:
-    from mercer.fitting.lines import Sign
+    from mercer.fitting.pipeline.lines import Sign
 
 Counted = Callable[[Iterable[Any]], Iterator[Any]]
 # A command that is done before this shows nothing.
@@ -39,7 +39,7 @@ def waiting(text: str, quiet: bool = False, steps: int | None = None, verbose: b
     if shown is None:
         yield iter
         return
-    from mercer.fitting.lines import told_to
+    from mercer.fitting.pipeline.lines import told_to
 
     def counted(items: Iterable[Any]) -> Iterator[Any]:
         for item in items:

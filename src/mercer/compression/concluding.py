@@ -11,8 +11,8 @@ from sklearn.base import clone
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.compression.distance import apart_at, lengths_of, longest
 from mercer.expansion import Expansion
-from mercer.fitting.compressed import KEPT, CompressionRecord
-from mercer.fitting.state import check_state
+from mercer.fitting.pipeline.compressed import KEPT, CompressionRecord
+from mercer.fitting.pipeline.state import check_state
 from mercer.kernels.matrices import dense
 
 

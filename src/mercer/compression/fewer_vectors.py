@@ -23,8 +23,8 @@ from mercer.compression.removals import without_needless
 from mercer.compression.retraining import retrained
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
-from mercer.fitting.fit import read_samples
-from mercer.fitting.state import chosen_of
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.state import chosen_of
 from mercer.parameters import one_of
 from mercer.unsupervised.learner import Learner
 

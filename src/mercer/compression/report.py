@@ -22,9 +22,9 @@ from mercer.compression.distance import VANISHING, lengths_of, value_error
 from mercer.compression.span import factor_of
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
-from mercer.fitting.compressed import CompressionRecord
-from mercer.fitting.fit import read_samples
-from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.pipeline.compressed import CompressionRecord
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.kinds import has_function_per_class
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
 

@@ -11,7 +11,7 @@ from mercer.arrays import Floats
 from mercer.data.labels import plane_coefficients, planes
 from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, frame, ink, legend, short, wrapped
 from mercer.displays.support import machine_and_rows
-from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.pipeline.kinds import has_function_per_class
 from mercer.margins import Margins
 
 _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}

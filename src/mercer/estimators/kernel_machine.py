@@ -10,15 +10,15 @@ from sklearn.utils.metaestimators import available_if
 from mercer.arrays import Floats, freeze
 from mercer.data.labels import signs
 from mercer.exact_parts import exact_parts
-from mercer.fitting.attached import MachineMethods
-from mercer.fitting.classifier import OneAgainstRest
-from mercer.fitting.coefficients import expansion_of
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, BoundKernel, Function, Labels, Text, fitted
-from mercer.fitting.machine import CERTIFIED, Machine
-from mercer.fitting.regressor import Regressor
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Task, Tasks
+from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.families.regressor import Regressor
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.attached import MachineMethods
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, BoundKernel, Function, Labels, Text, fitted
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive, store
 from mercer.problems.representer import RepresenterProblem

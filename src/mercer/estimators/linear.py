@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze
 from mercer.data.labels import Classes, Pair, signs
-from mercer.fitting.attached import ClassifierMethods
-from mercer.fitting.classifier import OneAgainstRest
-from mercer.fitting.dual_margins import without_planes
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Labels, fitted
-from mercer.fitting.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
-from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
-from mercer.fitting.regressor import Regressor
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Task, Tasks
-from mercer.fitting.units import unit_of_targets
+from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.families.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
+from mercer.fitting.families.regressor import Regressor
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.units import unit_of_targets
+from mercer.fitting.pipeline.attached import ClassifierMethods
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Labels, fitted
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.dual_margins import without_planes
+from mercer.fitting.reports.price_and_scale import Remarks, remarks_on_scale
 from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive, store
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge

@@ -11,9 +11,9 @@ import numpy as np
 from mercer.arrays import Floats, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.estimators.linear import LinearSVC, hinge_problems
-from mercer.fitting.fit import Fit
-from mercer.fitting.linear_machine import linear_solver, warn_of_early_ends
-from mercer.fitting.telling import Progress
+from mercer.fitting.families.linear_machine import linear_solver, warn_of_early_ends
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.telling import Progress
 from mercer.parameters import positive
 from mercer.solvers.linear.outcome import LinearSolution
 

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer.arrays import Floats, inner
-from mercer.fitting.attached import NoveltyMethods
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, Number, fitted
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Task, Tasks
-from mercer.fitting.units import expect_squares, unit_of_kernel, unit_of_weights
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.units import expect_squares, unit_of_kernel, unit_of_weights
+from mercer.fitting.pipeline.attached import NoveltyMethods
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.kinds import Array, Number, fitted
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share, store
 from mercer.problems.novelty import data_description, one_class
 

@@ -10,13 +10,13 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Number, fitted
-from mercer.fitting.pairwise import PairwiseClassifier
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.units import expect_squares
+from mercer.fitting.families.pairwise import PairwiseClassifier
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.units import expect_squares
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Number, fitted
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share, store
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls

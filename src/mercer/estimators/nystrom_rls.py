@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.fitting.landmark_machine import LandmarkMachine
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.stream_targets import StreamLabels, StreamNumbers
-from mercer.fitting.targets import SeveralOutputs, SignClassifier
+from mercer.fitting.families.landmark_machine import LandmarkMachine
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.stream_targets import StreamLabels, StreamNumbers
+from mercer.fitting.families.targets import SeveralOutputs, SignClassifier
 from mercer.parameters import store
 
 

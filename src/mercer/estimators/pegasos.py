@@ -16,16 +16,16 @@ from mercer.arrays import Floats, Indices, freeze, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.expansion import Expansion
-from mercer.fitting.attached import ClassifierMethods, MachineMethods
-from mercer.fitting.classifier import OneAgainstRest
-from mercer.fitting.coefficients import expansion_of
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
-from mercer.fitting.limits import deadline_of
-from mercer.fitting.machine import CERTIFIED
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.stream_checks import check_stream, takes_samples
-from mercer.fitting.task import Solutions, Task, Tasks
+from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.stream_checks import check_stream, takes_samples
+from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
+from mercer.fitting.pipeline.limits import deadline_of
+from mercer.fitting.pipeline.machine import CERTIFIED
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels.used_columns import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem

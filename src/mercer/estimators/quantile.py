@@ -9,13 +9,13 @@ from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Floats, freeze
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Flag, fitted
-from mercer.fitting.regressor import KernelRegressor
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Task, Tasks
-from mercer.fitting.units import unit_of_targets
+from mercer.fitting.families.regressor import KernelRegressor
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.families.units import unit_of_targets
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Flag, fitted
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import one_of, share, store
 from mercer.problems.regression import quantile
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 
 from mercer.data.labels import known_classes
-from mercer.fitting.least_squares_machine import LeastSquaresClassifier, LeastSquaresRegressor
-from mercer.fitting.recursive_least_squares import RecursiveLeastSquares, has_linear_kernel
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.least_squares_machine import LeastSquaresClassifier, LeastSquaresRegressor
+from mercer.fitting.families.recursive_least_squares import RecursiveLeastSquares, has_linear_kernel
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import store
 
 

@@ -13,16 +13,16 @@ from sklearn.model_selection import ParameterGrid
 from mercer.arrays import Floats, freeze
 from mercer.estimators.ridge_path import PathSource, RidgePath
 from mercer.estimators.rls import RLSClassifier, RLSRegressor
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Number, Parameters, Record, fitted
-from mercer.fitting.least_squares_machine import (
+from mercer.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
     LeastSquaresMachine,
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Number, Parameters, Record, fitted
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares

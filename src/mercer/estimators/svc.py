@@ -11,14 +11,14 @@ from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.coefficients import Bounds, own_table
-from mercer.fitting.fit import Fit
-from mercer.fitting.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
-from mercer.fitting.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
-from mercer.fitting.pair_tasks import PairTasks
-from mercer.fitting.pairwise import PairwiseClassifier
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solutions, Task, Tasks
+from mercer.fitting.families.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
+from mercer.fitting.families.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
+from mercer.fitting.families.pairwise import PairwiseClassifier
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.pair_tasks import PairTasks
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds, own_table
 from mercer.parameters import one_of, store
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem

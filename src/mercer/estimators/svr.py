@@ -6,11 +6,11 @@ from typing import Any
 
 from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Number, fitted
-from mercer.fitting.regressor import KernelRegressor
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.task import Solved
+from mercer.fitting.families.regressor import KernelRegressor
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Number, fitted
+from mercer.fitting.pipeline.task import Solved
 from mercer.parameters import not_negative, one_of, positive, share, store
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats
 from mercer.data.labels import Pair, names_of, planes
 from mercer.expansion import Expansion
-from mercer.fitting.fit import read_samples
-from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.kinds import has_function_per_class
 from mercer.kernels import Kernel, kernel_named
 from mercer.kernels.matrices import dense, widened
 from mercer.threads import effective_n_threads

@@ -14,8 +14,8 @@ from sklearn.base import is_classifier
 from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
 from mercer.data.labels import plane_coefficients, planes
 from mercer.explain.outputs import Outputs, outputs_of
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import read_samples
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels.matrices import dense
 from mercer.optional import require
 from mercer.parameters import integer

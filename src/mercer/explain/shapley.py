@@ -20,7 +20,7 @@ from mercer import _core
 from mercer.arrays import Floats, is_sparse
 from mercer.explain.explanation import Explanation
 from mercer.explain.outputs import Outputs, as_dense, outputs_of, weights_of
-from mercer.fitting.lines import Sign, listener_for
+from mercer.fitting.pipeline.lines import Sign, listener_for
 from mercer.kernels.terms import Term, Terms
 from mercer.threads import effective_n_threads
 

@@ -20,7 +20,7 @@ from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model_description import machines_in
-from mercer.fitting.dual_status import free_and_bounded
+from mercer.fitting.reports.dual_status import free_and_bounded
 from mercer.optional import require
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame

@@ -24,9 +24,9 @@ from mercer.files.scikit_table import TABLE, TOLD, Row, class_named
 from mercer.files.stored_array import Array
 from mercer.files.tabular_state import table_model, table_state
 from mercer.files.tuned_state import TUNED, tuned_class, tuned_model, tuned_state
-from mercer.fitting.kinds import Unsaved
-from mercer.fitting.machine import Machine
-from mercer.fitting.state import fitted_names, restored, state_of
+from mercer.fitting.pipeline.kinds import Unsaved
+from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.state import fitted_names, restored, state_of
 from mercer.tables.estimator import Tabular
 
 # What set_output was told, in scikit-learn's name for it.

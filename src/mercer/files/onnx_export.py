@@ -20,8 +20,8 @@ import mercer
 from mercer.data.labels import every_pair
 from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
-from mercer.fitting.kinds import has_function_per_class
-from mercer.fitting.state import chosen_of
+from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.state import chosen_of
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.optional import require

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.kinds import Kind
+from mercer.fitting.pipeline.kinds import Kind
 
 Size = str | int | None
 # A dense row of so many columns is 8 MB. As many as HashingVectorizer makes by default.

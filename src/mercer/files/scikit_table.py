@@ -30,7 +30,7 @@ from mercer.files.scikit_kinds import (
     Type,
     Vocabulary,
 )
-from mercer.fitting.kinds import Kind, Text, Unsaved
+from mercer.fitting.pipeline.kinds import Kind, Text, Unsaved
 
 Check = Callable[[Any], None]
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze, row_blocks
-from mercer.fitting.fit import Fit
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
 from mercer.gram.gram import Gram
 from mercer.paths.settlement import Settlement, settlements
 from mercer.problems.dual_problem import DualProblem

@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.estimators.svc import SVC
-from mercer.fitting.fit import Fit
-from mercer.fitting.telling import Progress
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.telling import Progress
 from mercer.parameters import positive
 from mercer.paths.between import nodes_of
 from mercer.paths.c_path import CPath

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, megabytes, sums_by
 from mercer.expansion import Expansion
-from mercer.fitting.coefficients import expansion_of
+from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.left_out import removals
 from mercer.paths.settlement import settlements
 

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from mercer.arrays import Flags, Floats, freeze, sums_by
 from mercer.data.labels import votes, winner
-from mercer.fitting.fit import Fit
+from mercer.fitting.pipeline.fit import Fit
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.removal import without

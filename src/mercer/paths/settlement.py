@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import Fit
-from mercer.fitting.machine import tasks_of
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.kernel_rows import KernelRows
 from mercer.solvers.active_set.segment import Segment

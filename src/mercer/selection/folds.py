@@ -18,8 +18,8 @@ from sklearn.model_selection import check_cv
 
 from mercer.arrays import Indices, is_sparse, take
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.fit import Fit
-from mercer.fitting.joint import JOINT
+from mercer.fitting.families.joint import JOINT
+from mercer.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
 from mercer.sameness import grouped, key_of
 from mercer.tables.frame import Frame

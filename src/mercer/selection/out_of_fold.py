@@ -21,9 +21,9 @@ from sklearn.base import clone
 from mercer.arrays import Floats, Indices, take
 from mercer.certificates.certificate import Certificate
 from mercer.data.table import Table
-from mercer.fitting.coefficients import table_expansion
-from mercer.fitting.side_by_side import map_side_by_side
-from mercer.fitting.task import Solved, Task
+from mercer.fitting.pipeline.side_by_side import map_side_by_side
+from mercer.fitting.pipeline.task import Solved, Task
+from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
 from mercer.kernels import Kernel, as_kernel
 from mercer.selection.chain import Chain, Place

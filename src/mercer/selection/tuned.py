@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import warn_user
-from mercer.fitting.notebook import ShowsCertificate
+from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.tables.cells import holes
 from mercer.tables.choose import Wishes, encodings_for
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers

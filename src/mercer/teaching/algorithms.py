@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.data.labels import read_signs
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import as_kernel
 from mercer.parameters import integer, one_of, positive
 from mercer.teaching.pairs import RULES, run_li, run_smo

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.arrays import Floats, freeze, gamma, n_samples
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.long_calls import abandonable

@@ -31,7 +31,7 @@ from scipy import linalg, optimize
 from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, row_blocks, take
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.parameters import integer, positive

@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data.labels import read_signs
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import not_negative, one_of, positive
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]

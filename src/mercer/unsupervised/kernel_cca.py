@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Kind, expect, fitted
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.state import check_state, declared, set_fitted, state_of
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
+from mercer.fitting.pipeline.state import check_state, declared, set_fitted, state_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import integer, positive, store
 from mercer.solution import Report

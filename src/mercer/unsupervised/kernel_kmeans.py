@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Count, Flag, Number, Places, fitted
-from mercer.fitting.shared_docs import shared_docs
-from mercer.fitting.telling import warn_user
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Count, Flag, Number, Places, fitted
+from mercer.fitting.pipeline.telling import warn_user
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, store
 from mercer.solution import Report

@@ -17,9 +17,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, fitted
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, fitted
 from mercer.parameters import integer, store
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced

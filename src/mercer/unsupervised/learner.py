@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import BoundKernel, Function, fitted
-from mercer.fitting.machine import Machine, Training
-from mercer.fitting.telling import Progress
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import BoundKernel, Function, fitted
+from mercer.fitting.pipeline.machine import Machine, Training
+from mercer.fitting.pipeline.telling import Progress
 from mercer.parameters import integer
 from mercer.solution import Report
 

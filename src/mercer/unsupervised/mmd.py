@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
-from mercer.fitting.fit import Fit
-from mercer.fitting.telling import Progress, warn_user
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.parameters import integer
 from mercer.unsupervised.learner import Reader

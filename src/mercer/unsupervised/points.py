@@ -23,8 +23,8 @@ from mercer.arrays import Floats, Indices, add_gram, mirror, moments, n_samples,
 from mercer.data.chunks import Chunk
 from mercer.errors import NonPSDKernelWarning
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit
-from mercer.fitting.telling import warn_user
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import gram_for
 from mercer.gram.landmarks import draw
 from mercer.gram.linear_gram import linear_scale

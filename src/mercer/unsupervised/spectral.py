@@ -20,10 +20,10 @@ from sklearn.utils.metaestimators import available_if
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Kind, expect, fitted
-from mercer.fitting.limits import Limits
-from mercer.fitting.shared_docs import shared_docs
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
+from mercer.fitting.pipeline.limits import Limits
 from mercer.kernels import as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of, store

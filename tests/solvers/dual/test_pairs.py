@@ -14,7 +14,7 @@ from mercer import SVC, _core
 from mercer.certificates.dual import certify
 from mercer.certificates.pairs import pair_certificate
 from mercer.errors import NonPSDKernelWarning
-from mercer.fitting import pair_tasks
+from mercer.fitting.pipeline import pair_tasks
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin

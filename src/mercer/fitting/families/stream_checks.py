@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 
 def takes_samples(machine: Machine) -> bool:

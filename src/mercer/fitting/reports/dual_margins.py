@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, names_of, plane_coefficients, planes
-from mercer.fitting.dual_status import status_in
-from mercer.fitting.fit import read_samples
-from mercer.fitting.kinds import has_function_per_class
+from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.reports.dual_status import status_in
 from mercer.margins import NearestPoints
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

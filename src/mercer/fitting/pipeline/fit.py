@@ -18,8 +18,8 @@ from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
-from mercer.fitting.limits import Limits
-from mercer.fitting.telling import warn_user
+from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
@@ -27,7 +27,7 @@ from mercer.kernels.used_columns import widened, without_empty_columns
 from mercer.solvers.in_time import GRACE_SECONDS, in_time
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.

@@ -21,8 +21,8 @@ from mercer.data.labels import (
     read_labels,
     winner,
 )
-from mercer.fitting.dual_margins import PlaneDuals
-from mercer.fitting.machine import Machine
+from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide
 
 

@@ -14,12 +14,12 @@ from mercer.arrays import freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
-from mercer.fitting.limits import Limits
-from mercer.fitting.stream_targets import StreamTargets
-from mercer.fitting.targets import OutputsMachine, Targets
-from mercer.fitting.task import Solutions, Task, Tasks
+from mercer.fitting.families.stream_targets import StreamTargets
+from mercer.fitting.families.targets import OutputsMachine, Targets
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
+from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel

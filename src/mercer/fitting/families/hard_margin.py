@@ -17,9 +17,9 @@ from mercer.arrays import Floats, Indices, is_sparse, take
 from mercer.certificates.hulls import Centring
 from mercer.data.merging import Merged, clashes
 from mercer.errors import NotSeparableError
-from mercer.fitting.coefficients import merged_table, table_expansion
-from mercer.fitting.fit import Fit
-from mercer.fitting.task import Solutions, Solved
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.task import Solutions, Solved
+from mercer.fitting.reports.coefficients import merged_table, table_expansion
 from mercer.gram import Gram, gram_for
 
 

@@ -12,9 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.table import Table
-from mercer.fitting.attached import ClassifierMethods
-from mercer.fitting.classifier import Classifier
-from mercer.fitting.coefficients import (
+from mercer.fitting.families.classifier import Classifier
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.stream_checks import takes_samples
+from mercer.fitting.pipeline.attached import ClassifierMethods
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
+from mercer.fitting.pipeline.task import Solutions
+from mercer.fitting.reports.coefficients import (
     Box,
     allow_for_copies,
     conclude_support,
@@ -22,12 +27,7 @@ from mercer.fitting.coefficients import (
     own_table,
     table_expansion,
 )
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
-from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.task import Solutions
+from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.margins import NearestPoints
 from mercer.parameters import one_of
 

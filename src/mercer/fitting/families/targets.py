@@ -10,10 +10,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.targets import outputs
-from mercer.fitting.attached import ClassifierMethods, MachineMethods
-from mercer.fitting.classifier import OneAgainstRest
-from mercer.fitting.kinds import Flag, Labels, fitted
-from mercer.fitting.machine import CERTIFIED, Machine
+from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
+from mercer.fitting.pipeline.kinds import Flag, Labels, fitted
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine
 
 
 @dataclass(frozen=True, eq=False)

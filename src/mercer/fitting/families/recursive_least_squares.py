@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.least_squares_machine import LeastSquaresMachine, checked_lam
-from mercer.fitting.limits import Limits
-from mercer.fitting.state import fitted_names
-from mercer.fitting.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.families.least_squares_machine import LeastSquaresMachine, checked_lam
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.state import fitted_names
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.parameters import one_of

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.arrays import Floats, freeze
 from mercer.data.merging import Merged
 from mercer.data.table import Table
-from mercer.fitting.task import Solved
+from mercer.fitting.pipeline.task import Solved
 from mercer.problems.multiclass import JointProblem
 
 # Whether the multipliers of a sample share its bound.

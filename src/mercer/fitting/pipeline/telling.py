@@ -10,7 +10,7 @@ from typing import Any
 
 from mercer import _core
 from mercer.errors import warn_user
-from mercer.fitting.lines import Lines, Pace, Sign, listener_for
+from mercer.fitting.pipeline.lines import Lines, Pace, Sign, listener_for
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on

@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, Indices, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
-from mercer.fitting.attached import MachineMethods
-from mercer.fitting.coefficients import Box, allow_for_copies, conclude_support, expansion_of, own_table, weight_vector
-from mercer.fitting.dual_status import bias_intervals, dual_status
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import (
+from mercer.fitting.families.stream_checks import takes_samples
+from mercer.fitting.pipeline.attached import MachineMethods
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.kinds import (
     Array,
     BoundKernel,
     Count,
@@ -33,11 +32,19 @@ from mercer.fitting.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.machine import CERTIFIED, Machine, Training
-from mercer.fitting.stream_checks import takes_samples
-from mercer.fitting.task import Solutions, Tasks
-from mercer.fitting.telling import warn_user, with_callbacks
-from mercer.fitting.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine, Training
+from mercer.fitting.pipeline.task import Solutions, Tasks
+from mercer.fitting.pipeline.telling import warn_user, with_callbacks
+from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
+from mercer.fitting.reports.coefficients import (
+    Box,
+    allow_for_copies,
+    conclude_support,
+    expansion_of,
+    own_table,
+    weight_vector,
+)
+from mercer.fitting.reports.dual_status import bias_intervals, dual_status
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve

@@ -23,14 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.expansion import Expansion
-from mercer.fitting.attached import attach_named
-from mercer.fitting.compressed import CompressionRecord
-from mercer.fitting.fit import Fit, read_samples
-from mercer.fitting.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
-from mercer.fitting.state import fitted_names, freeze_fitted
-from mercer.fitting.task import Solutions, Tasks, solve_tasks
-from mercer.fitting.telling import CallbackSupport, Progress, warn_user, with_callbacks
-from mercer.fitting.warm_start import WarmStart
+from mercer.fitting.pipeline.attached import attach_named
+from mercer.fitting.pipeline.compressed import CompressionRecord
+from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
+from mercer.fitting.pipeline.state import fitted_names, freeze_fitted
+from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
+from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
+from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.used_columns import narrowed
 from mercer.rkhs import functions_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.fitting.fit import Fit
+from mercer.fitting.pipeline.fit import Fit
 
 # A spread below this share of the values is rounding, or near enough that no tolerance relative to it could be met.
 _RESOLVED_SHARE = 1e-9

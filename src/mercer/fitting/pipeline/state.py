@@ -4,8 +4,8 @@
         FITTED = fitted(radius_=Number(), centre_=Array("features"))
 
 A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
-stands for any (see mercer.fitting.kinds). What is `required` must be in every file. The rest is what only some fits
-leave, or models that came from another program lack.
+stands for any (see mercer.fitting.pipeline.kinds). What is `required` must be in every file. The rest is what only some
+fits leave, or models that came from another program lack.
 
 Checksums tell damage from health, not an honest writer from a dishonest one. These checks are for the second: no file
 can set an attribute that is not declared, and every count and shape that prediction relies on has to agree.
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import freeze, is_sparse
 from mercer.errors import ModelFormatError
-from mercer.fitting.kinds import Kind, expect
+from mercer.fitting.pipeline.kinds import Kind, expect
 
 
 def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
 KEPT = frozenset(

@@ -16,13 +16,13 @@ from mercer.data.labels import class_weights
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
-from mercer.fitting.attached import RegressorMethods
-from mercer.fitting.coefficients import diagonal_of, expansion_of, weight_vector
-from mercer.fitting.fit import Fit
-from mercer.fitting.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
-from mercer.fitting.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
-from mercer.fitting.task import Solutions
-from mercer.fitting.telling import warn_user
+from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
+from mercer.fitting.pipeline.attached import RegressorMethods
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
+from mercer.fitting.pipeline.task import Solutions
+from mercer.fitting.pipeline.telling import warn_user
+from mercer.fitting.reports.coefficients import diagonal_of, expansion_of, weight_vector
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.kernels import Kernel

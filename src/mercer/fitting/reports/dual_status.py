@@ -11,10 +11,10 @@ from mercer import _core
 from mercer.arrays import Flags, Floats, freeze, is_sparse
 from mercer.data.merging import Merged
 from mercer.data.table import Table
-from mercer.fitting.task import Solutions
+from mercer.fitting.pipeline.task import Solutions
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 # As the core marks them.
 FREE: Final = 1

@@ -13,9 +13,9 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.fit import Fit
-from mercer.fitting.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.telling import Progress
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.pipeline.telling import Progress
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Solve, Stop, StopReason
 from mercer.solvers.dual.pairs import Layout, PairResults, fitting_pairs, solve_together

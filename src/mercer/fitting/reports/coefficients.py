@@ -22,12 +22,12 @@ from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.expansion import Expansion
-from mercer.fitting.fit import Fit
-from mercer.fitting.task import Solutions
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.task import Solutions
 from mercer.gram.linear_rows import weight_vectors
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,15 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.side_by_side import map_side_by_side
+from mercer.fitting.pipeline.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve, StopReason
 from mercer.solvers.active_set.exact import exactly
 from mercer.solvers.dual.pairs import Blocks
 
 if TYPE_CHECKING:
-    from mercer.fitting.fit import Fit
-    from mercer.fitting.telling import Progress
+    from mercer.fitting.pipeline.fit import Fit
+    from mercer.fitting.pipeline.telling import Progress
 
 A = TypeVar("A", Floats, Indices)
 

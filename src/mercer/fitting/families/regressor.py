@@ -10,14 +10,14 @@ from sklearn.base import RegressorMixin
 
 from mercer.arrays import Floats, Indices
 from mercer.data.targets import codes_of, numbers
-from mercer.fitting.attached import RegressorMethods
-from mercer.fitting.coefficients import Bounds
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import Fit
-from mercer.fitting.machine import Machine
-from mercer.fitting.price_and_scale import Remarks, remarks_on_scale
-from mercer.fitting.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.units import unit_of_targets
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.units import unit_of_targets
+from mercer.fitting.pipeline.attached import RegressorMethods
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds
+from mercer.fitting.reports.price_and_scale import Remarks, remarks_on_scale
 from mercer.problems.dual_problem import DualProblem
 
 

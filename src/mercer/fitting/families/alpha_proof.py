@@ -12,9 +12,9 @@ from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import certify_hard_margin
 from mercer.data.merging import Merged
-from mercer.fitting.dual_machine import DualMachine
-from mercer.fitting.fit import Fit
-from mercer.fitting.task import Solutions, Solved, Task
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.task import Solutions, Solved, Task
 from mercer.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.data.labels import read_labels, signs
 from mercer.data.targets import outputs
-from mercer.fitting.targets import Targets
+from mercer.fitting.families.targets import Targets
 
 
 class StreamTargets(Protocol):

@@ -17,7 +17,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 
 if TYPE_CHECKING:
-    from mercer.fitting.machine import Machine
+    from mercer.fitting.pipeline.machine import Machine
 
 Remarks = list[tuple[str, type[Warning]]]
 

@@ -1,0 +1,1 @@
+"""What estimators of one family share: their tasks, and what they conclude from the solutions."""

@@ -1,0 +1,1 @@
+"""What fitted machines tell of themselves: coefficients, margins, free and bounded samples, pictures."""
