@@ -121,6 +121,15 @@ def test_no_two_rooms_import_each_other() -> None:
     assert not cycles, f"these rooms import each other in a circle: {cycles}"
 
 
+def test_the_parts_of_fitting_import_one_way() -> None:
+    """families → reports → pipeline."""
+    order = ["pipeline", "reports", "families"]
+    for k, part in enumerate(order):
+        for path in (SOURCE / "fitting" / part).glob("*.py"):
+            above = [other for other in order[k + 1 :] if f"mercer.fitting.{other}" in path.read_text()]
+            assert not above, f"{part}/{path.name} imports from {above}"
+
+
 @functools.cache
 def calls(path: Path) -> set[str]:
     """The names of all functions and classes that a file calls."""
