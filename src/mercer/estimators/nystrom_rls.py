@@ -6,8 +6,7 @@ from typing import Any
 
 from mercer.fitting.families.landmark_machine import LandmarkMachine
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.stream_targets import StreamLabels, StreamNumbers
-from mercer.fitting.families.targets import SeveralOutputs, SignClassifier
+from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
 from mercer.parameters import store
 
 

@@ -7,8 +7,12 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 
 from mercer.data.labels import known_classes
-from mercer.fitting.families.least_squares_machine import LeastSquaresClassifier, LeastSquaresRegressor
-from mercer.fitting.families.recursive_least_squares import RecursiveLeastSquares, has_linear_kernel
+from mercer.fitting.families.least_squares_machine import (
+    LeastSquaresClassifier,
+    LeastSquaresRegressor,
+    RecursiveLeastSquares,
+    has_linear_kernel,
+)
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import store
 

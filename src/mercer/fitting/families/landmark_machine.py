@@ -14,8 +14,7 @@ from mercer.arrays import freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
-from mercer.fitting.families.stream_targets import StreamTargets
-from mercer.fitting.families.targets import OutputsMachine, Targets
+from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.limits import Limits
