@@ -71,7 +71,7 @@ class RidgePath:
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, repr=False)
+    _source: PathSource | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -90,6 +90,11 @@ class RidgePath:
     def lam(self) -> float:
         """The chosen λ."""
         return float(self.lams[self.best])
+
+    def made_of(self, source: PathSource) -> RidgePath:
+        """This path, which from now on can make machines."""
+        object.__setattr__(self, "_source", source)
+        return self
 
     def at(self, lam: float, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
