@@ -44,7 +44,7 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution
 class LeastSquaresMachine(OutputsMachine):
     """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
 
-    STEPS = 2000  # of conjugate gradients; all other solvers need a handful
+    _default_steps = 2000  # of conjugate gradients; all other solvers need a handful
 
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
