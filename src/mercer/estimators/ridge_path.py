@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, freeze, take
+from mercer.fitting.pipeline.attached import RidgePathMethods, attach_named
 from mercer.solvers.least_squares.path import best_of
-
-if TYPE_CHECKING:
-    from mercer.displays import RidgePathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath:
+class RidgePath(RidgePathMethods):
     """Least squares for a whole grid of λ, from one decomposition.
 
     Attributes
@@ -126,14 +123,5 @@ class RidgePath:
             )
         return self._source.fitted(lam, X, y, sample_weight)
 
-    def plot(self, axes: Any = None) -> RidgePathDisplay:
-        """Error, norm and degrees of freedom against λ; needs matplotlib.
 
-        Parameters
-        ----------
-        axes : three matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        # Pictures are made of estimators: this room lies below theirs.
-        display: type[RidgePathDisplay] = import_module("mercer.displays").RidgePathDisplay
-        return display(self).plot(axes)
+attach_named(RidgePath)
