@@ -1,6 +1,6 @@
-"""Methods of machines that answer from rooms above theirs: explanations, theory, compression, probabilities.
+"""Methods that answer from rooms above: explanations, theory, compression, probabilities, pictures.
 
-A class of machines names one of these classes among its bases, and has their methods, without importing from above
+A class of a room below names one of these among its bases, and has its methods without importing from above
 (`mercer.fitting.pipeline.attached`). Each method imports its room when it is called.
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mercer.arrays import Floats
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
+    from mercer.displays import RidgePathDisplay
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.theory import Insight
 
@@ -324,3 +325,19 @@ class NoveltyMethods:
         from mercer.calibration.novelty import novelty_probabilities
 
         return novelty_probabilities(self, X)
+
+
+class RidgePathMethods:
+    """Of the path of least squares over λ."""
+
+    def plot(self, axes: Any = None) -> RidgePathDisplay:
+        """Error, norm and degrees of freedom against λ; needs matplotlib.
+
+        Parameters
+        ----------
+        axes : three matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        from mercer.displays import RidgePathDisplay
+
+        return RidgePathDisplay(self).plot(axes)  # type: ignore[arg-type]  # a RidgePath has this method

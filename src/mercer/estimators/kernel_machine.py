@@ -33,7 +33,7 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 class _KernelMachine(MachineMethods, Machine):
     """What the classifier and the regressor share."""
 
-    STEPS = 200  # of Newton's method
+    _default_steps = 200  # of Newton's method
 
     FITTED = fitted(
         CERTIFIED,

@@ -128,7 +128,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     True
     """
 
-    STEPS = MOST_EPOCHS
+    _default_steps = MOST_EPOCHS
 
     FITTED = fitted(
         CERTIFIED,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, freeze, take
+from mercer.fitting.pipeline.attached import RidgePathMethods, attach_named
 from mercer.solvers.least_squares.path import best_of
-
-if TYPE_CHECKING:
-    from mercer.displays import RidgePathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath:
+class RidgePath(RidgePathMethods):
     """Least squares for a whole grid of λ, from one decomposition.
 
     Attributes
@@ -71,7 +68,7 @@ class RidgePath:
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, repr=False)
+    _source: PathSource | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -90,6 +87,11 @@ class RidgePath:
     def lam(self) -> float:
         """The chosen λ."""
         return float(self.lams[self.best])
+
+    def made_of(self, source: PathSource) -> RidgePath:
+        """This path, which from now on can make machines."""
+        object.__setattr__(self, "_source", source)
+        return self
 
     def at(self, lam: float, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
@@ -121,14 +123,5 @@ class RidgePath:
             )
         return self._source.fitted(lam, X, y, sample_weight)
 
-    def plot(self, axes: Any = None) -> RidgePathDisplay:
-        """Error, norm and degrees of freedom against λ; needs matplotlib.
 
-        Parameters
-        ----------
-        axes : three matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        # Pictures are made of estimators: this room lies below theirs.
-        display: type[RidgePathDisplay] = import_module("mercer.displays").RidgePathDisplay
-        return display(self).plot(axes)
+attach_named(RidgePath)

@@ -114,8 +114,7 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
-                _source=self._source(own, params, samples),
-            )
+            ).made_of(self._source(own, params, samples))
             for params, s in zip(self._points(), solved, strict=True)
         )
         self.path_ = self.paths_[solved.index(best)]

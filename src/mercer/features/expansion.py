@@ -46,7 +46,11 @@ class MercerExpansion:
     weights: Floats
     eigenvalues: Floats
     rest: float
-    _coefficients: Floats = field(repr=False)
+    _coefficients: Floats = field(init=False, repr=False)
+
+    def _made_of(self, coefficients: Floats) -> MercerExpansion:
+        object.__setattr__(self, "_coefficients", coefficients)
+        return self
 
     def functions(self, X: Any) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -102,9 +106,9 @@ def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) 
     root = np.sqrt(w)
     values, vectors = eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     kept = min(n_terms, n_above_rounding(values))
-    coefficients = freeze(root[:, None] * vectors[:, :kept] / values[:kept])
-    rest = float(values[kept:].sum())
-    return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, coefficients)
+    coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
+    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
+    return made._made_of(freeze(coefficients))
 
 
 def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:

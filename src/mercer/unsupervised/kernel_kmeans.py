@@ -73,7 +73,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     array([ True])
     """
 
-    STEPS = 300
+    _default_steps = 300
 
     FITTED = fitted(
         labels_=Places("outputs", required=True),

@@ -233,9 +233,7 @@ def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, 
     `affinities` says that every kernel value is looked at by itself.
     """
     assert fit.kernel is not None
-    columns = fit.merged.rows if fit.precomputed else None
-    limits, n = fit.limits, len(fit.merged.weight)
-    X = fit.merged.X
+    X, n = fit.merged.X, len(fit.merged.weight)
     scale = linear_scale(fit.kernel)
     if scale is not None and scale > 0 and isinstance(X, np.ndarray) and not affinities:
         d = X.shape[1]
@@ -243,13 +241,16 @@ def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, 
             return _themselves(fit.kernel, X, scale)
     if n_landmarks is not None and n_landmarks < n:
         report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
-        return _on_landmarks(fit, n_landmarks, columns)
-    if 8 * matrices * n * n > limits.budget:
+        return _on_landmarks(fit, fit.kernel, n_landmarks)
+    if 8 * matrices * n * n > fit.limits.budget:
         raise memory_error(
-            f"{matrices} matrices of {n:,} × {n:,} kernel values", 8 * matrices * n * n, limits.budget, _INSTEAD
+            f"{matrices} matrices of {n:,} × {n:,} kernel values",
+            8 * matrices * n * n,
+            fit.limits.budget,
+            "n_landmarks=1000, with which some samples represent all",
         )
     report(lambda: f"kernel values of {n:,} samples")
-    return stored(fit.kernel, fit.merged.X, limits.budget, limits.n_threads, columns, fit.n)
+    return _stored(fit, fit.kernel)
 
 
 def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
@@ -268,11 +269,10 @@ def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
     return Mapped(Z, coordinates, mean)
 
 
-def stored(
-    kernel: Kernel, X: Any, budget: int, n_threads: int, columns: Indices | None = None, n_columns: int = 0
-) -> Stored:
-    """The kernel matrix of samples; of rows of a given one, its `columns`."""
-    gram = gram_for(kernel, X if columns is None else X[:, columns], budget, n_threads)
+def _stored(fit: Fit, kernel: Kernel) -> Stored:
+    """The kernel matrix of the samples; of a given one, the rows and columns that have weight."""
+    X, columns = fit.merged.X, fit.merged.rows if fit.precomputed else None
+    gram = gram_for(kernel, X if columns is None else X[:, columns], fit.limits.budget, fit.limits.n_threads)
     definite = gram.looks_positive_definite()
     if not definite:
         warn_user(
@@ -280,31 +280,21 @@ def stored(
             "directions of negative square are left out, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
-    return Stored(gram.full(), kernel, X, columns, n_columns, definite)
+    return Stored(gram.full(), kernel, X, columns, fit.n, definite)
 
 
-_INSTEAD = "n_landmarks=1000, with which some samples represent all"
-
-
-def _on_landmarks(fit: Fit, m: int, columns: Indices | None) -> Mapped:
-    assert fit.kernel is not None
+def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:
+    """Samples in coordinates of the span of m landmarks; of a given matrix, landmarks are columns of it."""
     merged, limits = fit.merged, fit.limits
-    rng = np.random.default_rng(limits.seed())
-    chosen = draw([Chunk(merged.X, np.empty((len(merged.weight), 0)), merged.weight)], m, rng)
-    own = None if columns is None else columns[chosen.index]
-    return mapped(fit.kernel, merged.X, chosen.X, limits.budget, limits.n_threads, own, fit.n)
-
-
-def mapped(
-    kernel: Kernel, X: Any, landmarks: Any, budget: int, n_threads: int, columns: Indices | None, n_columns: int
-) -> Mapped:
-    """Samples in coordinates of the landmarks' span; of a given matrix, `columns` are the landmarks' own."""
-    m = n_samples(landmarks)
-    needed = 8 * (3 * m * m + 2 * n_samples(X) * m)
-    if needed > budget:
-        raise memory_error(f"{n_samples(X):,} samples on {m:,} landmarks", needed, budget, "fewer landmarks")
-    given = landmarks if columns is None else landmarks[:, columns]
-    values, vectors = linalg.eigh(gram_for(kernel, given, budget, n_threads).full())
+    rng, n = np.random.default_rng(limits.seed()), len(merged.weight)
+    chosen = draw([Chunk(merged.X, np.empty((n, 0)), merged.weight)], m, rng)
+    columns = merged.rows[chosen.index] if fit.precomputed else None
+    m = n_samples(chosen.X)
+    needed = 8 * (3 * m * m + 2 * n * m)
+    if needed > limits.budget:
+        raise memory_error(f"{n:,} samples on {m:,} landmarks", needed, limits.budget, "fewer landmarks")
+    given = chosen.X if columns is None else chosen.X[:, columns]
+    values, vectors = linalg.eigh(gram_for(kernel, given, limits.budget, limits.n_threads).full())
     if values[0] < -1e-8 * max(1e-300, float(values[-1])) * m:
         raise ValueError(
             f"{kernel!r} is not positive semi-definite: its matrix on {m} landmarks has the eigenvalue "
@@ -312,8 +302,9 @@ def mapped(
         )
     kept = slice(m - n_positive(values[::-1], m), m)
     root = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
-    vectors_of = None if columns is not None else landmarks
-    coordinates = Expansion(
-        kernel, vectors_of, root, np.zeros(root.shape[1]), columns, n_columns if columns is not None else 0
-    )
-    return Mapped(coordinates(X, n_threads), coordinates)
+    zero = np.zeros(root.shape[1])
+    if columns is None:
+        coordinates = Expansion(kernel, chosen.X, root, zero)
+    else:
+        coordinates = Expansion(kernel, None, root, zero, columns, fit.n)
+    return Mapped(coordinates(merged.X, limits.n_threads), coordinates)

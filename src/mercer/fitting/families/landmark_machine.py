@@ -55,7 +55,7 @@ class _Source:
 class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 
-    STEPS = 1000  # iterations, each of which is a pass over the samples
+    _default_steps = 1000  # iterations, each of which is a pass over the samples
 
     FITTED = fitted(
         kernel_=BoundKernel(required=True),

@@ -59,7 +59,7 @@ def hears_others(init: Callable[..., None]) -> Callable[..., None]:
 class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
-    STEPS = 10_000  # Newton steps, or passes over the data
+    _default_steps = 10_000  # Newton steps, or passes over the data
 
     FITTED = fitted(
         CERTIFIED,

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from mercer.on_demand import methods_named
 
-__all__ = ["ClassifierMethods", "MachineMethods", "NoveltyMethods", "RegressorMethods", "attach", "attach_named"]
+__all__ = [
+    "ClassifierMethods",
+    "MachineMethods",
+    "NoveltyMethods",
+    "RegressorMethods",
+    "RidgePathMethods",
+    "attach",
+    "attach_named",
+]
 
 
 class _Named:
@@ -26,10 +34,17 @@ class _Named:
 
 
 if TYPE_CHECKING:
-    from mercer.methods import ClassifierMethods, MachineMethods, NoveltyMethods, RegressorMethods
+    from mercer.methods import (
+        ClassifierMethods,
+        MachineMethods,
+        NoveltyMethods,
+        RegressorMethods,
+        RidgePathMethods,
+    )
 else:
     ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
+    RidgePathMethods = _Named("RidgePathMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}

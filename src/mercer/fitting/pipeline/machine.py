@@ -90,7 +90,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     F_LESS_OWN: bool = False
 
     # What `max_iter=-1` stands for, unless it depends on the samples.
-    STEPS: int | None = None
+    _default_steps: int | None = None
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
@@ -126,7 +126,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _max_steps(self, n: int) -> int:
         """What `max_iter=-1` stands for with n samples."""
-        return max(10_000_000, 100 * n) if self.STEPS is None else self.STEPS
+        return max(10_000_000, 100 * n) if self._default_steps is None else self._default_steps
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         """How many tasks are solved at a time."""

@@ -4,8 +4,8 @@
         FITTED = fitted(radius_=Number(), centre_=Array("features"))
 
 A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
-stands for any (see mercer.fitting.pipeline.kinds). What is `required` must be in every file. The rest is what only some fits
-leave, or models that came from another program lack.
+stands for any (see mercer.fitting.pipeline.kinds). What is `required` must be in every file. The rest is what only some
+fits leave, or models that came from another program lack.
 
 Checksums tell damage from health, not an honest writer from a dishonest one. These checks are for the second: no file
 can set an attribute that is not declared, and every count and shape that prediction relies on has to agree.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -102,6 +101,15 @@ class Solutions(Sequence[Solved]):
     samples, `rows`.
     """
 
+    beta: Floats
+    lower: Floats
+    upper: Floats
+    variables: Indices
+    samples: Indices
+    coefficients: Floats
+    rows: Indices
+    row_ends: Indices
+
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks = tasks
         self._found: list[Solved] = []
@@ -164,17 +172,29 @@ class Solutions(Sequence[Solved]):
         """b of every task."""
         return np.array([s.bias(bias) for s in self._found])
 
-    @cached_property
-    def beta(self) -> Floats:
-        return _joined([s.solution.beta for s in self._found])
+    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
 
-    @cached_property
-    def lower(self) -> Floats:
-        return _joined([s.task.problem.lower for s in self._found])
+        def __getattr__(self, name: str) -> Any:
+            """The columns are made together, when one of them is first asked for."""
+            if name not in Solutions.__annotations__:
+                raise AttributeError(name)
+            self._join()
+            return vars(self)[name]
 
-    @cached_property
-    def upper(self) -> Floats:
-        return _joined([s.task.problem.upper for s in self._found])
+    def _join(self) -> None:
+        found = self._found
+        problems, betas, rows = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in found], strict=True)
+        self.beta, self.rows = _joined(betas), _joined(rows)
+        self.lower = _joined([problem.lower for problem in problems])
+        self.upper = _joined([problem.upper for problem in problems])
+        self.variables = np.array([0, *accumulate(map(len, betas))])
+        if not any(problem.twins for problem in problems):
+            self.coefficients, self.samples, self.row_ends = self.beta, self.rows, self.variables
+            return
+        each = list(zip(problems, betas, rows, strict=True))
+        self.coefficients = _joined([problem.row_coefficients(beta, len(own)) for problem, beta, own in each])
+        self.samples = _joined([own[problem.row] for problem, _, own in each])
+        self.row_ends = np.array([0, *accumulate(map(len, rows))])
 
     @property
     def p(self) -> Floats:
@@ -185,48 +205,22 @@ class Solutions(Sequence[Solved]):
         return _joined([s.task.problem.d for s in self._found])
 
     @property
-    def largest_ridge(self) -> float:
-        """The largest d of any variable."""
-        return float(self.d.max(initial=0.0))
+    def u(self) -> Floats:
+        return _joined([s.solution.u for s in self._found])
 
     @property
     def gradient(self) -> Floats:
         return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._found])
 
     @property
+    def largest_ridge(self) -> float:
+        """The largest d of any variable."""
+        return float(self.d.max(initial=0.0))
+
+    @property
     def equalities(self) -> Indices:
         """How many each problem has."""
         return np.array([len(s.task.problem.totals) for s in self._found])
-
-    @cached_property
-    def variables(self) -> Indices:
-        return np.array([0, *accumulate(len(s.solution.beta) for s in self._found)])
-
-    @cached_property
-    def samples(self) -> Indices:
-        return _joined([s.task.rows[s.task.problem.row] for s in self._found]) if self._twins else self.rows
-
-    @cached_property
-    def rows(self) -> Indices:
-        return _joined([s.task.rows for s in self._found])
-
-    @cached_property
-    def row_ends(self) -> Indices:
-        return np.array([0, *accumulate(len(s.task.rows) for s in self._found)]) if self._twins else self.variables
-
-    @cached_property
-    def coefficients(self) -> Floats:
-        if not self._twins:
-            return self.beta
-        return _joined([s.task.problem.row_coefficients(s.solution.beta, len(s.task.rows)) for s in self._found])
-
-    @property
-    def u(self) -> Floats:
-        return _joined([s.solution.u for s in self._found])
-
-    @cached_property
-    def _twins(self) -> bool:
-        return any(s.task.problem.twins for s in self._found)
 
 
 def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions:
@@ -260,5 +254,5 @@ def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], s
     return solutions
 
 
-def _joined(parts: list[A]) -> A:
+def _joined(parts: Sequence[A]) -> A:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
